@@ -1,0 +1,110 @@
+"""The published networks, number for number (tests/golden/README.md)."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.golden.inputs import fill, image
+from yolofast import build_model, decode
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ARCHITECTURES = json.loads((GOLDEN / "v7_architectures.json").read_text())
+FORWARD = np.load(GOLDEN / "v7_forward_sample.npz")
+FORWARD_CASES = sorted({key.split(".train.")[0].removesuffix(".eval") for key in FORWARD})
+
+# Published: parameters with 80 classes, then after fuse().
+FUSED = {
+    "training/yolov7-tiny": 6_221_370,
+    "training/yolov7": 36_907_898,
+    "training/yolov7x": 71_314_746,
+    "training/yolov7-w6": 82_277_300,
+    "deploy/yolov7-tiny": 6_219_709,
+    "deploy/yolov7": 36_905_341,
+    "deploy/yolov7-w6": 70_394_300,
+    "training/yolov7-tiny-1b4h": 6_260_164,
+    "training/yolov7-tiny-1b4h-attn": 6_433_372,
+}
+
+
+def on_meta(cfg, **kwargs):
+    with torch.device("meta"):
+        return build_model(cfg, **kwargs)
+
+
+def parameters(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize("cfg", ARCHITECTURES)
+def test_architecture_layer_by_layer(cfg):
+    golden = ARCHITECTURES[cfg]
+    model = on_meta(f"cfg/{cfg}.yaml")
+    assert parameters(model) == golden["params"]
+    assert [parameters(layer) for layer in model.model] == [row["params"] for row in golden["layers"]]
+    assert [layer.module for layer in model.graph.layers] == [row["module"] for row in golden["layers"]]
+    assert list(model.layout.strides) == golden["strides"]
+    assert model.graph.backbone_layers == golden["n_backbone"]
+    assert [list(row) for row in model.graph.anchors] == golden["anchors"]
+    if golden["state_dict"] is not None:
+        ours = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+        assert list(ours.items()) == list(golden["state_dict"].items()), "same names and shapes, in the same order"
+
+
+def test_every_published_cfg_is_covered():
+    training = {f"training/yolov7{s}" for s in ("", "-tiny", "x", "-w6", "-e6", "-d6", "-e6e")}
+    deploy = {f"deploy/yolov7{s}" for s in ("", "-tiny", "-tiny-silu", "x", "-w6", "-e6", "-d6", "-e6e")}
+    assert set(ARCHITECTURES) == training | deploy
+    assert len(FORWARD_CASES) == 6
+
+
+@cache
+def filled(case):
+    return fill(build_model(f"cfg/{case.replace('.', '/', 1)}.yaml"))
+
+
+def relative_error(ours, golden):
+    return np.abs(ours.detach().numpy().ravel()[::13] - golden).max() / np.abs(golden).max()
+
+
+@pytest.fixture
+def two_threads():
+    """As the golden numbers were made: convolutions then add up in the same order, and the maps are bit-identical.
+
+    In training mode the coarsest maps are normalised over 8 values, which magnifies float32 rounding: any other order of
+    summation (one thread, another library, float64) differs from the golden maps by 1e-4 to 8e-4.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("case", FORWARD_CASES)
+def test_forward(case):
+    model = filled(case)
+    images = image("image", 2, 128 if "w6" in case else 64)
+    with torch.no_grad():
+        assert relative_error(decode(model.eval()(images), model), FORWARD[f"{case}.eval"]) <= 1e-4
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        raw = model.train()(images)
+        model.load_state_dict(before)  # training mode moved the BatchNorm statistics
+    assert len(raw) == sum(key.startswith(f"{case}.train.") for key in FORWARD)
+    for level, prediction in enumerate(raw):
+        assert relative_error(prediction, FORWARD[f"{case}.train.{level}"]) <= 1e-4
+
+
+@pytest.mark.parametrize(("cfg", "expected"), FUSED.items())
+def test_fused_parameters(cfg, expected):
+    from yolofast import fuse
+
+    assert parameters(fuse(on_meta(f"cfg/{cfg}.yaml"))) == expected
+
+
+@pytest.mark.parametrize(("nc", "expected"), [(7, 6_031_224), (20, 6_066_402)])
+def test_other_numbers_of_classes(nc, expected):
+    assert parameters(on_meta("yolov7-tiny", nc=nc)) == expected

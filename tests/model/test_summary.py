@@ -1,0 +1,112 @@
+import pytest
+import torch
+
+from tests.model.small import small
+from yolofast import UserError, build_model
+from yolofast.model.freeze import frozen_layers
+from yolofast.model.summary import summarise
+
+# Published: GFLOPs at 640², 80 classes.
+GFLOPS = {
+    "cfg/training/yolov7-tiny.yaml": 13.70,
+    "cfg/training/yolov7.yaml": 105.77,
+    "cfg/training/yolov7x.yaml": 189.67,
+    "cfg/training/yolov7-w6.yaml": 105.03,
+    "cfg/training/yolov7-e6.yaml": 147.02,
+    "cfg/training/yolov7-d6.yaml": 201.52,
+    "cfg/training/yolov7-e6e.yaml": 228.96,
+    "cfg/training/yolov7-tiny-1b4h.yaml": 13.83,
+    "cfg/training/yolov7-tiny-1b4h-attn.yaml": 13.84,
+    "cfg/deploy/yolov7x.yaml": 189.67,
+    "cfg/deploy/yolov7-w6.yaml": 89.93,
+    "cfg/deploy/yolov7-e6e.yaml": 210.55,
+}
+
+
+def on_meta(cfg):
+    with torch.device("meta"):
+        return build_model(cfg)
+
+
+@pytest.mark.parametrize("cfg", GFLOPS)
+def test_gflops(cfg):
+    assert round(summarise(on_meta(cfg), (640, 640)).gflops, 2) == GFLOPS[cfg]
+
+
+def test_fused_gflops():
+    from yolofast import fuse
+
+    assert round(summarise(fuse(on_meta("cfg/deploy/yolov7.yaml")), (640, 640)).gflops, 2) == 104.51
+
+
+@pytest.mark.parametrize(
+    ("freeze", "trainable", "share"),
+    [
+        (10, None, 99.1),
+        (20, None, 92.1),
+        (29, 3_803_140, 60.7),
+        (30, None, 58.6),
+        (50, 2_931_332, 46.8),
+        (74, 1_819_780, 29.0),
+    ],
+)
+def test_freeze_fractions_of_tiny_1b4h(freeze, trainable, share):
+    model = on_meta("yolov7-tiny-1b4h")
+    summary = summarise(model, (320, 320), frozen_layers([freeze], len(model.model)))
+    assert trainable is None or summary.trainable == trainable
+    assert round(100 * summary.trainable / summary.parameters, 1) == share
+
+
+def test_several_values_freeze_exactly_those_layers():
+    assert frozen_layers([0], 78) == frozenset()
+    assert frozen_layers([3], 78) == {0, 1, 2}
+    assert frozen_layers([3, 5], 78) == {3, 5}
+    for values in ([79], [-1], [3, 78]):
+        with pytest.raises(UserError, match="does not exist"):
+            frozen_layers(values, 78)
+
+
+def test_sections_cover_every_layer_once():
+    for cfg in ("yolov7-tiny", "yolov7", "yolov7-e6e"):
+        model = on_meta(cfg)
+        summary = summarise(model, (640, 640))
+        covered = [i for row in summary.sections for i in range(row.first, row.last + 1)]
+        assert covered == list(range(len(model.model)))
+        assert sum(row.parameters for row in summary.sections) == summary.parameters
+    head = summarise(on_meta("yolov7-tiny"), (640, 640)).sections[-1]
+    assert (head.name, head.first, head.last) == ("head", 74, 77)
+
+
+def test_activation_memory_is_what_autograd_really_keeps():
+    """The estimate against the bytes counted in a real training forward on the CPU."""
+    model = small("IDetect").train()
+    seen, total = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}, 0
+    held = []
+
+    def pack(tensor):
+        nonlocal total
+        held.append(tensor)
+        if tensor.untyped_storage().data_ptr() not in seen:
+            seen.add(tensor.untyped_storage().data_ptr())
+            total += tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(torch.rand(2, 3, 64, 96))
+    assert summarise(model, (64, 96)).activation_bytes == pytest.approx(total / 2, rel=0.02)
+
+
+def test_output_shapes_and_image_size():
+    summary = summarise(small("IAuxDetect"), (64, 96))
+    assert summary.outputs == ((1, 2, 8, 12, 8), (1, 2, 4, 6, 8))
+    with pytest.raises(UserError, match="not a multiple of the largest stride, 16") as caught:
+        summarise(small("IDetect"), (100, 100))
+    assert caught.value.fix == "use --img 96"
+
+
+def test_the_given_model_is_untouched():
+    model = small("IDetect").eval()
+    summarise(model, (64, 64))
+    assert not model.training
+    assert not model.model[0]._forward_hooks
+    assert model.model[0].conv.weight.device.type == "cpu"

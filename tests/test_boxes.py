@@ -1,0 +1,93 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from yolofast import boxes
+
+OVERLAPS = [boxes.iou, boxes.giou, boxes.diou, boxes.ciou]
+coordinate = st.floats(-1e4, 1e4, width=32)
+any_box = st.lists(coordinate, min_size=4, max_size=4)
+
+
+def test_formats_round_trip():
+    xyxy = torch.tensor([[10.0, 20.0, 50.0, 100.0]])
+    assert boxes.xyxy_to_cxcywh(xyxy).tolist() == [[30, 60, 40, 80]]
+    assert torch.equal(boxes.cxcywh_to_xyxy(boxes.xyxy_to_cxcywh(xyxy)), xyxy)
+    normalised = boxes.to_normalised(xyxy, width=100, height=200)
+    torch.testing.assert_close(normalised, torch.tensor([[0.1, 0.1, 0.5, 0.5]]))
+    torch.testing.assert_close(boxes.to_pixels(normalised, width=100, height=200), xyxy)
+
+
+def test_values_worked_out_by_hand():
+    a = torch.tensor([0.0, 0.0, 2.0, 2.0])
+    b = torch.tensor([1.0, 1.0, 3.0, 3.0])
+    iou = 1 / 7
+    assert boxes.iou(a, b).item() == pytest.approx(iou, abs=1e-6)
+    assert boxes.giou(a, b).item() == pytest.approx(iou - 2 / 9, abs=1e-6)  # enclosing 9, union 7
+    assert boxes.diou(a, b).item() == pytest.approx(iou - 2 / 18, abs=1e-6)  # centres √2 apart, diagonal √18
+    assert boxes.ciou(a, b).item() == pytest.approx(iou - 2 / 18, abs=1e-6)  # same aspect ratio
+
+
+def test_ciou_aspect_term():
+    a, b = torch.tensor([-1.0, -2.0, 1.0, 2.0]), torch.tensor([-2.0, -1.0, 2.0, 1.0])
+    iou = 4 / 12
+    v = 4 / math.pi**2 * (math.atan(2) - math.atan(0.5)) ** 2
+    assert boxes.ciou(a, b).item() == pytest.approx(iou - v * v / (v - iou + 1), abs=1e-6)
+
+
+def test_ciou_weight_carries_no_gradient():
+    a = torch.tensor([-1.0, -2.0, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([-2.0, -1.0, 2.0, 1.0], dtype=torch.float64)
+    boxes.ciou(a, b).backward()
+    published = a.grad.clone()
+    iou = boxes.iou(a, b)
+    width, height = a[2] - a[0], a[3] - a[1]
+    v = 4 / math.pi**2 * (math.atan(2) - torch.atan(width / height)) ** 2
+    weight = (v / (v - iou + 1)).detach()
+    a.grad = None
+    (boxes.diou(a, b) - weight * v).backward()
+    torch.testing.assert_close(published, a.grad)
+
+
+def test_pairwise_is_every_pair():
+    first = boxes.cxcywh_to_xyxy(torch.rand(2, 5, 4))
+    second = boxes.cxcywh_to_xyxy(torch.rand(2, 7, 4))
+    for overlap in OVERLAPS:
+        table = boxes.pairwise(overlap, first, second)
+        assert table.shape == (2, 5, 7)
+        torch.testing.assert_close(table[1, 3, 4], overlap(first[1, 3], second[1, 4]))
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@given(a=any_box, b=any_box)
+@settings(max_examples=200, deadline=None)
+def test_finite_with_finite_gradients_for_any_boxes(overlap, a, b):
+    first = torch.tensor(a, dtype=torch.float32, requires_grad=True)
+    second = torch.tensor(b, dtype=torch.float32)
+    value = overlap(first, second)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(first.grad).all()
+    assert value <= 1 + 1e-5
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_degenerate_boxes(overlap):
+    point = torch.tensor([5.0, 5.0, 5.0, 5.0], requires_grad=True)
+    box = torch.tensor([0.0, 0.0, 10.0, 10.0])
+    for other in (point.detach(), box, torch.zeros(4)):
+        value = overlap(point, other)
+        (gradient,) = torch.autograd.grad(value, point)
+        assert torch.isfinite(value)
+        assert torch.isfinite(gradient).all()
+    assert boxes.iou(point, point).item() == 0
+
+
+def test_half_precision_boxes_are_compared_in_float32():
+    a = torch.tensor([0.0, 0.0, 300.0, 300.0], dtype=torch.bfloat16)
+    value = boxes.iou(a, a)
+    assert value.dtype == torch.float32
+    assert value.item() == pytest.approx(1.0)

@@ -1,0 +1,204 @@
+"""The command line as a user types it, in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+
+from tests.model.small import SMALL
+from yolofast import __version__, build_model
+from yolofast.checkpoint.save import model_content, save_checkpoint
+from yolofast.cli import main
+
+
+def yolofast(*args, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "yolofast", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=120
+    )
+
+
+def run(capsys, *args):
+    """In this process, for speed: exit code, standard output, standard error."""
+    try:
+        code = main([str(a) for a in args])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture(scope="session")
+def tiny_weights(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "tiny.pt"
+    save_checkpoint(path, model_content(build_model("yolov7-tiny")))
+    return path
+
+
+def test_help_and_version_without_loading_torch():
+    done = yolofast("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, f"yolofast {__version__}")
+    done = yolofast("--help")
+    assert done.returncode == 0
+    assert "info" in done.stdout
+    code = "import sys, yolofast.cli; yolofast.cli.build_parser(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_info_prints_the_table():
+    done = yolofast("info", "--cfg", "yolov7-tiny-1b4h", "--img", "320", "--freeze", "50")
+    assert done.returncode == 0, done.stderr
+    assert "6,267,556" in done.stdout
+    assert "2,931,332 (46.8%)" in done.stdout
+    assert "3.46 GFLOPs" in done.stdout
+    assert "frozen" in done.stdout
+    assert "…" not in done.stdout, "nothing is cut off when the output is a pipe"
+
+
+def test_info_json(capsys):
+    code, out, _ = run(capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--img", 320, "--freeze", 74, "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert (content["parameters"], content["trainable"]) == (6_267_556, 1_819_780)
+    assert content["sections"][-1]["name"] == "head"
+    assert len(content["layers"]) == 78
+    assert content["outputs"][0] == [1, 3, 40, 40, 25]
+    assert content["activation_bytes"] > 0
+
+
+def test_info_of_other_sizes_and_classes(capsys):
+    _, out, _ = run(capsys, "info", "--cfg", "yolov7-tiny", "--nc", 7, "--img", 320, 640, "--json")
+    content = json.loads(out)
+    assert content["parameters"] == 6_031_224
+    assert content["outputs"][0] == [1, 3, 40, 80, 12]
+    _, out, _ = run(capsys, "info", "--cfg", "yolov7-tiny", "--fuse", "--layers")
+    assert "6,221,370" in out
+    assert "IDetect" in out
+
+
+def test_transfer_table(capsys, tiny_weights):
+    code, out, _ = run(
+        capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--weights", tiny_weights, "--transfer-weights", "--img", 320
+    )
+    assert code == 0
+    assert "loaded 332 of 356 tensors" in out
+    assert "model.77.heads.0.0.weight" in out
+    assert "model.77.m.0.weight" in out
+
+
+def test_weights_that_do_not_fit_are_refused_without_transfer(capsys, tiny_weights):
+    code, out, err = run(capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--weights", tiny_weights)
+    assert (code, out) == (2, "")
+    assert "--transfer-weights" in err
+
+
+def test_a_weight_file_that_holds_its_graph_needs_no_cfg(capsys, tiny_weights):
+    code, out, _ = run(capsys, "info", "--weights", tiny_weights)
+    assert code == 0
+    assert "loaded 344 of 344 tensors" in out
+
+
+def test_strip(capsys, tmp_path):
+    model = build_model("yolov7-tiny")
+    full = tmp_path / "last.pt"
+    momentum = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+    save_checkpoint(full, model_content(model, ema=model, epoch=3, optimizer=momentum))
+    small_file = tmp_path / "best.pt"
+    code, out, _ = run(capsys, "strip", "--weights", full, "--out", small_file)
+    assert code == 0
+    assert "was" in out
+    assert 12e6 < small_file.stat().st_size < 13.5e6
+    assert torch.load(small_file, weights_only=True)["epoch"] == -1
+    assert run(capsys, "info", "--weights", small_file)[0] == 0
+
+
+def test_reparam(capsys, tmp_path, tiny_weights):
+    out_file = tmp_path / "deploy.pt"
+    code, out, _ = run(capsys, "reparam", "--weights", tiny_weights, "--out", out_file)
+    assert code == 0
+    assert "head at layer 77" in out
+    code, out, _ = run(capsys, "info", "--weights", out_file)
+    assert code == 0
+    assert "6,227,101" in out
+    code, out, _ = run(capsys, "info", "--weights", out_file, "--cfg", "cfg/deploy/yolov7-tiny.yaml")
+    assert code == 0
+
+
+@pytest.fixture
+def data_set(tmp_path):
+    """Three classes of different shapes in ten images of 100×100 pixels (only PNG headers are read)."""
+    import struct
+    import zlib
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 100, 100, 8, 0, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(b"\0" * 101 * 100))
+    png = b"\x89PNG\r\n\x1a\n" + header + pixels + chunk(b"IEND", b"")
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "train").mkdir(parents=True)
+    for i in range(10):
+        (tmp_path / f"images/train/{i}.png").write_bytes(png)
+        (tmp_path / f"labels/train/{i}.txt").write_text("0 .5 .5 .1 .5\n1 .5 .5 .3 .3\n2 .5 .5 .9 .1\n")
+    path = tmp_path / "data.yaml"
+    path.write_text(yaml.safe_dump({"path": str(tmp_path), "train": "images/train", "nc": 3, "names": ["a", "b", "c"]}))
+    return path
+
+
+def test_heads(capsys, tmp_path, data_set):
+    out_file = tmp_path / "heads.yaml"
+    for grouping in ("geometry", "hybrid"):
+        code, out, err = run(
+            capsys, "heads", "--data", data_set, "--grouping", grouping, "--heads", 2, "--out", out_file
+        )
+        assert code == 0, err
+        assert f"{grouping} grouping of 3 classes" in out
+        args = ("info", "--cfg", "yolov7-tiny-1b4h", "--nc", 3, "--head-config", out_file, "--img", 320)
+        assert run(capsys, *args)[0] == 0
+
+
+def test_anchors(capsys, data_set):
+    code, out, _ = run(capsys, "anchors", "--data", data_set, "--cfg", "yolov7-tiny", "--img", 320)
+    assert code == 0
+    assert "30 boxes at 320 pixels" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["info"], "no model given"),
+        (["info", "--cfg", "yolov7-tny"], "did you mean 'yolov7-tiny'"),
+        (["info", "--cfg", "yolov7-tiny", "--img", "300"], "use --img 288"),
+        (["info", "--cfg", "yolov7-tiny", "--freeze", "99"], "--freeze 99"),
+        (["info", "--cfg", "yolov7-tiny", "--nc", "0"], "nc is 0"),
+        (["info", "--cfg", "yolov7-tiny", "--wieghts", "x"], "did you mean '--weights'"),
+        (["info", "--weights", "missing.pt"], "missing.pt"),
+        (["info", "--cfg", "yolov7-tiny", "--img", "big"], "invalid int value"),
+        (["info", "--cfg", "yolov7-tiny", "--img", "1", "2", "3"], "one or two numbers"),
+        (["info", "--cfg", "yolov7-tiny", "--head-config", "standard"], "ends in IDetect"),
+        (["strip", "--weights", "missing.pt"], "missing.pt"),
+        (["heads", "--data", "missing.yaml", "--out", "x.yaml"], "missing.yaml"),
+        (["fly"], "invalid choice"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(capsys, tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.count("yolofast: error:") == 1
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_broken_model_file_from_the_shell(tmp_path):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**SMALL, "nc": "three"}))
+    done = yolofast("info", "--cfg", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "mine.yaml:" in done.stderr
+    assert "nc is 'three'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,41 @@
+"""yolofast: train, fine-tune, evaluate and explain YOLOv7 and YOLOX detectors at the speed of the GPU.
+
+The names below are the public Python API (docs/api.md). They are loaded on first use, so that `yolofast --help` does
+not have to wait for torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from yolofast._version import __version__
+
+if TYPE_CHECKING:
+    from yolofast.checkpoint.load import load_weights
+    from yolofast.decode import decode
+    from yolofast.errors import UserError
+    from yolofast.model.deploy import reparameterise
+    from yolofast.model.fuse import fuse
+    from yolofast.model.network import build_model
+
+__all__ = ["UserError", "__version__", "build_model", "decode", "fuse", "load_weights", "reparameterise"]
+
+_HOME = {
+    "UserError": "yolofast.errors",
+    "build_model": "yolofast.model.network",
+    "decode": "yolofast.decode",
+    "fuse": "yolofast.model.fuse",
+    "load_weights": "yolofast.checkpoint.load",
+    "reparameterise": "yolofast.model.deploy",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'yolofast' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

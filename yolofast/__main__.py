@@ -1,0 +1,5 @@
+import sys
+
+from yolofast.cli import main
+
+sys.exit(main())

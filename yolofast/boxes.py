@@ -1,0 +1,115 @@
+"""Box formats and overlaps.
+
+Boxes are float tensors `[..., 4]`: `xyxy` (two corners) or `cxcywh` (centre and size), in pixels or normalised to
+[0, 1] by the image's width and height. Every overlap takes `xyxy` boxes and is finite, with finite gradients, for
+degenerate boxes (zero or negative size, identical, far apart): two empty boxes overlap by 0.
+
+`iou`, `giou`, `diou`, `ciou` compare element-wise with broadcasting; `pairwise(iou, a_BN4, b_BM4)` gives `[..., N, M]`.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# The published eps: large enough to keep 0/0 at 0 in float32, small enough not to move any overlap of real boxes.
+EPS = 1e-7
+
+
+def cxcywh_to_xyxy(boxes: Tensor) -> Tensor:
+    centre, half = boxes[..., :2], boxes[..., 2:] / 2
+    return torch.cat((centre - half, centre + half), dim=-1)
+
+
+def xyxy_to_cxcywh(boxes: Tensor) -> Tensor:
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return torch.cat(((low + high) / 2, high - low), dim=-1)
+
+
+def to_pixels(boxes: Tensor, width: float, height: float) -> Tensor:
+    """Normalised boxes of either format in pixels of an image of that size."""
+    return boxes * boxes.new_tensor((width, height, width, height))
+
+
+def to_normalised(boxes: Tensor, width: float, height: float) -> Tensor:
+    """Pixel boxes of either format as shares of the image's size."""
+    return boxes / boxes.new_tensor((width, height, width, height))
+
+
+def area(boxes: Tensor) -> Tensor:
+    width, height = _size(boxes)
+    return width * height
+
+
+def pairwise(overlap: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Tensor:
+    """`overlap` of every box of `first [..., N, 4]` with every box of `second [..., M, 4]`: `[..., N, M]`."""
+    return overlap(first[..., :, None, :], second[..., None, :, :])
+
+
+def iou(first: Tensor, second: Tensor) -> Tensor:
+    """Intersection over union."""
+    first, second = _at_least_float32(first), _at_least_float32(second)
+    return _iou_and_union(first, second)[0]
+
+
+def giou(first: Tensor, second: Tensor) -> Tensor:
+    """IoU less the share of the enclosing box that neither box covers."""
+    first, second = _at_least_float32(first), _at_least_float32(second)
+    overlap, union = _iou_and_union(first, second)
+    enclosing_w, enclosing_h = _enclosing(first, second)
+    enclosing = enclosing_w * enclosing_h + EPS
+    return overlap - (enclosing - union) / enclosing
+
+
+def diou(first: Tensor, second: Tensor) -> Tensor:
+    """IoU less the squared distance of the centres over the squared diagonal of the enclosing box."""
+    first, second = _at_least_float32(first), _at_least_float32(second)
+    return _iou_and_union(first, second)[0] - _centre_distance(first, second)
+
+
+def ciou(first: Tensor, second: Tensor) -> Tensor:
+    """DIoU less a term for the difference in aspect ratio, whose weight carries no gradient."""
+    first, second = _at_least_float32(first), _at_least_float32(second)
+    overlap, _ = _iou_and_union(first, second)
+    aspect = (4 / math.pi**2) * (_aspect_angle(second) - _aspect_angle(first)) ** 2
+    with torch.no_grad():
+        weight = aspect / (aspect - overlap + (1 + EPS))
+    return overlap - _centre_distance(first, second) - weight * aspect
+
+
+def _at_least_float32(boxes: Tensor) -> Tensor:
+    """Half-precision corners of a 640-pixel image are only good to half a pixel: too coarse to compare boxes by."""
+    return boxes.float() if boxes.dtype in (torch.float16, torch.bfloat16) or not boxes.is_floating_point() else boxes
+
+
+def _size(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Width and height; an inside-out box is empty."""
+    return (boxes[..., 2] - boxes[..., 0]).clamp(min=0), (boxes[..., 3] - boxes[..., 1]).clamp(min=0)
+
+
+def _iou_and_union(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
+    height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
+    intersection = width.clamp(min=0) * height.clamp(min=0)
+    union = area(first) + area(second) - intersection + EPS
+    return intersection / union, union
+
+
+def _enclosing(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    width = torch.maximum(first[..., 2], second[..., 2]) - torch.minimum(first[..., 0], second[..., 0])
+    height = torch.maximum(first[..., 3], second[..., 3]) - torch.minimum(first[..., 1], second[..., 1])
+    return width, height
+
+
+def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
+    width, height = _enclosing(first, second)
+    dx = first[..., 0] + first[..., 2] - second[..., 0] - second[..., 2]
+    dy = first[..., 1] + first[..., 3] - second[..., 1] - second[..., 3]
+    return (dx**2 + dy**2) / 4 / (width**2 + height**2 + EPS)
+
+
+def _aspect_angle(boxes: Tensor) -> Tensor:
+    width, height = _size(boxes)
+    # atan2 has no finite gradient at (0, 0); the floor keeps it away from there and changes nothing above EPS.
+    return torch.atan2(width.clamp(min=EPS), height.clamp(min=EPS))

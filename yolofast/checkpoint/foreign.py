@@ -1,0 +1,232 @@
+"""From an inert object graph to weights: which object holds them, and what else the file says about the model.
+
+Shared references let a small file describe an exponentially large structure, so every walk has a depth and a count.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from yolofast.checkpoint.damage import damaged
+from yolofast.checkpoint.pickle_graph import Object
+from yolofast.checkpoint.tensors import is_tensor
+from yolofast.errors import UserError, shorten
+
+MAX_MODULES = 100_000
+MAX_MODULE_DEPTH = 64
+MAX_NAME_LENGTH = 1000
+MAX_PLAIN_VALUES = 100_000
+MAX_PLAIN_DEPTH = 32
+FORMAT = "yolofast"
+VERSION = 1
+
+Build = Callable[[object], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightFile:
+    """The weights of a file and what it says about the model they belong to; None where it says nothing."""
+
+    tensors: dict[str, Tensor]
+    kind: str
+    """'yolov7 checkpoint', 'yolox checkpoint', 'yolofast checkpoint', 'state dict' or 'safetensors'."""
+    source: str
+    """Which entry of the file was taken: 'ema', 'model', 'state_dict', or 'file' for the file itself."""
+    names: tuple[str, ...] | None = None
+    nc: int | None = None
+    graph: dict[str, Any] | None = None
+    head_config: dict[str, Any] | None = None
+    epoch: int | None = None
+
+
+def weights_of(root: object, build: Build) -> WeightFile:
+    """The weights in a graph. The averaged model (`ema`) wins over the raw one, as in the published evaluation."""
+    source, holder = _choose(root)
+    top: Mapping[Any, object] = root if isinstance(root, dict) else {}
+    _check_version(top)
+    described = top if not isinstance(holder, Object) else {**top, **_attributes(holder)}
+    tensors = {name: build(value) for name, value in _named(holder)}
+    if not tensors:
+        raise _nothing_found(root)
+    tensors = without_prefix(tensors, "module.")
+    graph = plain_dict(described.get("yaml" if isinstance(holder, Object) else "graph"))
+    names = class_names(described.get("names"))
+    return WeightFile(
+        tensors=tensors,
+        kind=_kind(top, source, holder, tensors),
+        source=source,
+        names=names,
+        nc=_class_count(described.get("nc"), graph, names),
+        graph=graph,
+        head_config=plain_dict(described.get("head_config")),
+        epoch=_integer(top.get("epoch", top.get("start_epoch"))),
+    )
+
+
+def without_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """DistributedDataParallel puts `module.` before every name; when only some have it, it is a real name."""
+    if not all(name.startswith(prefix) for name in tensors):
+        return tensors
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+
+
+def class_names(value: object) -> tuple[str, ...] | None:
+    """From a list, or from {0: 'a', 1: 'b'}; None for anything else, also for names no terminal can show."""
+    if isinstance(value, dict):
+        value = [value.get(index) for index in range(len(value))]
+    if not isinstance(value, list | tuple):
+        return None
+    names = tuple(name for name in value if isinstance(name, str) and name.isprintable())
+    return names if len(names) == len(value) > 0 else None
+
+
+def plain_dict(value: object) -> dict[str, Any] | None:
+    """A copy of a dict of plain values with text keys at the top, or None when it is not one."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        return None
+    try:
+        copied = _Plain().copy(value, 0)
+    except _NotPlainError:
+        return None
+    assert isinstance(copied, dict)
+    return copied
+
+
+def class_count(value: object) -> int | None:
+    """A number of classes, when it can be one."""
+    return value if type(value) is int and 0 < value < 1_000_000 else None
+
+
+def _choose(root: object) -> tuple[str, object]:
+    """The entry that holds the weights: a module, or a dict of tensors."""
+    if isinstance(root, Object):
+        return "file", root
+    if isinstance(root, dict):
+        for key in ("ema", "model", "state_dict"):
+            if isinstance(root.get(key), Object) or _is_state_dict(root.get(key)):
+                return key, root[key]
+        if _is_state_dict(root):
+            return "file", root
+    raise _nothing_found(root)
+
+
+def _is_state_dict(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) > 0
+        and all(isinstance(name, str) and is_tensor(tensor) for name, tensor in value.items())
+    )
+
+
+def _nothing_found(root: object) -> UserError:
+    if isinstance(root, dict):
+        shown = ", ".join(shorten(key) for key in list(root)[:12]) + (", …" if len(root) > 12 else "")
+        there = f"a dictionary with the keys {shown}" if root else "an empty dictionary"
+    else:
+        there = f"a {type(root).__name__}"
+    return UserError(
+        f"no weights found: the file holds {there}",
+        fix="give a checkpoint with weights under 'ema', 'model' or 'state_dict', or a plain state dict",
+    )
+
+
+def _named(holder: object) -> Iterator[tuple[str, object]]:
+    """(name, inert tensor) in the order of `state_dict()`, with names a terminal can show."""
+    pairs = _walk_modules(holder) if isinstance(holder, Object) else iter(_mapping(holder).items())
+    for name, value in pairs:
+        if len(name) > MAX_NAME_LENGTH or not name.isprintable():
+            raise damaged(f"a tensor has the name {shorten(name)}")
+        yield name, value
+
+
+def _walk_modules(root: Object) -> Iterator[tuple[str, object]]:
+    pending: list[tuple[Object, str, int]] = [(root, "", 0)]
+    visited = 0
+    while pending:
+        module, prefix, depth = pending.pop()
+        visited += 1
+        if visited > MAX_MODULES or depth > MAX_MODULE_DEPTH or len(prefix) > MAX_NAME_LENGTH:
+            raise damaged("its modules contain one another without end")
+        state = _attributes(module)
+        yield from _own_tensors(state, prefix)
+        children = [
+            (child, f"{prefix}{_text(name)}.", depth + 1)
+            for name, child in _mapping(state.get("_modules")).items()
+            if isinstance(child, Object)
+        ]
+        pending.extend(reversed(children))
+
+
+def _own_tensors(state: Mapping[Any, object], prefix: str) -> Iterator[tuple[str, object]]:
+    transient = state.get("_non_persistent_buffers_set")
+    hidden = transient if isinstance(transient, set | frozenset) else frozenset()
+    for group, skip in (("_parameters", frozenset()), ("_buffers", hidden)):
+        for name, value in _mapping(state.get(group)).items():
+            if value is not None and name not in skip:
+                yield f"{prefix}{_text(name)}", value
+
+
+def _attributes(module: Object) -> Mapping[Any, object]:
+    return _mapping(module.state)
+
+
+def _mapping(value: object) -> Mapping[Any, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str) or len(name) > MAX_NAME_LENGTH:
+        raise damaged("a module or tensor has a name that is not text")
+    return name
+
+
+def _integer(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _class_count(value: object, graph: dict[str, Any] | None, names: tuple[str, ...] | None) -> int | None:
+    return class_count(value) or class_count((graph or {}).get("nc")) or (len(names) if names else None)
+
+
+def _check_version(top: Mapping[Any, object]) -> None:
+    version = top.get("version")
+    if top.get("format") == FORMAT and (type(version) is not int or version > VERSION):
+        raise UserError(
+            f"the checkpoint has format version {shorten(version)}, this yolofast reads up to {VERSION}",
+            fix="upgrade yolofast",
+        )
+
+
+def _kind(top: Mapping[Any, object], source: str, holder: object, tensors: dict[str, Tensor]) -> str:
+    if top.get("format") == FORMAT:
+        return "yolofast checkpoint"
+    if isinstance(holder, Object):
+        return "yolox checkpoint" if holder.cls.module.startswith("yolox.") else "yolov7 checkpoint"
+    if "start_epoch" in top or (source != "file" and any(name.startswith("backbone.backbone.") for name in tensors)):
+        return "yolox checkpoint"
+    return "state dict"
+
+
+class _NotPlainError(Exception):
+    """Something in a structure is not a plain value, or the structure is too large to be a description."""
+
+
+class _Plain:
+    """Copies a structure of plain values, up to a number of them: shared references would unfold without end."""
+
+    def __init__(self) -> None:
+        self._left = MAX_PLAIN_VALUES
+
+    def copy(self, value: object, depth: int) -> object:
+        self._left -= 1
+        if self._left < 0 or depth > MAX_PLAIN_DEPTH:
+            raise _NotPlainError
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, list | tuple):
+            return type(value)(self.copy(item, depth + 1) for item in value)
+        if isinstance(value, dict) and all(type(key) in (int, str) for key in value):
+            return {key: self.copy(item, depth + 1) for key, item in value.items()}
+        raise _NotPlainError

@@ -1,0 +1,180 @@
+"""`load_weights`: a file's tensors into a model, all of them or a reported part.
+
+Loading is decided on names and shapes before anything is copied, so a refused file leaves the model as it was.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.checkpoint.foreign import WeightFile
+from yolofast.checkpoint.read import read_weights
+from yolofast.errors import UserError
+
+SHOWN = 5
+_TRAINING_ONLY = (".ia.", ".im.", ".m2.")
+"""Implicit tensors and auxiliary heads: only training graphs have them."""
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    """One tensor of the file, the model or both; a shape is None on the side that lacks it, `reason` '' if loaded."""
+
+    name: str
+    file_shape: tuple[int, ...] | None
+    model_shape: tuple[int, ...] | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadReport:
+    """What happened to every tensor. One whose shape differs is both skipped (file) and missing (model)."""
+
+    path: Path
+    kind: str
+    loaded: tuple[TensorEntry, ...]
+    skipped: tuple[TensorEntry, ...]
+    """In the file, not loaded."""
+    missing: tuple[TensorEntry, ...]
+    """In the model, left as initialised."""
+    total: int
+    """Tensors in the model's state dict."""
+    nonfinite: int
+    """Loaded tensors that hold NaN or infinity."""
+    names: tuple[str, ...] | None
+    nc: int | None
+    epoch: int | None
+
+    def __str__(self) -> str:
+        lines = [f"loaded {len(self.loaded)} of {self.total} tensors from {self.path.name} ({self.kind})"]
+        if self.skipped:
+            lines.append(f"in the file, not loaded: {_some(self.skipped)}")
+        if self.missing:
+            lines.append(f"in the model, left as initialised: {_some(self.missing)}")
+        if self.nonfinite:
+            lines.append(f"{self.nonfinite} loaded tensors hold NaN or infinity")
+        return "\n".join(lines)
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """(status, name, file shape, model shape), each tensor once: for a table."""
+        seen = {entry.name for entry in self.skipped}
+        groups = (
+            ("loaded", self.loaded),
+            ("skipped", self.skipped),
+            ("missing", tuple(entry for entry in self.missing if entry.name not in seen)),
+        )
+        return [
+            (f"{status}: {entry.reason}" if entry.reason else status, entry.name, *_shapes(entry))
+            for status, entries in groups
+            for entry in entries
+        ]
+
+
+def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> LoadReport:
+    """Loads the weights of `path` into `model`, cast to the model's precision, and says what happened.
+
+    Without `transfer`, file and model must hold the same names and shapes (step counters of batch normalisation may
+    be absent). With it, tensors that agree in name and shape are loaded and the rest is reported. A file that does
+    not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
+    """
+    path = Path(path)
+    file = read_weights(path)
+    own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+    report = _compare(path, file, own)
+    if not transfer:
+        _require_all(report)
+    if not report.loaded:
+        raise UserError(
+            f"none of its {len(file.tensors)} tensors fits the model by name and shape",
+            where=path,
+            fix=f"give weights of the same architecture; the file holds {_some(report.skipped)}",
+        )
+    model.load_state_dict({entry.name: file.tensors[entry.name] for entry in report.loaded}, strict=False)
+    return report
+
+
+def _compare(path: Path, file: WeightFile, own: dict[str, Tensor]) -> LoadReport:
+    in_file = [_entry(name, tensor, own.get(name)) for name, tensor in file.tensors.items()]
+    in_model = [_entry(name, file.tensors.get(name), tensor) for name, tensor in own.items()]
+    loaded = tuple(entry for entry in in_model if not entry.reason)
+    return LoadReport(
+        path=path,
+        kind=file.kind,
+        loaded=loaded,
+        skipped=tuple(entry for entry in in_file if entry.reason),
+        missing=tuple(entry for entry in in_model if entry.reason),
+        total=len(own),
+        nonfinite=sum(not bool(torch.isfinite(file.tensors[entry.name]).all()) for entry in loaded),
+        names=file.names,
+        nc=file.nc,
+        epoch=file.epoch,
+    )
+
+
+def _entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
+    file_shape = None if in_file is None else tuple(in_file.shape)
+    model_shape = None if in_model is None else tuple(in_model.shape)
+    if in_model is None:
+        reason = "not in the model"
+    elif in_file is None:
+        reason = "not in the file"
+    elif file_shape != model_shape:
+        reason = "shape differs"
+    elif in_file.is_floating_point() != in_model.is_floating_point():
+        reason = "type differs"  # a cast between counts and weights would load, and mean nothing
+    else:
+        reason = ""
+    return TensorEntry(name, file_shape, model_shape, reason)
+
+
+def _require_all(report: LoadReport) -> None:
+    """Raises unless file and model agree; counters of batch normalisation may be absent, as in old files."""
+    absent = [
+        entry for entry in report.missing if entry.file_shape is None and not entry.name.endswith("num_batches_tracked")
+    ]
+    extra = [entry for entry in report.skipped if entry.model_shape is None]
+    differing = [entry for entry in report.skipped if entry.model_shape is not None]
+    groups = (
+        ("differ in shape or type", differing),
+        ("are in the model but not in the file", absent),
+        ("are in the file but not in the model", extra),
+    )
+    faults = [f"{len(entries)} {what}: {_some(tuple(entries))}" for what, entries in groups if entries]
+    if not faults:
+        return
+    fix = "pass transfer=True (--transfer-weights on the command line) to load what matches"
+    if any(part in entry.name for entry in extra for part in _TRAINING_ONLY):
+        fix = (
+            "the file holds a training model and the model is a deploy graph: re-parameterise the file with "
+            f"`yolofast reparam`, or use the training graph; or {fix}"
+        )
+    raise UserError(
+        f"the weights do not fit the model ({len(report.loaded)} of {report.total} tensors do). " + "; ".join(faults),
+        where=report.path,
+        fix=fix,
+    )
+
+
+def _some(entries: tuple[TensorEntry, ...]) -> str:
+    """The first few, with both shapes where both sides have one."""
+    shown = ", ".join(_described(entry) for entry in entries[:SHOWN])
+    return shown + (f", … ({len(entries)} in all)" if len(entries) > SHOWN else "")
+
+
+def _described(entry: TensorEntry) -> str:
+    file_shape, model_shape = _shapes(entry)
+    if entry.file_shape is None or entry.model_shape is None:
+        return f"{entry.name} ({file_shape if entry.model_shape is None else model_shape})"
+    return f"{entry.name} (file {file_shape}, model {model_shape})"
+
+
+def _shapes(entry: TensorEntry) -> tuple[str, str]:
+    return _shape(entry.file_shape), _shape(entry.model_shape)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "-"
+    return "×".join(map(str, shape)) or "scalar"

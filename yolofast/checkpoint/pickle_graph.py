@@ -1,0 +1,337 @@
+"""Reads a pickle as inert data: a stack machine over an explicit table of opcodes that imports and calls nothing.
+
+The published YOLOv7 files pickle whole modules, so `torch.load(weights_only=True)` refuses them and the plain
+`torch.load` runs whatever they say. Here a class is a `Global`, an instance an `Object` and a function call a `Call`:
+values to look at. Time and memory are bounded by `MAX_BYTES` and `MAX_OPCODES`, whatever the bytes say.
+"""
+
+import pickletools
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from yolofast.checkpoint import allowlist
+from yolofast.checkpoint.damage import damaged, refused
+from yolofast.errors import UserError
+
+MAX_BYTES = 64 << 20
+"""A pickle holds the structure, not the weights: 400 pickled convolution blocks, twice, take 1.2 MB."""
+MAX_OPCODES = 2_500_000
+"""One byte can ask for a 200-byte set, so the size alone does not bound memory. Those 800 blocks take 490,000."""
+MAX_INT_BITS = 256
+"""Room for the 128-bit states of random generators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """The name of a class or function. Only a name."""
+
+    module: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The full dotted name."""
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """What would have been the result of calling `function` with `args`."""
+
+    function: Global
+    args: tuple[object, ...]
+    state: object = None
+
+
+@dataclass(eq=False, slots=True)
+class Object:
+    """What would have been an instance of `cls`; `state` is its attribute dict."""
+
+    cls: Global
+    args: tuple[object, ...]
+    state: object = None
+
+
+@dataclass(eq=False, slots=True)
+class Persistent:
+    """A reference to data outside the pickle: in torch files, a storage."""
+
+    id: object
+
+
+def read_graph(stream: BinaryIO, persistents: list[Persistent] | None = None) -> object:
+    """The value of the pickle at the stream's position, which is left behind its last byte.
+
+    `persistents`, when given, receives every reference to outside data, used or not.
+    """
+    machine = _Machine([] if persistents is None else persistents)
+    for name, argument in _opcodes(stream):
+        if name == "STOP":
+            return machine.pop()
+        handler = _HANDLERS.get(name)
+        if handler is None:
+            raise UserError(
+                f"the file uses the pickle opcode {name}, which no torch file needs",
+                fix="save the weights again with torch.save, or as safetensors",
+            )
+        handler(machine, argument)
+    raise damaged("its pickle has no end")
+
+
+def _opcodes(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+    """The tokens, with every way tokenising can fail said as damage."""
+    tokens = pickletools.genops(stream)
+    for _ in range(MAX_OPCODES):
+        try:
+            opcode, argument, _ = next(tokens)
+        except StopIteration:
+            return
+        except (ValueError, OverflowError, MemoryError, Warning) as error:  # a warning raises under `python -W error`
+            raise damaged("its pickle is cut or overwritten") from error
+        yield opcode.name, argument
+    raise damaged(f"its pickle has more than {MAX_OPCODES:,} instructions")
+
+
+class _Machine:
+    """The pickle stack. `_outer` holds the stacks below each open mark, as in the standard unpickler."""
+
+    def __init__(self, persistents: list[Persistent]) -> None:
+        self.persistents = persistents
+        self.stack: list[object] = []
+        self.memo: dict[int, object] = {}
+        self._outer: list[list[object]] = []
+
+    def push(self, value: object) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> object:
+        if not self.stack:
+            raise damaged("its pickle takes a value that is not there")
+        return self.stack.pop()
+
+    def top(self) -> object:
+        if not self.stack:
+            raise damaged("its pickle needs a value that is not there")
+        return self.stack[-1]
+
+    def mark(self) -> None:
+        self._outer.append(self.stack)
+        self.stack = []
+
+    def pop_mark(self) -> list[object]:
+        if not self._outer:
+            raise damaged("its pickle closes a group that is not open")
+        items, self.stack = self.stack, self._outer.pop()
+        return items
+
+    def drop(self) -> None:
+        self.pop()
+
+    def drop_mark(self) -> None:
+        self.pop_mark()
+
+    def put(self, index: int) -> None:
+        if not 0 <= index < 1 << 32:
+            raise damaged("its pickle has an impossible memo index")
+        self.memo[index] = self.top()
+
+    def get(self, index: int) -> None:
+        if index not in self.memo:
+            raise damaged("its pickle refers to a value that was never stored")
+        self.push(self.memo[index])
+
+
+def _key(value: object) -> Hashable:
+    """Only keys that hash in constant time: a deep tuple would overflow the C stack, huge ints collide at will."""
+    if isinstance(value, tuple) and len(value) <= 16:
+        return tuple(_scalar_key(item) for item in value)
+    return _scalar_key(value)
+
+
+def _scalar_key(value: object) -> Hashable:
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise damaged("a dictionary key is an impossibly large integer")
+    if value is None or isinstance(value, int | float | str | bytes | Global | Call | Object | Persistent):
+        return value
+    raise damaged(f"a {type(value).__name__} is used as a dictionary key")
+
+
+def _fill(target: object, items: list[object]) -> None:
+    if not isinstance(target, dict) or len(items) % 2:
+        raise damaged("its pickle sets items of something that is not a dictionary")
+    for position in range(0, len(items), 2):
+        target[_key(items[position])] = items[position + 1]
+
+
+def _extend(target: object, items: list[object]) -> None:
+    if not isinstance(target, list):
+        raise damaged("its pickle appends to something that is not a list")
+    target.extend(items)
+
+
+def _add(target: object, items: list[object]) -> None:
+    if not isinstance(target, set):
+        raise damaged("its pickle adds to something that is not a set")
+    target.update(_key(item) for item in items)
+
+
+def _integer(machine: _Machine, value: int) -> None:
+    if value.bit_length() > MAX_INT_BITS:
+        raise damaged("it holds an impossibly large integer")
+    machine.push(value)
+
+
+def _group(machine: _Machine, build: Callable[[list[object]], object]) -> None:
+    machine.push(build(machine.pop_mark()))
+
+
+def _tuple(machine: _Machine, count: int) -> None:
+    items = [machine.pop() for _ in range(count)]
+    machine.push(tuple(reversed(items)))
+
+
+def _dict_of(items: list[object]) -> dict[Hashable, object]:
+    made: dict[Hashable, object] = {}
+    _fill(made, items)
+    return made
+
+
+def _set_item(machine: _Machine) -> None:
+    value, key = machine.pop(), machine.pop()
+    _fill(machine.top(), [key, value])
+
+
+def _append(machine: _Machine) -> None:
+    item = machine.pop()
+    _extend(machine.top(), [item])
+
+
+def _to_marked(machine: _Machine, change: Callable[[object, list[object]], None]) -> None:
+    items = machine.pop_mark()
+    change(machine.top(), items)
+
+
+def _global(machine: _Machine, module: object, name: object) -> None:
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise damaged("its pickle names a class with something that is not text")
+    mention = Global(module, name)
+    if not allowlist.may_mention(mention.path):
+        raise refused(mention.path)
+    machine.push(mention)
+
+
+def _global_line(machine: _Machine, argument: str) -> None:
+    module, _, name = argument.partition(" ")
+    _global(machine, module, name)
+
+
+def _stack_global(machine: _Machine) -> None:
+    name, module = machine.pop(), machine.pop()
+    _global(machine, module, name)
+
+
+def _reduce(machine: _Machine) -> None:
+    args, function = machine.pop(), machine.pop()
+    if not isinstance(function, Global) or not isinstance(args, tuple):
+        raise refused("a call of something that is not a named function")
+    if not allowlist.may_call(function.path):
+        raise refused(f"a call of {function.path}")
+    machine.push(_result(function, args))
+
+
+def _result(function: Global, args: tuple[object, ...]) -> object:
+    """Containers become containers, because later opcodes fill them; everything else stays a `Call`."""
+    if function.path == allowlist.ORDERED_DICT:
+        if args:
+            raise damaged("an OrderedDict is made from arguments")
+        return {}
+    if function.path in allowlist.SETS:
+        if len(args) > 1 or not all(isinstance(items, list) for items in args):
+            raise damaged("a set is made from something that is not a list")
+        made: set[Hashable] = set()
+        for items in args:
+            _add(made, items)  # type: ignore[arg-type]
+        return made
+    if function.path == allowlist.ENCODE and args[1:] != ("latin1",):
+        raise refused("a text encoding other than latin1")
+    return Call(function, args)
+
+
+def _new_object(machine: _Machine, with_keywords: bool) -> None:
+    if with_keywords:
+        machine.pop()  # no class in the list has keyword arguments that matter for weights
+    args, cls = machine.pop(), machine.pop()
+    if not isinstance(cls, Global) or not isinstance(args, tuple):
+        raise refused("an object of something that is not a named class")
+    if not allowlist.may_instantiate(cls.path):
+        raise refused(f"an object of {cls.path}")
+    machine.push(Object(cls, args))
+
+
+def _build(machine: _Machine) -> None:
+    state, target = machine.pop(), machine.top()
+    if isinstance(target, Call | Object):
+        target.state = state
+    elif not isinstance(target, dict):  # a dict is an OrderedDict, whose state is the `_metadata` of a state dict
+        raise damaged("its pickle sets attributes of a plain value")
+
+
+def _persistent(machine: _Machine) -> None:
+    """Old files wrap the class of a module, with its source text, in such a reference: only the name is kept."""
+    match machine.pop():
+        case ("module", Global() as cls, *_):
+            machine.push(cls)
+        case reference:
+            machine.persistents.append(Persistent(reference))
+            machine.push(machine.persistents[-1])
+
+
+_Handler = Callable[[_Machine, Any], None]
+
+_HANDLERS: dict[str, _Handler] = {
+    "PROTO": lambda m, a: None,
+    "FRAME": lambda m, a: None,
+    "NONE": lambda m, a: m.push(None),
+    "NEWTRUE": lambda m, a: m.push(True),
+    "NEWFALSE": lambda m, a: m.push(False),
+    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "LONG4"), _integer),
+    **dict.fromkeys(
+        (
+            "BINFLOAT",
+            *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+            *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+        ),
+        _Machine.push,
+    ),
+    "MARK": lambda m, a: m.mark(),
+    "POP": lambda m, a: m.drop(),
+    "POP_MARK": lambda m, a: m.drop_mark(),
+    "DUP": lambda m, a: m.push(m.top()),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
+    "MEMOIZE": lambda m, a: m.put(len(m.memo)),
+    "EMPTY_LIST": lambda m, a: m.push([]),
+    "LIST": lambda m, a: _group(m, list),
+    "APPEND": lambda m, a: _append(m),
+    "APPENDS": lambda m, a: _to_marked(m, _extend),
+    "EMPTY_TUPLE": lambda m, a: m.push(()),
+    "TUPLE": lambda m, a: _group(m, tuple),
+    "TUPLE1": lambda m, a: _tuple(m, 1),
+    "TUPLE2": lambda m, a: _tuple(m, 2),
+    "TUPLE3": lambda m, a: _tuple(m, 3),
+    "EMPTY_DICT": lambda m, a: m.push({}),
+    "DICT": lambda m, a: _group(m, _dict_of),
+    "SETITEM": lambda m, a: _set_item(m),
+    "SETITEMS": lambda m, a: _to_marked(m, _fill),
+    "EMPTY_SET": lambda m, a: m.push(set()),
+    "ADDITEMS": lambda m, a: _to_marked(m, _add),
+    "FROZENSET": lambda m, a: _group(m, lambda items: frozenset(map(_key, items))),
+    "GLOBAL": _global_line,
+    "STACK_GLOBAL": lambda m, a: _stack_global(m),
+    "REDUCE": lambda m, a: _reduce(m),
+    "NEWOBJ": lambda m, a: _new_object(m, with_keywords=False),
+    "NEWOBJ_EX": lambda m, a: _new_object(m, with_keywords=True),
+    "BUILD": lambda m, a: _build(m),
+    "BINPERSID": lambda m, a: _persistent(m),
+}

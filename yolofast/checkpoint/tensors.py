@@ -1,0 +1,120 @@
+"""Rebuilds tensors from inert values, checking every number before a byte is allocated.
+
+Tensors that share a storage stay views of it, so memory is bounded by the file, not by what the file claims.
+"""
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from yolofast.checkpoint import allowlist
+from yolofast.checkpoint.damage import damaged
+from yolofast.checkpoint.pickle_graph import Call, Global, Persistent
+
+MAX_DIMENSIONS = 16
+MAX_SHARING = 8
+"""How often, on average, a byte of the file may be used: tied weights share, but no model shares all it has."""
+
+DTYPE_OF_STORAGE = {
+    "torch.FloatStorage": torch.float32,
+    "torch.HalfStorage": torch.float16,
+    "torch.BFloat16Storage": torch.bfloat16,
+    "torch.DoubleStorage": torch.float64,
+    "torch.LongStorage": torch.int64,
+    "torch.IntStorage": torch.int32,
+    "torch.ShortStorage": torch.int16,
+    "torch.CharStorage": torch.int8,
+    "torch.ByteStorage": torch.uint8,
+    "torch.BoolStorage": torch.bool,
+    "torch.storage.UntypedStorage": torch.uint8,
+}
+
+
+class StorageSource(Protocol):
+    """Where the bytes are: one of the two torch containers."""
+
+    total_bytes: int
+
+    def size_of(self, key: str) -> int | None:
+        """Bytes really present for `key`, or None when there is no such storage."""
+
+    def read(self, key: str) -> bytearray:
+        """Those bytes."""
+
+
+def is_tensor(value: object) -> bool:
+    """Whether an inert value stands for a tensor or parameter."""
+    return isinstance(value, Call) and (
+        value.function.path == allowlist.REBUILD_TENSOR or value.function.path in allowlist.REBUILD_PARAMETER
+    )
+
+
+def storage_dtype(value: object) -> torch.dtype:
+    """The element type a storage class stands for."""
+    dtype = DTYPE_OF_STORAGE.get(value.path) if isinstance(value, Global) else None
+    if dtype is None:
+        raise damaged("a storage has no known type")
+    return dtype
+
+
+class TensorBuilder:
+    """Builds the tensors asked for; storages are read on first use and once."""
+
+    def __init__(self, source: StorageSource) -> None:
+        self._source = source
+        self._bytes: dict[str, bytearray] = {}
+        self._budget = MAX_SHARING * source.total_bytes
+
+    def build(self, value: object) -> Tensor:
+        """The tensor a `Call` stands for: always on the CPU, whatever device it was saved from."""
+        if isinstance(value, Call) and value.function.path in allowlist.REBUILD_PARAMETER and value.args:
+            value = value.args[0]
+        if not isinstance(value, Call) or value.function.path != allowlist.REBUILD_TENSOR or len(value.args) < 4:
+            raise damaged("a tensor is not described as torch describes tensors")
+        storage, offset, size, stride = value.args[:4]
+        flat = self._storage(storage)
+        sizes, strides = _extents(size), _extents(stride)
+        start = _extents((offset,))[0]
+        _check_view(flat.numel(), start, sizes, strides)
+        self._budget -= math.prod(sizes) * flat.element_size()
+        if self._budget < 0:
+            raise damaged("its tensors claim many times the data that is there")
+        return torch.as_strided(flat, sizes, strides, start)
+
+    def _storage(self, reference: object) -> Tensor:
+        if not isinstance(reference, Persistent) or not isinstance(reference.id, tuple) or len(reference.id) < 5:
+            raise damaged("a tensor has no storage")
+        tag, kind, key, _, numel = reference.id[:5]
+        if tag != "storage" or not isinstance(key, str) or type(numel) is not int or numel < 0:
+            raise damaged("a storage is not described as torch describes storages")
+        dtype, present = storage_dtype(kind), self._source.size_of(key)
+        if present is None:
+            raise damaged("a storage is missing")
+        if numel * dtype.itemsize > present:
+            raise damaged(f"a storage claims {numel} elements but holds {present} bytes")
+        if numel == 0:
+            return torch.empty(0, dtype=dtype)
+        if key not in self._bytes:
+            self._bytes[key] = self._source.read(key)
+        return torch.frombuffer(self._bytes[key], dtype=dtype, count=numel)
+
+
+def _extents(values: object) -> tuple[int, ...]:
+    if not isinstance(values, tuple) or len(values) > MAX_DIMENSIONS:
+        raise damaged("a tensor has an impossible shape")
+    if not all(type(value) is int and 0 <= value < 1 << 48 for value in values):
+        raise damaged("a tensor has an impossible size, stride or offset")
+    return values
+
+
+def _check_view(numel: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """The view lies within the storage and is no larger: a stride of 0 would turn four bytes into any number."""
+    if len(sizes) != len(strides) or offset > numel or math.prod(size or 1 for size in sizes) >= 1 << 48:
+        raise damaged("a tensor has an impossible shape")
+    if 0 in sizes:
+        return
+    last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    if last >= numel or math.prod(sizes) > numel:
+        raise damaged("a tensor is larger than its storage")

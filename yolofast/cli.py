@@ -1,0 +1,133 @@
+"""The command line: flags in, one function called, one message and exit code 2 for anything the user can mend."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from yolofast._version import __version__
+from yolofast.errors import UserError, nearest
+
+EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with the nearest known flag in its messages, and no usage dump above them."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_BAD_INPUT, f"yolofast: error: {message}\n  fix: see {self.prog} --help\n")
+
+    def refuse_unknown(self, unknown: Sequence[str]) -> NoReturn:
+        flag = unknown[0].split("=")[0]
+        known = [option for action in self._actions for option in action.option_strings]
+        self.error(f"unknown argument {flag}{nearest(flag, known)}")
+
+
+def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
+    """The parser, and those of its commands by name."""
+    parser = _Parser(
+        prog="yolofast", description="Train, fine-tune, evaluate and explain YOLOv7 and YOLOX at the speed of the GPU."
+    )
+    parser.add_argument("--version", action="version", version=f"yolofast {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    info = commands.add_parser("info", help="what a network is made of and what it costs")
+    info.set_defaults(run="yolofast.commands.info:run")
+    _add_model_flags(info)
+    info.add_argument(
+        "--transfer-weights", action="store_true", help="load what matches by name and shape, list the rest"
+    )
+    _add_image_size(info)
+    info.add_argument(
+        "--freeze",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="N",
+        help="freeze layers 0 to N-1, or exactly the given ones",
+    )
+    info.add_argument("--fuse", action="store_true", help="after folding BatchNorm, RepConv and implicit layers")
+    info.add_argument("--layers", action="store_true", help="a row per layer instead of per section")
+    info.add_argument("--json", action="store_true", help="print JSON")
+
+    strip = commands.add_parser("strip", help="reduce a checkpoint to half-precision weights")
+    strip.set_defaults(run="yolofast.commands.convert:strip")
+    strip.add_argument("--weights", required=True, help="checkpoint to strip")
+    strip.add_argument("--out", help="where to write it; by default in place")
+
+    reparam = commands.add_parser("reparam", help="turn trained weights into their deploy form")
+    reparam.set_defaults(run="yolofast.commands.convert:reparam")
+    reparam.add_argument("--weights", required=True, help="trained weights")
+    reparam.add_argument("--cfg", help="training graph, for weight files that do not hold it")
+    reparam.add_argument("--nc", type=int, help="number of classes, if not that of the file")
+    reparam.add_argument("--out", required=True, help="where to write the deploy weights")
+
+    heads = commands.add_parser("heads", help="group the classes of a data set into heads (1B4H)")
+    heads.set_defaults(run="yolofast.commands.fit_to_data:heads")
+    heads.add_argument("--data", required=True, help="data set yaml")
+    heads.add_argument("--grouping", choices=("geometry", "hybrid"), default="geometry", help="default: %(default)s")
+    heads.add_argument("--heads", type=int, default=4, help="number of heads, default: %(default)s")
+    heads.add_argument("--no-balance", action="store_true", help="hybrid: leave clusters as large as they come")
+    heads.add_argument("--full-head", action="store_true", help="every head predicts every class")
+    heads.add_argument("--out", required=True, help="where to write the head config")
+
+    anchors = commands.add_parser("anchors", help="check a model's anchors against a data set, and fit better ones")
+    anchors.set_defaults(run="yolofast.commands.fit_to_data:anchors")
+    anchors.add_argument("--data", required=True, help="data set yaml")
+    _add_model_flags(anchors)
+    _add_image_size(anchors)
+    anchors.add_argument("--anchor-t", type=float, default=4.0, help="largest ratio of sizes that matches: %(default)s")
+    anchors.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    return parser, dict(commands.choices)
+
+
+def _add_model_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
+    parser.add_argument("--weights", help="weight file")
+    parser.add_argument("--nc", type=int, help="number of classes, if not that of the file")
+    parser.add_argument("--head-config", help="which head owns which classes (1B4H): a file, standard, geometry, …")
+
+
+def _add_image_size(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--img-size",
+        "--img",
+        "--imgsz",
+        type=int,
+        nargs="+",
+        default=[640],
+        metavar="N",
+        help="pixels, or height and width",
+    )
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser, commands = build_parser()
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        commands.get(args.command, parser).refuse_unknown(unknown)
+    if args.command is None:
+        parser.print_help()
+        parser.exit(EXIT_OK)
+    if len(getattr(args, "img_size", [])) > 2:
+        commands[args.command].error("--img-size takes one or two numbers")
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(sys.argv[1:] if argv is None else argv)
+    module, function = args.run.split(":")
+    try:
+        getattr(importlib.import_module(module), function)(args)
+    except UserError as error:
+        print(f"yolofast: error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        print("yolofast: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`yolofast heads` and `yolofast anchors`: parts of a model fitted to the labels of a data set before training."""
+
+import argparse
+import dataclasses
+
+import numpy as np
+
+from yolofast.commands.console import console, table
+from yolofast.commands.load_model import load_model
+from yolofast.dataset.image_size import image_sizes
+from yolofast.dataset.label_files import read_split
+from yolofast.errors import UserError
+from yolofast.model.autoanchor import autoanchor, boxes_at_image_size
+from yolofast.model.grouping import LabelStatistics, geometry_grouping, hybrid_grouping
+from yolofast.model.head_config import write_head_config
+
+
+def heads(args: argparse.Namespace) -> None:
+    labels = read_split(args.data)
+    statistics = LabelStatistics(
+        image_index=labels.image_index, class_id=labels.class_id, box_wh_px=labels.box_wh_px(), nc=labels.nc
+    )
+    if args.grouping == "geometry":
+        config = geometry_grouping(statistics, args.heads)
+    else:
+        config = hybrid_grouping(statistics, args.heads, balance=not args.no_balance)
+    config = dataclasses.replace(config, full_head=args.full_head)
+    write_head_config(config, args.out)
+    boxes = np.bincount(labels.class_id, minlength=labels.nc)
+    listing = table("head", ">classes", ">boxes", "first")
+    for head in config.heads:
+        first = ", ".join(labels.names[c] for c in head.classes[:4])
+        listing.add_row(head.name, str(len(head.classes)), f"{boxes[list(head.classes)].sum():,}", first)
+    out = console()
+    out.print(f"{args.out}: {config.grouping} grouping of {labels.nc} classes\n", markup=False)
+    out.print(listing)
+
+
+def anchors(args: argparse.Namespace) -> None:
+    if len(args.img_size) != 1:
+        raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
+    model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True)
+    labels = read_split(args.data)
+    sizes = image_sizes(labels.image_paths)[labels.image_index]
+    boxes = boxes_at_image_size(labels.box[:, 2:], sizes, args.img_size[0], np.random.default_rng(args.seed))
+    result = autoanchor(model.anchors_px.numpy(), boxes, args.anchor_t, seed=args.seed)
+    out = console()
+    out.print(
+        f"{len(boxes):,} boxes at {args.img_size[0]} pixels; an anchor reaches a box within a factor of {args.anchor_t}"
+    )
+    out.print(f"this model's anchors reach {result.before.bpr:.2%} of them")
+    if not result.replaced:
+        out.print("they are good enough: nothing to change")
+        return
+    out.print(f"better anchors reach {result.after.bpr:.2%}; put them into the model file:\n\nanchors:")
+    for level in result.anchors:
+        out.print("  - [" + ",  ".join(f"{w:.0f},{h:.0f}" for w, h in level) + "]", markup=False)

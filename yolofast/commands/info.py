@@ -1,0 +1,92 @@
+"""`yolofast info`: what a network is made of, what it costs, and what a weight file holds of it."""
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from rich.console import Console
+
+from yolofast.checkpoint.load import LoadReport
+from yolofast.commands.console import console, table
+from yolofast.commands.load_model import load_model
+from yolofast.model.freeze import frozen_layers
+from yolofast.model.fuse import fuse
+from yolofast.model.summary import LayerRow, Summary, summarise
+
+
+def run(args: argparse.Namespace) -> None:
+    model, report = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
+    if args.fuse:
+        model = fuse(model)
+    size = args.img_size if len(args.img_size) == 2 else args.img_size * 2
+    summary = summarise(model, (size[0], size[1]), frozen_layers(args.freeze, len(model.model)))
+    name = args.cfg or args.weights
+    if args.json:
+        print(json.dumps(_as_json(name, summary, report), indent=2))
+        return
+    out = console()
+    if report is not None:
+        _print_report(out, report, every=args.transfer_weights)
+    _print_summary(out, name, summary, summary.layers if args.layers else summary.sections)
+
+
+def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerRow, ...]) -> None:
+    height, width = summary.image_size
+    out.print(f"{name}, {summary.nc} classes, {height}×{width}\n")
+    listing = table(*_COLUMNS)
+    for row in rows:
+        listing.add_row(
+            row.name,
+            str(row.first) if row.first == row.last else f"{row.first}-{row.last}",
+            f"{row.parameters:,}",
+            f"{row.parameters / summary.parameters:.1%}",
+            row.state,
+            f"{row.gflops:.2f}",
+            "×".join(map(str, row.output)),
+        )
+    out.print(listing)
+    share = summary.trainable / summary.parameters
+    out.print()
+    out.print(f"parameters   {summary.parameters:,}")
+    out.print(f"trainable    {summary.trainable:,} ({share:.1%}), frozen {summary.parameters - summary.trainable:,}")
+    out.print(f"compute      {summary.gflops:.2f} GFLOPs per image forward (2 × multiply-adds of the convolutions)")
+    out.print(
+        f"activations  {summary.activation_bytes / 2**20:,.0f} MiB per image kept for backward in float32 (estimate;"
+    )
+    out.print("             about half under autocast)")
+    out.print(f"strides      {', '.join(map(str, summary.strides))}")
+    for position, shape in enumerate(summary.outputs):
+        out.print(("output       " if position == 0 else " " * 13) + "×".join(map(str, shape)))
+
+
+_COLUMNS = ("module", "layers", ">parameters", ">share", "state", ">GFLOPs", "output")
+
+
+def _print_report(out: Console, report: LoadReport, every: bool) -> None:
+    out.print(str(report), markup=False)
+    listing = table("status", "tensor", "in file", "in model")
+    for row in report.rows():
+        if every or row[0] != "loaded":
+            listing.add_row(*row)
+    if listing.row_count:
+        out.print(listing)
+    out.print()
+
+
+def _as_json(name: str, summary: Summary, report: LoadReport | None) -> dict[str, Any]:
+    content: dict[str, Any] = {"model": name, **dataclasses.asdict(summary)}
+    for key in ("sections", "layers"):
+        rows: tuple[LayerRow, ...] = getattr(summary, key)
+        content[key] = [
+            {**dataclasses.asdict(row), "share": row.parameters / summary.parameters, "state": row.state}
+            for row in rows
+        ]
+    if report is not None:
+        names = ("status", "tensor", "file_shape", "model_shape")
+        content["weights"] = {
+            "loaded": len(report.loaded),
+            "total": report.total,
+            "tensors": [dict(zip(names, row, strict=True)) for row in report.rows()],
+        }
+    return content

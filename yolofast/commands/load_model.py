@@ -1,0 +1,26 @@
+"""Building the model that flags describe: a graph, a weight file, or both."""
+
+from yolofast.checkpoint.load import LoadReport, load_weights
+from yolofast.checkpoint.read import read_weights
+from yolofast.errors import UserError
+from yolofast.model.network import Network, build_model
+
+
+def load_model(
+    cfg: str | None, weights: str | None, nc: int | None, head_config: str | None, transfer: bool
+) -> tuple[Network, LoadReport | None]:
+    """The model of `cfg`, or of the graph kept in `weights`; with `weights` loaded if they are given."""
+    if not weights:
+        if not cfg:
+            raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
+        return build_model(cfg, nc, head_config), None
+    file = read_weights(weights)
+    graph = cfg or file.graph
+    if graph is None:
+        what = f"a {file.kind} does not say which network it belongs to"
+        raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
+    model = build_model(graph, nc or file.nc, head_config or (None if cfg else file.head_config))
+    report = load_weights(model, weights, transfer=transfer)
+    if file.names is not None and len(file.names) == model.nc:
+        model.names = file.names
+    return model, report

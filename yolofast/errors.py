@@ -1,0 +1,41 @@
+"""The one exception for mistakes in what a user gave us.
+
+Every boundary (files, flags, Python arguments) raises `UserError` with what is wrong, where, and the fix; the command
+line turns it into one message and exit code 2. Anything else that escapes is a defect of ours and keeps its traceback.
+"""
+
+import difflib
+import reprlib
+from collections.abc import Iterable
+from pathlib import Path
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 80
+_short.maxlist = _short.maxtuple = 8
+_short.maxlevel = 3
+
+
+class UserError(ValueError):
+    """Bad input: `what` is wrong, `where` (file, and line when known), and the `fix`."""
+
+    def __init__(
+        self, what: str, *, where: str | Path | None = None, line: int | None = None, fix: str | None = None
+    ) -> None:
+        where = None if where is None else str(where)
+        self.what, self.where, self.line, self.fix = what, where, line, fix
+        place = "" if where is None else f"{where}: " if line is None else f"{where}:{line}: "
+        super().__init__(place + what + ("" if fix is None else f"\n  fix: {fix}"))
+
+
+def shorten(value: object) -> str:
+    """A value as it appears in a message: bounded in length however large or nested it is."""
+    try:
+        return _short.repr(value)
+    except ValueError:  # an integer with more digits than Python is willing to print
+        return "a number of thousands of digits"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """', did you mean 'x'?' for the closest known word, or '' when nothing is close."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f", did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,144 @@
+"""The building blocks of the YOLOv7 graphs, under their published names and state-dict keys."""
+
+import torch
+from torch import Tensor, nn
+
+BN_EPS = 1e-3
+BN_MOMENTUM = 0.03
+
+
+def batch_norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=BN_EPS, momentum=BN_MOMENTUM)
+
+
+class Conv(nn.Module):
+    """Convolution without bias, BatchNorm, activation. `fuse()` folds the BatchNorm away."""
+
+    def __init__(
+        self, c1: int, c2: int, k: int = 1, s: int = 1, p: int | None = None, g: int = 1, act: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(c1, c2, k, s, k // 2 if p is None else p, groups=g, bias=False)
+        self.bn: nn.Module = batch_norm(c2)
+        self.act = nn.SiLU() if act is None else act
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.bn(self.conv(x)))  # type: ignore[no-any-return]
+
+
+class RepConv(nn.Module):
+    """act(BN(3×3) + BN(1×1) + BN(identity)): three branches that `fuse()` sums into one 3×3 convolution."""
+
+    def __init__(self, c1: int, c2: int, k: int = 3, s: int = 1, g: int = 1, act: nn.Module | None = None) -> None:
+        super().__init__()
+        self.rbr_dense = nn.Sequential(nn.Conv2d(c1, c2, k, s, k // 2, groups=g, bias=False), batch_norm(c2))
+        self.rbr_1x1 = nn.Sequential(nn.Conv2d(c1, c2, 1, s, 0, groups=g, bias=False), batch_norm(c2))
+        self.rbr_identity = batch_norm(c1) if c1 == c2 and s == 1 else None
+        self.act = nn.SiLU() if act is None else act
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.rbr_dense(x) + self.rbr_1x1(x)
+        if self.rbr_identity is not None:
+            y = y + self.rbr_identity(x)
+        return self.act(y)  # type: ignore[no-any-return]
+
+
+class FusedRepConv(nn.Module):
+    """What `fuse()` leaves of a RepConv."""
+
+    def __init__(self, conv: nn.Conv2d, act: nn.Module) -> None:
+        super().__init__()
+        self.rbr_reparam = conv
+        self.act = act
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.rbr_reparam(x))  # type: ignore[no-any-return]
+
+
+class MP(nn.MaxPool2d):
+    """Max-pool that halves (or divides by k) the map."""
+
+    def __init__(self, k: int = 2) -> None:
+        super().__init__(kernel_size=k, stride=k)
+
+
+class SP(nn.MaxPool2d):
+    """Max-pool that keeps the map's size."""
+
+    def __init__(self, k: int = 3, s: int = 1) -> None:
+        super().__init__(kernel_size=k, stride=s, padding=k // 2)
+
+
+class Concat(nn.Module):
+    def forward(self, inputs: list[Tensor]) -> Tensor:
+        return torch.cat(inputs, dim=1)
+
+
+class Shortcut(nn.Module):
+    """Element-wise sum of two maps."""
+
+    def forward(self, inputs: list[Tensor]) -> Tensor:
+        return inputs[0] + inputs[1]
+
+
+class ReOrg(nn.Module):
+    """Space to depth: four times the channels at half the size, in the order (row, column) ee, oe, eo, oo."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), dim=1)
+
+
+class SPPCSPC(nn.Module):
+    """Spatial pyramid pooling in a cross-stage-partial block, all at width c2."""
+
+    def __init__(self, c1: int, c2: int) -> None:
+        super().__init__()
+        self.cv1 = Conv(c1, c2, 1)
+        self.cv2 = Conv(c1, c2, 1)
+        self.cv3 = Conv(c2, c2, 3)
+        self.cv4 = Conv(c2, c2, 1)
+        self.m = nn.ModuleList(nn.MaxPool2d(kernel_size=k, stride=1, padding=k // 2) for k in (5, 9, 13))
+        self.cv5 = Conv(4 * c2, c2, 1)
+        self.cv6 = Conv(c2, c2, 3)
+        self.cv7 = Conv(2 * c2, c2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        pooled = self.cv4(self.cv3(self.cv1(x)))
+        pooled = self.cv6(self.cv5(torch.cat([pooled] + [pool(pooled) for pool in self.m], dim=1)))
+        return self.cv7(torch.cat((pooled, self.cv2(x)), dim=1))  # type: ignore[no-any-return]
+
+
+class DownC(nn.Module):
+    """Halves the map in two ways at once: a strided convolution and a max-pool, each giving half of c2."""
+
+    def __init__(self, c1: int, c2: int) -> None:
+        super().__init__()
+        self.cv1 = Conv(c1, c1, 1)
+        self.cv2 = Conv(c1, c2 // 2, 3, 2)
+        self.cv3 = Conv(c1, c2 // 2, 1)
+        self.mp = nn.MaxPool2d(kernel_size=2, stride=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat((self.cv2(self.cv1(x)), self.cv3(self.mp(x))), dim=1)
+
+
+class ImplicitA(nn.Module):
+    """A learned vector added to every position."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.implicit = nn.Parameter(torch.empty(1, channels, 1, 1).normal_(0.0, 0.02))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.implicit + x
+
+
+class ImplicitM(nn.Module):
+    """A learned vector that scales every position."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.implicit = nn.Parameter(torch.empty(1, channels, 1, 1).normal_(1.0, 0.02))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.implicit * x

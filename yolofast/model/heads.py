@@ -1,0 +1,132 @@
+"""Detection heads with anchors: each turns feature maps into raw maps `[B, na, H, W, channels]` and nothing else.
+
+Anchors are kept twice, as published checkpoints do: `anchors` in units of the level's stride, `anchor_grid` in pixels.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.model.blocks import ImplicitA, ImplicitM
+from yolofast.structures import HeadLayout
+
+# The published prior: about 8 objects in an image of 640 pixels, classes equally likely with 0.6 of certainty.
+_PRIOR_OBJECTS, _PRIOR_IMAGE, _PRIOR_CLASS = 8, 640, 0.6
+
+
+class AnchorHead(nn.Module):
+    """What every anchor-based head shares: the anchors and how its maps are to be read."""
+
+    anchors: Tensor
+    anchor_grid: Tensor
+    class_columns: Tensor | None
+
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]]) -> None:
+        super().__init__()
+        self.layout = layout
+        levels, na = layout.levels, layout.anchors_per_cell
+        pixels = torch.tensor(anchors_px, dtype=torch.float32).view(levels, na, 2)
+        strides = torch.tensor(layout.strides, dtype=torch.float32).view(levels, 1, 1)
+        self.register_buffer("anchors", pixels / strides)
+        self.register_buffer("anchor_grid", pixels.view(levels, 1, na, 1, 1, 2).clone())
+        self.register_buffer("class_columns", None, persistent=False)  # several heads: see multihead.py
+
+    @property
+    def anchors_px(self) -> Tensor:
+        return self.anchor_grid.flatten(0, 4).view(self.layout.levels, self.layout.anchors_per_cell, 2)
+
+    def set_anchors(self, anchors_px: Tensor) -> None:
+        """Replace the anchors, both copies, by sizes in pixels `[L, na, 2]`."""
+        strides = anchors_px.new_tensor(self.layout.strides).view(-1, 1, 1)
+        self.anchors.copy_(anchors_px / strides)
+        self.anchor_grid.copy_(anchors_px.view_as(self.anchor_grid))
+
+    def _to_map(self, x: Tensor) -> Tensor:
+        """`[B, na·no, H, W]` as `[B, na, H, W, no]`, a view: no copy in either memory format."""
+        batch, _, height, width = x.shape
+        return x.view(batch, self.layout.anchors_per_cell, -1, height, width).permute(0, 1, 3, 4, 2)
+
+
+class Detect(AnchorHead):
+    """One 1×1 convolution per level."""
+
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
+        super().__init__(layout, anchors_px)
+        self.m = _prediction_convs(layout, channels)
+
+    def forward(self, inputs: list[Tensor]) -> list[Tensor]:
+        return [self._to_map(conv(x)) for conv, x in zip(self.m, inputs, strict=True)]
+
+
+class IDetect(AnchorHead):
+    """Detect between two learned vectors: one added before, one multiplied after. `fuse()` folds both into the conv."""
+
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
+        super().__init__(layout, anchors_px)
+        lead, aux = channels[: layout.levels], channels[layout.levels :]
+        self.m = _prediction_convs(layout, lead)
+        if aux:  # registered here and not in IAuxDetect, so that parameters keep the published order
+            self.m2 = _prediction_convs(layout, aux)
+        self.ia = nn.ModuleList(ImplicitA(c) for c in lead)
+        self.im = nn.ModuleList(ImplicitM(conv.out_channels) for conv in prediction_convs(self.m))
+        self.implicit_folded = False
+
+    def forward(self, inputs: list[Tensor]) -> list[Tensor]:
+        return [self._to_map(self._predict(level, x)) for level, x in enumerate(inputs)]
+
+    def _predict(self, level: int, x: Tensor) -> Tensor:
+        if self.implicit_folded:
+            return self.m[level](x)  # type: ignore[no-any-return]
+        return self.im[level](self.m[level](self.ia[level](x)))  # type: ignore[no-any-return]
+
+
+class IAuxDetect(IDetect):
+    """IDetect on the first half of its inputs (lead), plain convolutions on the rest (aux) while training."""
+
+    def forward(self, inputs: list[Tensor]) -> list[Tensor]:
+        levels = self.layout.levels
+        lead = super().forward(inputs[:levels])
+        if not self.training:
+            return lead
+        return lead + [self._to_map(conv(x)) for conv, x in zip(self.m2, inputs[levels:], strict=True)]
+
+
+class IBin(IDetect):
+    """IDetect whose widths and heights are classified into bins and refined by an offset (layout kind `bin`)."""
+
+
+def channels_per_anchor(layout: HeadLayout, classes: int) -> int:
+    box = 4 if layout.kind == "anchor" else 2 + 2 * (layout.bins + 1)
+    return box + 1 + classes
+
+
+def prediction_convs(convs: nn.ModuleList) -> list[nn.Conv2d]:
+    return [conv for conv in convs if isinstance(conv, nn.Conv2d)]
+
+
+def _prediction_convs(layout: HeadLayout, channels: Sequence[int]) -> nn.ModuleList:
+    out = layout.anchors_per_cell * channels_per_anchor(layout, layout.nc)
+    convs = [nn.Conv2d(c, out, 1) for c in channels]
+    for conv, stride in zip(convs, layout.strides, strict=True):
+        add_prior(conv, layout, layout.nc, stride)
+    return nn.ModuleList(convs)
+
+
+@torch.no_grad()
+def add_prior(conv: nn.Conv2d, layout: HeadLayout, classes: int, stride: int) -> None:
+    """Start a prediction convolution at the expected rates: no flood of positives to unlearn first."""
+    assert conv.bias is not None
+    bias = conv.bias.view(layout.anchors_per_cell, -1)
+    objectness = bias.shape[1] - classes - 1
+    if layout.kind == "bin":
+        for side in range(2):
+            first = 2 + side * (layout.bins + 1) + 1
+            bias[:, first : first + layout.bins] += _class_prior(layout.bins)
+    bias[:, objectness] += math.log(_PRIOR_OBJECTS / (_PRIOR_IMAGE / stride) ** 2)
+    bias[:, objectness + 1 :] += _class_prior(classes)
+
+
+def _class_prior(classes: int) -> float:
+    return math.log(_PRIOR_CLASS / (classes - 0.99))

@@ -1,0 +1,165 @@
+"""What a network is made of and what it costs, found on the meta device: no memory, no arithmetic, any image size."""
+
+import copy
+import math
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.errors import UserError
+from yolofast.model.network import Network
+
+# BatchNorm refuses to train on a single value per channel, so the probe is a batch of two; figures are per image.
+_PROBE_BATCH = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerRow:
+    """One layer, or a run of layers: `first` to `last`."""
+
+    name: str
+    first: int
+    last: int
+    parameters: int
+    trainable: int
+    gflops: float
+    output: tuple[int, ...]
+
+    @property
+    def state(self) -> str:
+        if self.parameters == 0:
+            return "-"
+        return (
+            "trainable" if self.trainable == self.parameters else "frozen" if self.trainable == 0 else "partly frozen"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Figures per image, of the network in training mode (auxiliary layers included). GFLOPs are 2 × conv MACs."""
+
+    nc: int
+    image_size: tuple[int, int]
+    strides: tuple[int, ...]
+    parameters: int
+    trainable: int
+    gflops: float
+    activation_bytes: int
+    """What eager autograd keeps for the backward pass in float32; about half under bf16 or fp16 autocast."""
+    outputs: tuple[tuple[int, ...], ...]
+    """Shapes of the raw maps of one image at inference."""
+    sections: tuple[LayerRow, ...]
+    layers: tuple[LayerRow, ...]
+
+
+def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = frozenset()) -> Summary:
+    """`image_size` is height, width; `frozen` are layer indices that will not be trained."""
+    step = math.lcm(*model.layout.strides)
+    if any(side < step or side % step for side in image_size):
+        better = " ".join(str(max(step, round(side / step) * step)) for side in dict.fromkeys(image_size))
+        what = f"image size {'×'.join(map(str, image_size))} is not a multiple of the largest stride, {step}"
+        raise UserError(what, fix=f"use --img {better}")
+    probe = copy.deepcopy(model).to("meta").train()
+    shapes: dict[int, tuple[int, ...]] = {}
+    macs: dict[int, int] = dict.fromkeys(range(len(probe.model)), 0)
+    for index, layer in enumerate(probe.model):
+        layer.register_forward_hook(_record_shape(index, shapes))
+        for module in layer.modules():
+            if isinstance(module, nn.Conv2d):
+                module.register_forward_hook(_count_macs(index, macs))
+    kept = _SavedBytes(probe)
+    images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
+    with torch.autograd.graph.saved_tensors_hooks(kept, lambda tensor: tensor):
+        probe(images)
+    layers = tuple(_layer_row(model, index, shapes, macs, frozen) for index in range(len(probe.model)))
+    with torch.no_grad():
+        outputs = tuple((1, *raw.shape[1:]) for raw in probe.eval()(images))
+    return Summary(
+        nc=model.nc,
+        image_size=image_size,
+        strides=model.layout.strides,
+        parameters=sum(row.parameters for row in layers),
+        trainable=sum(row.trainable for row in layers),
+        gflops=sum(row.gflops for row in layers),
+        activation_bytes=kept.total // _PROBE_BATCH,
+        outputs=outputs,
+        sections=_sections(model, layers, image_size[0]),
+        layers=layers,
+    )
+
+
+class _SavedBytes:
+    """Counts each storage autograd keeps once, leaving out the parameters themselves."""
+
+    def __init__(self, model: nn.Module) -> None:
+        # Storages are held, not only their addresses: a freed address may be given to another map.
+        self._seen = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
+        self.total = 0
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._seen:
+            self._seen[storage._cdata] = tensor
+            self.total += storage.nbytes()
+        return tensor
+
+
+def _record_shape(index: int, shapes: dict[int, tuple[int, ...]]) -> Callable[[nn.Module, Any, Any], None]:
+    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, Tensor):
+            shapes[index] = tuple(output.shape[1:])
+
+    return hook
+
+
+def _count_macs(index: int, macs: dict[int, int]) -> Callable[[nn.Module, Any, Any], None]:
+    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+        assert isinstance(module, nn.Conv2d)
+        macs[index] += output.numel() // _PROBE_BATCH * (module.weight.numel() // module.out_channels)
+
+    return hook
+
+
+def _layer_row(
+    model: Network, index: int, shapes: dict[int, tuple[int, ...]], macs: dict[int, int], frozen: Set[int]
+) -> LayerRow:
+    parameters = sum(p.numel() for p in model.model[index].parameters())
+    return LayerRow(
+        name=model.graph.layers[index].module,
+        first=index,
+        last=index,
+        parameters=parameters,
+        trainable=0 if index in frozen else parameters,
+        gflops=2 * macs[index] / 1e9,
+        output=shapes.get(index, ()),
+    )
+
+
+def _sections(model: Network, layers: tuple[LayerRow, ...], height: int) -> tuple[LayerRow, ...]:
+    """Runs of layers of one part (backbone, neck, head) and one stride."""
+    head_start = len(layers) - 1
+    while head_start - 1 in model.graph.layers[-1].sources:
+        head_start -= 1
+    runs: dict[tuple[int, str], list[LayerRow]] = {}
+    previous, run = "", -1
+    for row in layers:
+        part = "backbone" if row.first < model.graph.backbone_layers else "neck" if row.first < head_start else "head"
+        # The head's own convolutions work side by side on all levels, so they are one section.
+        name = part if part == "head" else f"{part} P{round(math.log2(height / row.output[1]))}"
+        run, previous = (run, previous) if name == previous else (run + 1, name)
+        runs.setdefault((run, name), []).append(row)
+    return tuple(
+        LayerRow(
+            name=name,
+            first=rows[0].first,
+            last=rows[-1].last,
+            parameters=sum(row.parameters for row in rows),
+            trainable=sum(row.trainable for row in rows),
+            gflops=sum(row.gflops for row in rows),
+            output=rows[-1].output,
+        )
+        for (_, name), rows in runs.items()
+    )
