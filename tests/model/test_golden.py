@@ -74,7 +74,7 @@ def relative_error(ours, golden):
 def two_threads():
     """As the golden numbers were made: convolutions then add up in the same order, and the maps are bit-identical.
 
-    In training mode the coarsest maps are normalised over 8 values, which magnifies float32 rounding: any other order of
+    In training mode the coarsest maps are normalised over 8 values, which magnifies rounding: any other order of
     summation (one thread, another library, float64) differs from the golden maps by 1e-4 to 8e-4.
     """
     before = torch.get_num_threads()
