@@ -73,7 +73,7 @@ def read_head_config(name: str | Path) -> HeadConfig:
 def write_head_config(config: HeadConfig, path: str | Path) -> None:
     """Write the yaml; readers see the old file or the whole new one, never half of it."""
     path = Path(path)
-    text = yaml.safe_dump(config.to_dict(), sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+    text = yaml.safe_dump(config.to_dict(), sort_keys=False, default_flow_style=None, width=120)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
