@@ -15,6 +15,7 @@ from torch import Tensor
 
 # The published eps: large enough to keep 0/0 at 0 in float32, small enough not to move any overlap of real boxes.
 EPS = 1e-7
+_SMALLEST_AREA = 1e-30
 
 
 def cxcywh_to_xyxy(boxes: Tensor) -> Tensor:
@@ -29,12 +30,15 @@ def xyxy_to_cxcywh(boxes: Tensor) -> Tensor:
 
 def to_pixels(boxes: Tensor, width: float, height: float) -> Tensor:
     """Normalised boxes of either format in pixels of an image of that size."""
-    return boxes * boxes.new_tensor((width, height, width, height))
+    # By component rather than times a small tensor: that would have to be copied to the device first.
+    x, y, x2, y2 = boxes.unbind(-1)
+    return torch.stack((x * width, y * height, x2 * width, y2 * height), dim=-1)
 
 
 def to_normalised(boxes: Tensor, width: float, height: float) -> Tensor:
     """Pixel boxes of either format as shares of the image's size."""
-    return boxes / boxes.new_tensor((width, height, width, height))
+    x, y, x2, y2 = boxes.unbind(-1)
+    return torch.stack((x / width, y / height, x2 / width, y2 / height), dim=-1)
 
 
 def area(boxes: Tensor) -> Tensor:
@@ -48,9 +52,13 @@ def pairwise(overlap: Callable[[Tensor, Tensor], Tensor], first: Tensor, second:
 
 
 def iou(first: Tensor, second: Tensor) -> Tensor:
-    """Intersection over union."""
+    """Intersection over union, exact: without the eps of the losses below."""
     first, second = _at_least_float32(first), _at_least_float32(second)
-    return _iou_and_union(first, second)[0]
+    width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
+    height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
+    intersection = width.clamp(min=0) * height.clamp(min=0)
+    union = area(first) + area(second) - intersection
+    return intersection / union.clamp(min=_SMALLEST_AREA)
 
 
 def giou(first: Tensor, second: Tensor) -> Tensor:
@@ -92,7 +100,8 @@ def _iou_and_union(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
     height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
     intersection = width.clamp(min=0) * height.clamp(min=0)
-    union = area(first) + area(second) - intersection + EPS
+    (first_w, first_h), (second_w, second_h) = _size(first), _size(second)
+    union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
     return intersection / union, union
 
 
@@ -111,5 +120,4 @@ def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
 
 def _aspect_angle(boxes: Tensor) -> Tensor:
     width, height = _size(boxes)
-    # atan2 has no finite gradient at (0, 0); the floor keeps it away from there and changes nothing above EPS.
-    return torch.atan2(width.clamp(min=EPS), height.clamp(min=EPS))
+    return torch.atan(width / (height + EPS))

@@ -4,10 +4,15 @@ Axes used in tensor names across the package: B images in the batch, G ground-tr
 N predictions, C classes, L levels.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
+import torch
 from torch import Tensor
+
+from yolofast.boxes import to_normalised
+from yolofast.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +23,9 @@ class HeadLayout:
     of head 0 come first, then those of head 1, and so on: map `head * levels + level`.
     """
 
-    kind: Literal["anchor", "bin"]
-    """`anchor`: x, y, w, h, obj, classes. `bin`: x, y, w and h as one offset and `bins` logits each, obj, classes."""
+    kind: Literal["anchor", "bin", "point"]
+    """`anchor`: x, y, w, h, obj, classes. `bin`: x, y, w and h as one offset and `bins` logits each, obj, classes.
+    `point` (YOLOX): as `anchor`, one point per cell and no anchors."""
     nc: int
     strides: tuple[int, ...]
     anchors_per_cell: int
@@ -51,3 +57,125 @@ class RawMapReader(Protocol):
     @property
     def class_columns(self) -> Tensor | None:
         """1B4H: `[heads, nc]`, the place of each class among a head's class channels; one past the last if foreign."""
+
+
+# Sizes a batch's boxes are padded to. Few sizes, so that a compiled or captured step is built only a few times.
+_CAPACITIES = (16, 32, 64, 128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The ground truth of a batch in fixed shapes: image b has `valid[b].sum()` boxes among its G places."""
+
+    boxes: Tensor
+    """`[B, G, 4]` float32: cx, cy, w, h as shares of the image's width and height."""
+    labels: Tensor
+    """`[B, G]` int64; 0 where not valid."""
+    valid: Tensor
+    """`[B, G]` bool. The order of an image's boxes is that of its rows; ties are broken by it."""
+
+    @staticmethod
+    def from_rows(rows: Tensor, batch_size: int, capacity: int | None = None) -> "Targets":
+        """From rows `image class cx cy w h` (normalised), in any order of images.
+
+        Without `capacity` the places per image are the smallest of 16, 32, 64 … that holds the fullest image; finding it
+        reads the rows, so give it for rows that are already on the device.
+        """
+        if rows.ndim != 2 or rows.shape[1] != 6:
+            raise UserError(f"target rows have shape {tuple(rows.shape)}", fix="give [n, 6]: image class cx cy w h")
+        rows = rows.float()
+        image = rows[:, 0].long()
+        if capacity is None:
+            if len(rows) and not 0 <= int(image.min()) <= int(image.max()) < batch_size:
+                worst = int(((image < 0) | (image >= batch_size)).nonzero()[0])
+                what = f"target row {worst} belongs to image {rows[worst, 0]:g} of a batch of {batch_size}"
+                raise UserError(what, fix=f"number the images 0 to {batch_size - 1}")
+            capacity = bucketed(int(image.bincount(minlength=1).max()))
+        order = torch.sort(image, stable=True).indices
+        count = torch.zeros(batch_size, dtype=torch.long, device=rows.device).index_add_(0, image, torch.ones_like(image))
+        start = count.cumsum(0) - count
+        image = image[order]
+        place = torch.arange(len(rows), device=rows.device) - start[image]
+        padded = rows.new_zeros(batch_size, capacity + 1, 5)
+        # Boxes beyond the capacity go to one place more, which is cut off.
+        padded[image, place.clamp(max=capacity)] = rows[order, 1:]
+        valid = torch.arange(capacity, device=rows.device) < count[:, None]
+        return Targets(padded[:, :capacity, 1:].contiguous(), padded[:, :capacity, 0].long(), valid)
+
+    @staticmethod
+    def from_padded(labels: Tensor, width: int, height: int) -> "Targets":
+        """From YOLOX's padded labels `[B, M, 5]`: class, cx, cy, w, h in pixels, rows of zeros being empty places."""
+        if labels.ndim != 3 or labels.shape[2] != 5:
+            raise UserError(f"padded labels have shape {tuple(labels.shape)}", fix="give [batch, places, 5]")
+        boxes = to_normalised(labels[..., 1:].float(), width, height)
+        return Targets(boxes, labels[..., 0].long(), labels.sum(-1) > 0)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> "Targets":
+        moved = (t.to(device, non_blocking=non_blocking) for t in (self.boxes, self.labels, self.valid))
+        return Targets(*moved)
+
+    def check(self, nc: int) -> None:
+        """Refuse boxes no loss can use. It reads the values, so call it once per data set or while debugging."""
+        boxes, labels = self.boxes, self.labels
+        if boxes.shape != (*labels.shape, 4) or labels.shape != self.valid.shape or labels.ndim != 2:
+            shapes = f"boxes {tuple(boxes.shape)}, labels {tuple(labels.shape)}, valid {tuple(self.valid.shape)}"
+            raise UserError(f"targets do not fit together: {shapes}", fix="give [B, G, 4], [B, G] and [B, G]")
+        faults = (
+            (~boxes.isfinite().all(-1), "holds a coordinate that is not a number", "correct its label file"),
+            ((boxes[..., 2:] < 0).any(-1), "has a negative size", "give width and height of at least 0"),
+            ((labels < 0) | (labels >= nc), f"has a class that is not 0 to {nc - 1}", "correct the class or nc"),
+        )
+        for fault, what, fix in faults:
+            found = (fault & self.valid).nonzero()
+            if len(found):
+                image, row = found[0].tolist()
+                values = [int(labels[image, row]), *boxes[image, row].tolist()]
+                raise UserError(f"image {image}, box {row} {what}: class cx cy w h = {values}", fix=fix)
+
+
+def bucketed(boxes: int) -> int:
+    """The number of places to pad an image's boxes to: 16, 32, 64 …"""
+    capacity = next((size for size in _CAPACITIES if size >= boxes), None)
+    return capacity if capacity is not None else -(-boxes // _CAPACITIES[-1]) * _CAPACITIES[-1]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who learns which box on one level, in S fixed slots per image; a cell may fill several slots."""
+
+    cell: Tensor
+    """`[B, S]` position in the level's map, (anchor · H + y) · W + x. Somewhere harmless where not positive."""
+    target: Tensor
+    """`[B, S]` which of the image's G boxes the cell learns."""
+    positive: Tensor
+    """`[B, S]` bool: the slot is used."""
+    sets_objectness: Tensor
+    """`[B, S]` bool: of several positive slots of one cell, the one whose overlap is the objectness target."""
+    quality: Tensor | None = None
+    """`[B, S]`, for assigners that grade their positives (TAL): the objectness target in place of the overlap."""
+
+
+@dataclass(frozen=True)
+class LossTerms:
+    """A loss and its parts, gains applied. `total` carries the gradient; the parts are for logging."""
+
+    total: Tensor
+    obj: Tensor
+    cls: Tensor
+    box: Tensor | None = None
+    """YOLOv7's box term."""
+    iou: Tensor | None = None
+    """YOLOX's box term."""
+    l1: Tensor | None = None
+    foreground: Tensor | None = None
+    """Positives per ground-truth box."""
+
+    def parts(self) -> dict[str, Tensor]:
+        """Everything but the total, by name."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "total"}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def level_shapes(raw: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Rows and columns of each raw map."""
+    return [(raw_map.shape[2], raw_map.shape[3]) for raw_map in raw]

@@ -1,0 +1,100 @@
+"""YOLOv7's OTA: of all candidates of an image, each box takes as many as it has good overlaps, the cheapest first."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from yolofast.assign.candidates import Candidates
+from yolofast.assign.cost import class_and_iou_cost
+from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
+from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
+from yolofast.structures import Assignment, Targets
+
+# Pairs of box and candidate looked at in one go; more are taken some images at a time, which bounds the memory.
+_MAX_PAIRS = 24_000_000
+
+
+@torch.no_grad()
+def assign_ota(
+    rows: Sequence[Tensor],
+    candidates: Candidates,
+    targets: Targets,
+    anchors_LA2: Tensor,
+    strides: Sequence[int],
+    shapes: Sequence[tuple[int, int]],
+    *,
+    topk: int,
+    faithful: bool,
+) -> list[Assignment]:
+    """`rows[level]` are the raw predictions at that level's candidates, `[B, columns of the level, 5 + nc]`.
+
+    `faithful` scales boxes by the image's height on both axes and lets one anchor of one cell be several candidates, as
+    published; otherwise width and height are used, and each is a candidate once.
+    """
+    height, width = shapes[0][0] * strides[0], shapes[0][1] * strides[0]
+    truth_BG4 = to_pixels(targets.boxes, height if faithful else width, height)
+    valid = candidates.valid if faithful else _once_per_cell(candidates, shapes)
+    boxes_BA4 = torch.cat(
+        [
+            _decode(rows[level], candidates.cell[:, candidates.level(level)], anchors_LA2[level], stride, shape)
+            for level, (stride, shape) in enumerate(zip(strides, shapes, strict=True))
+        ],
+        dim=1,
+    )
+    scores_BAC = torch.cat([row[..., 4:].float() for row in rows], dim=1)
+    batch, places = targets.labels.shape
+    images = max(1, _MAX_PAIRS // (places * candidates.columns))
+    slots = [
+        _match(boxes_BA4[at], scores_BAC[at], truth_BG4[at], targets.labels[at], targets.valid[at], valid[at], topk)
+        for at in (slice(start, start + images) for start in range(0, batch, images))
+    ]
+    column, box, used = (torch.cat(parts) for parts in zip(*slots, strict=True))
+    return _by_level(column, box, used, candidates, shapes)
+
+
+def _match(
+    boxes_BA4: Tensor, scores_BAC: Tensor, truth_BG4: Tensor, labels: Tensor, real: Tensor, valid: Tensor, topk: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    possible_BGA = valid[:, None] & real[..., None]
+    iou_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(boxes_BA4))
+    cost_BGA = class_and_iou_cost(scores_BAC[..., 0], scores_BAC[..., 1:], labels, iou_BGA)
+    cost_BGA = torch.where(possible_BGA, cost_BGA, torch.inf)
+    chosen_BGK = choose_columns(cost_BGA, torch.where(possible_BGA, iou_BGA, 0.0), topk)
+    return settle_conflicts(chosen_BGK, cost_BGA)
+
+
+def _decode(row: Tensor, cell: Tensor, anchors_A2: Tensor, stride: int, shape: tuple[int, int]) -> Tensor:
+    """Candidate boxes in pixels, cx, cy, w, h."""
+    height, width = shape
+    row = row[..., :4].float().sigmoid() * 2
+    corner = torch.stack((cell % width, cell // width % height), dim=-1)
+    anchor = anchors_A2[cell // (width * height)]
+    return torch.cat((row[..., :2] - 0.5 + corner, row[..., 2:] ** 2 * anchor), dim=-1) * stride
+
+
+def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) -> Tensor:
+    """The candidates with every anchor of every cell kept once, in its lowest column."""
+    kept = []
+    for level, (height, width) in enumerate(shapes):
+        at = candidates.level(level)
+        column = torch.arange(candidates.per_level, device=candidates.cell.device).expand_as(candidates.cell[:, at])
+        cells = candidates.anchors * height * width
+        from_the_end = candidates.per_level - 1 - column  # the lowest column is the last from the end
+        kept.append(last_of_each_cell(candidates.cell[:, at], from_the_end, candidates.valid[:, at], cells))
+    return torch.cat(kept, dim=1)
+
+
+def _by_level(
+    column: Tensor, box: Tensor, used: Tensor, candidates: Candidates, shapes: Sequence[tuple[int, int]]
+) -> list[Assignment]:
+    cell = candidates.cell.gather(1, column)
+    spread = torch.arange(column.shape[1], device=column.device)
+    result = []
+    for level, (height, width) in enumerate(shapes):
+        positive = used & (column // candidates.per_level == level)
+        cells = candidates.anchors * height * width
+        # Unused slots are spread over the map: all on one cell, their (zero) gradients would queue up there.
+        here = torch.where(positive, cell, spread % cells)
+        result.append(Assignment(here, box, positive, last_of_each_cell(here, column, positive, cells)))
+    return result

@@ -1,0 +1,55 @@
+"""Dynamic-k selection, shared by OTA and SimOTA: each box takes its k cheapest columns, each column one box.
+
+k is the number of good overlaps a box has (the sum of its best IoUs). Among equal costs the lower column wins, and among
+equal boxes the first, so the result is the same on every device and in every run. Infinite cost means "not a candidate".
+"""
+
+import torch
+from torch import Tensor
+
+from yolofast.assign import select_triton
+
+
+def choose_columns(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
+    """`[B, G, min(topk, A)]`: the columns each box takes, in order of cost; A where it takes fewer."""
+    if select_triton.can_run(cost_BGA):
+        return select_triton.choose_columns(cost_BGA, iou_BGA, topk)
+    return choose_columns_torch(cost_BGA, iou_BGA, topk)
+
+
+def choose_columns_torch(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
+    columns = cost_BGA.shape[-1]
+    topk = min(topk, columns)
+    wanted_BG1 = iou_BGA.topk(topk, dim=-1).values.sum(-1, keepdim=True).long().clamp(min=1)
+    # One 64-bit number per pair: the cost's bits, made to order like the cost, above the column. No two are equal.
+    bits = (cost_BGA + 0.0).view(torch.int32)
+    key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long() << 32 | torch.arange(columns, device=bits.device)
+    chosen = key.topk(topk, dim=-1, largest=False).indices
+    possible = cost_BGA.gather(-1, chosen) < torch.inf
+    rank = torch.arange(topk, device=chosen.device)
+    return torch.where(possible & (rank < wanted_BG1), chosen, columns)
+
+
+def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Slots `[B, G · K]`: the column, the box that gets it, and whether the slot is used.
+
+    A column chosen by several boxes goes to the cheapest of all boxes, even one that did not choose it, and is kept once.
+    """
+    batch, boxes, topk = chosen_BGK.shape
+    columns = cost_BGA.shape[-1]
+    column_BS = chosen_BGK.flatten(1)
+    slot = torch.arange(boxes * topk, device=column_BS.device, dtype=torch.int32).expand(batch, -1)
+    times = slot.new_zeros(batch, columns + 1).scatter_add_(1, column_BS, torch.ones_like(slot))
+    first = slot.new_full((batch, columns + 1), boxes * topk).scatter_reduce_(1, column_BS, slot, "amin")
+    used = (column_BS < columns) & (first.gather(1, column_BS) == slot)
+    column_BS = column_BS.clamp(max=columns - 1)
+    cheapest = cost_BGA.argmin(1).gather(1, column_BS)
+    box = torch.where(times.gather(1, column_BS) > 1, cheapest, (slot // topk).long())
+    return column_BS, box, used
+
+
+def last_of_each_cell(cell_BS: Tensor, column_BS: Tensor, used: Tensor, cells: int) -> Tensor:
+    """Of the used slots that share a cell, the one with the highest column."""
+    place = torch.where(used, cell_BS, cells)
+    highest = column_BS.new_full((len(cell_BS), cells + 1), -1).scatter_reduce_(1, place, column_BS, "amax")
+    return used & (highest.gather(1, place) == column_BS)

@@ -1,0 +1,1 @@
+"""Composition: stages joined into what a training step needs."""

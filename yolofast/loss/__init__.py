@@ -1,0 +1,1 @@
+"""Predictions and who learns what in, `LossTerms` out."""

@@ -1,0 +1,64 @@
+"""Reading a raw map where a loss needs it: the objectness of every cell, and whole rows at a few cells.
+
+Left to autograd, each of the two reads would allocate a gradient as large as the map and add them up. Here both write
+into one, in the map's own memory order, which is most of a YOLO loss's memory traffic saved.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_OBJECTNESS = 4
+
+
+def rows_at(raw: Tensor, cell_BS: Tensor) -> Tensor:
+    """Rows `[B, S, channels]` of a map `[B, A, H, W, channels]` at positions (anchor · H + y) · W + x. No gradient."""
+    flat, index = _flat_rows(raw.detach(), cell_BS)
+    return flat.index_select(0, index.flatten()).view(*cell_BS.shape, -1)
+
+
+def objectness_and_rows(raw: Tensor, cell_BS: Tensor, objectness: int = _OBJECTNESS) -> tuple[Tensor, Tensor]:
+    """Objectness logits `[B, A, H, W]` of all cells and rows `[B, S, channels]` at some, with gradients."""
+    result: tuple[Tensor, Tensor] = _ObjectnessAndRows.apply(raw, cell_BS, objectness)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _ObjectnessAndRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, raw: Tensor, cell_BS: Tensor, objectness: int) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(cell_BS)
+        ctx.shape, ctx.cells_first, ctx.objectness = raw.shape, _is_cells_first(raw), objectness
+        ctx.dtype = raw.dtype
+        return raw[..., objectness].float(), rows_at(raw, cell_BS).float()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, objectness_grad: Tensor, rows_grad: Tensor) -> tuple[Tensor, None, None]:
+        (cell_BS,) = ctx.saved_tensors
+        batch, anchors, height, width, channels = ctx.shape
+        if ctx.cells_first:
+            grad = rows_grad.new_zeros(batch, height, width, anchors, channels).permute(0, 3, 1, 2, 4)
+        else:
+            grad = rows_grad.new_zeros(ctx.shape)
+        grad[..., ctx.objectness] = objectness_grad
+        flat, index = _flat_rows(grad, cell_BS)
+        flat.index_add_(0, index.flatten(), rows_grad.flatten(0, 1))
+        return grad.to(ctx.dtype), None, None
+
+
+def _is_cells_first(raw: Tensor) -> bool:
+    """Whether memory runs image, y, x, anchor, channel: the layout channels_last convolutions give."""
+    return raw.permute(0, 2, 3, 1, 4).is_contiguous() and not raw.is_contiguous()
+
+
+def _flat_rows(raw: Tensor, cell_BS: Tensor) -> tuple[Tensor, Tensor]:
+    """The map as `[positions, channels]`, without copying where its layout allows, and where in it the cells are."""
+    batch, anchors, height, width, channels = raw.shape
+    image = torch.arange(batch, device=raw.device)[:, None]
+    area = height * width
+    if _is_cells_first(raw):
+        index = (image * area + cell_BS % area) * anchors + cell_BS // area
+        return raw.permute(0, 2, 3, 1, 4).view(-1, channels), index
+    return raw.reshape(-1, channels), image * (anchors * area) + cell_BS

@@ -1,0 +1,48 @@
+"""What a YOLOv7 loss can be told, read from a hyper-parameter file's values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from yolofast.errors import UserError, shorten
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSettings:
+    """Gains as the loss applies them, after the published scaling by levels, classes and image size."""
+
+    box: float = 0.05
+    obj: float = 0.7
+    cls: float = 0.3
+    cls_pw: float = 1.0
+    """Weight of positives in the class term."""
+    obj_pw: float = 1.0
+    """Weight of positives in the objectness term."""
+    anchor_t: float = 4.0
+    """Largest ratio of sizes at which an anchor may learn a box."""
+    fl_gamma: float = 0.0
+    """Focal loss above 0."""
+    label_smoothing: float = 0.0
+    gr: float = 1.0
+    """How much the objectness target follows the overlap; the rest is 1."""
+    autobalance: bool = False
+    """Let the levels' objectness weights follow their losses."""
+
+    @staticmethod
+    def from_hyp(hyp: Mapping[str, Any], levels: int, nc: int, image_size: int) -> "LossSettings":
+        """From unscaled hyper-parameters; keys that are not the loss's are left alone."""
+        known = {field.name: field for field in fields(LossSettings)}
+        given = {key: value for key, value in hyp.items() if key in known}
+        for key, value in given.items():
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise UserError(f"hyper-parameter {key} is {shorten(value)}", fix=f"give {key} a number of at least 0")
+        settings = LossSettings(**given)
+        if settings.anchor_t <= 1:
+            raise UserError(f"anchor_t is {settings.anchor_t}", fix="give a ratio above 1; published files say 4.0")
+        per_level = 3 / levels
+        scaled = {
+            "box": settings.box * per_level,
+            "cls": settings.cls * nc / 80 * per_level,
+            "obj": settings.obj * (image_size / 640) ** 2 * per_level,
+        }
+        return LossSettings(**{**given, **scaled})
