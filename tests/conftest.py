@@ -7,7 +7,7 @@ from hypothesis import settings
 # Test workers share the machine's cores: one thread each keeps them from fighting over them.
 torch.set_num_threads(max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
 
-# Random examples find faults while developing; in CI the same examples run every time, so that red means a change did it.
+# Random examples find faults while developing; in CI the same examples run every time: red means a change did it.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")

@@ -12,14 +12,28 @@ from yolofast._version import __version__
 if TYPE_CHECKING:
     from yolofast.checkpoint.load import load_weights
     from yolofast.decode import decode
+    from yolofast.engine.build_loss import build_loss
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
     from yolofast.model.fuse import fuse
     from yolofast.model.network import build_model
+    from yolofast.structures import Targets
 
-__all__ = ["UserError", "__version__", "build_model", "decode", "fuse", "load_weights", "reparameterise"]
+__all__ = [
+    "Targets",
+    "UserError",
+    "__version__",
+    "build_loss",
+    "build_model",
+    "decode",
+    "fuse",
+    "load_weights",
+    "reparameterise",
+]
 
 _HOME = {
+    "Targets": "yolofast.structures",
+    "build_loss": "yolofast.engine.build_loss",
     "UserError": "yolofast.errors",
     "build_model": "yolofast.model.network",
     "decode": "yolofast.decode",

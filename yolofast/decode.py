@@ -5,6 +5,7 @@ whatever the maps' precision, because box corners do not survive half precision.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +13,38 @@ from torch import Tensor
 from yolofast.structures import HeadLayout, RawMapReader
 
 # Bins of the `bin` kind span sizes of 0 to 4 anchors, the same range as (2σ)².
-_BIN_RANGE = 4.0
+BIN_RANGE = 4.0
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """What the channels of a raw row `[..., channels]` mean, for those who read only some rows: matching and losses."""
+
+    bins: int = 0
+    """Bins per side of the `bin` kind; 0 for the `anchor` kind."""
+    score_channels: Tensor | None = None
+    """Where objectness and the classes that count are, if not simply everything behind the box (1B4H, `full_head`)."""
+
+    @property
+    def objectness(self) -> int:
+        """The objectness channel."""
+        return 2 + 2 * (self.bins + 1) if self.bins else 4
+
+    def boxes(self, rows: Tensor) -> Tensor:
+        """`[..., 4]`: the centre in cells from the corner of the row's own cell, the size in anchors."""
+        centre = rows[..., :2].sigmoid() * 2 - 0.5
+        size = decode_bins(self.sides(rows)) if self.bins else (rows[..., 2:4].sigmoid() * 2) ** 2
+        return torch.cat((centre, size), dim=-1)
+
+    def sides(self, rows: Tensor) -> Tensor:
+        """Width and height of the `bin` kind, `[..., 2, 1 + bins]`: an offset and the bins' logits."""
+        return rows[..., 2 : self.objectness].unflatten(-1, (2, self.bins + 1))
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Logits of objectness and of the classes, `[..., 1 + classes]`."""
+        if self.score_channels is None:
+            return rows[..., self.objectness :]
+        return rows.index_select(-1, self.score_channels)
 
 
 def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
@@ -40,23 +72,19 @@ def decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout)
     y, x = torch.meshgrid(
         torch.arange(height, device=raw.device), torch.arange(width, device=raw.device), indexing="ij"
     )
-    centre = (raw[..., :2].sigmoid() * 2 - 0.5 + torch.stack((x, y), dim=-1)) * stride
-    anchor = anchors_px.to(raw)[None, :, None, None, :]
-    if layout.kind == "anchor":
-        size, scores = (raw[..., 2:4].sigmoid() * 2) ** 2 * anchor, raw[..., 4:]
-    else:
-        per_side = layout.bins + 1
-        sides = raw[..., 2 : 2 + 2 * per_side].view(*raw.shape[:-1], 2, per_side)
-        size, scores = decode_bins(sides) * anchor, raw[..., 2 + 2 * per_side :]
-    return torch.cat((centre, size, scores.sigmoid()), dim=-1)
+    reader = RowReader(layout.bins)
+    box = reader.boxes(raw)
+    centre = (box[..., :2] + torch.stack((x, y), dim=-1)) * stride
+    size = box[..., 2:] * anchors_px.to(raw)[None, :, None, None, :]
+    return torch.cat((centre, size, reader.scores(raw).sigmoid()), dim=-1)
 
 
 def decode_bins(sides: Tensor) -> Tensor:
     """Sizes in anchors from `[..., 1 + bins]`: the centre of the likeliest bin, moved by at most one bin's width."""
-    step = _BIN_RANGE / (sides.shape[-1] - 1)
+    step = BIN_RANGE / (sides.shape[-1] - 1)
     offset = (sides[..., 0].sigmoid() * 2 - 1) * step
     centre = (sides[..., 1:].argmax(dim=-1) + 0.5) * step
-    return (offset + centre).clamp(0, _BIN_RANGE)
+    return (offset + centre).clamp(0, BIN_RANGE)
 
 
 def _spread_classes(prediction: Tensor, columns: Tensor) -> Tensor:

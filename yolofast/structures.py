@@ -32,6 +32,8 @@ class HeadLayout:
     bins: int = 0
     head_classes: tuple[tuple[int, ...], ...] = ()
     """1B4H: the classes each head owns, in the order of its class channels; empty for a single head."""
+    head_weights: tuple[float, ...] = ()
+    """1B4H: how much each head's loss counts in their sum; empty if all count 1."""
     full_head: bool = False
     """1B4H: every head has a channel for every class, those of other heads being ignored."""
 
@@ -78,8 +80,8 @@ class Targets:
     def from_rows(rows: Tensor, batch_size: int, capacity: int | None = None) -> "Targets":
         """From rows `image class cx cy w h` (normalised), in any order of images.
 
-        Without `capacity` the places per image are the smallest of 16, 32, 64 … that holds the fullest image; finding it
-        reads the rows, so give it for rows that are already on the device.
+        Without `capacity` the places per image are the smallest of 16, 32, 64 … that holds the fullest image; finding
+        it reads the rows, so give it for rows that are already on the device.
         """
         if rows.ndim != 2 or rows.shape[1] != 6:
             raise UserError(f"target rows have shape {tuple(rows.shape)}", fix="give [n, 6]: image class cx cy w h")
@@ -92,7 +94,9 @@ class Targets:
                 raise UserError(what, fix=f"number the images 0 to {batch_size - 1}")
             capacity = bucketed(int(image.bincount(minlength=1).max()))
         order = torch.sort(image, stable=True).indices
-        count = torch.zeros(batch_size, dtype=torch.long, device=rows.device).index_add_(0, image, torch.ones_like(image))
+        count = torch.zeros(batch_size, dtype=torch.long, device=rows.device).index_add_(
+            0, image, torch.ones_like(image)
+        )
         start = count.cumsum(0) - count
         image = image[order]
         place = torch.arange(len(rows), device=rows.device) - start[image]

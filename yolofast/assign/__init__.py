@@ -1,1 +1,1 @@
-"""Who learns which box: predictions and targets in, `Assignment` out. No gradient, fixed shapes, no word from the host."""
+"""Who learns which box: predictions and targets in, `Assignment` out. No gradient, fixed shapes, no host sync."""

@@ -1,7 +1,7 @@
 """The kernel of `select_triton`, in a file of its own because importing it needs Triton."""
 
-# ruff: noqa: ANN001
-# mypy: disable-error-code="no-untyped-def"
+# ruff: noqa: ANN001, ANN202
+# mypy: ignore-errors
 
 import triton
 import triton.language as tl

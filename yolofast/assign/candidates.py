@@ -1,6 +1,6 @@
 """Which cells may predict which box in YOLOv7: the anchor-ratio test and the neighbour rule.
 
-Axes: B images, G boxes (padded), A candidate columns, L levels. A column is one anchor of one cell reached from one box.
+Axes: B images, G boxes (padded), A candidate columns, L levels. A column is an anchor of a cell reached from a box.
 Columns stand in the published order – level; containing cell, left, up, right, down; anchor; box – which settles ties,
 so a column's number says everything else about it and nothing needs to be stored.
 """
@@ -37,7 +37,12 @@ class Candidates:
 
 
 def find_candidates(
-    targets: Targets, anchors_LA2: Tensor, shapes: Sequence[tuple[int, int]], anchor_t: float, reach: float, unique: bool
+    targets: Targets,
+    anchors_LA2: Tensor,
+    shapes: Sequence[tuple[int, int]],
+    anchor_t: float,
+    reach: float,
+    unique: bool,
 ) -> Candidates:
     """`anchors_LA2` in cells of their level. `reach` 0.5 is the 3-cell rule, 1.0 the 5-cell rule of auxiliary heads.
 
@@ -46,7 +51,7 @@ def find_candidates(
     """
     cells, valids = [], []
     for anchors_A2, (height, width) in zip(anchors_LA2, shapes, strict=True):
-        centre_BG2, size_BG2 = to_pixels(targets.boxes, width, height).split(2, dim=-1)  # in cells
+        centre_BG2, size_BG2 = to_pixels(targets.boxes, width, height).chunk(2, dim=-1)  # in cells
         ratio_BAG2 = size_BG2[:, None] / anchors_A2[None, :, None]
         fits_BAG = torch.maximum(ratio_BAG2, 1 / ratio_BAG2).amax(-1) < anchor_t
         x_BNG, y_BNG, near_BNG = _neighbours(centre_BG2, width, height, reach)

@@ -9,6 +9,7 @@ from yolofast.assign.candidates import Candidates
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
+from yolofast.decode import RowReader
 from yolofast.structures import Assignment, Targets
 
 # Pairs of box and candidate looked at in one go; more are taken some images at a time, which bounds the memory.
@@ -23,11 +24,12 @@ def assign_ota(
     anchors_LA2: Tensor,
     strides: Sequence[int],
     shapes: Sequence[tuple[int, int]],
+    reader: RowReader,
     *,
     topk: int,
     faithful: bool,
 ) -> list[Assignment]:
-    """`rows[level]` are the raw predictions at that level's candidates, `[B, columns of the level, 5 + nc]`.
+    """`rows[level]` are the raw predictions at that level's candidates, `[B, columns of the level, channels]`.
 
     `faithful` scales boxes by the image's height on both axes and lets one anchor of one cell be several candidates, as
     published; otherwise width and height are used, and each is a candidate once.
@@ -37,12 +39,18 @@ def assign_ota(
     valid = candidates.valid if faithful else _once_per_cell(candidates, shapes)
     boxes_BA4 = torch.cat(
         [
-            _decode(rows[level], candidates.cell[:, candidates.level(level)], anchors_LA2[level], stride, shape)
+            _decode(
+                reader.boxes(rows[level].float()),
+                candidates.cell[:, candidates.level(level)],
+                anchors_LA2[level],
+                stride,
+                shape,
+            )
             for level, (stride, shape) in enumerate(zip(strides, shapes, strict=True))
         ],
         dim=1,
     )
-    scores_BAC = torch.cat([row[..., 4:].float() for row in rows], dim=1)
+    scores_BAC = torch.cat([reader.scores(row).float() for row in rows], dim=1)
     batch, places = targets.labels.shape
     images = max(1, _MAX_PAIRS // (places * candidates.columns))
     slots = [
@@ -64,13 +72,12 @@ def _match(
     return settle_conflicts(chosen_BGK, cost_BGA)
 
 
-def _decode(row: Tensor, cell: Tensor, anchors_A2: Tensor, stride: int, shape: tuple[int, int]) -> Tensor:
+def _decode(box: Tensor, cell: Tensor, anchors_A2: Tensor, stride: int, shape: tuple[int, int]) -> Tensor:
     """Candidate boxes in pixels, cx, cy, w, h."""
     height, width = shape
-    row = row[..., :4].float().sigmoid() * 2
     corner = torch.stack((cell % width, cell // width % height), dim=-1)
     anchor = anchors_A2[cell // (width * height)]
-    return torch.cat((row[..., :2] - 0.5 + corner, row[..., 2:] ** 2 * anchor), dim=-1) * stride
+    return torch.cat((box[..., :2] + corner, box[..., 2:] * anchor), dim=-1) * stride
 
 
 def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) -> Tensor:

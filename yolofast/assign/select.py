@@ -1,7 +1,7 @@
 """Dynamic-k selection, shared by OTA and SimOTA: each box takes its k cheapest columns, each column one box.
 
-k is the number of good overlaps a box has (the sum of its best IoUs). Among equal costs the lower column wins, and among
-equal boxes the first, so the result is the same on every device and in every run. Infinite cost means "not a candidate".
+k is the number of good overlaps a box has (the sum of its best IoUs). Among equal costs the lower column wins, among
+equal boxes the first, so the result is the same on every device and in every run. Infinite cost is no candidate.
 """
 
 import torch
@@ -33,7 +33,7 @@ def choose_columns_torch(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor
 def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Slots `[B, G · K]`: the column, the box that gets it, and whether the slot is used.
 
-    A column chosen by several boxes goes to the cheapest of all boxes, even one that did not choose it, and is kept once.
+    A column chosen by several boxes goes to the cheapest of all boxes, even one that did not choose it, and only once.
     """
     batch, boxes, topk = chosen_BGK.shape
     columns = cost_BGA.shape[-1]

@@ -1,6 +1,7 @@
-"""Assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host."""
+"""YOLOv7's assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import torch
@@ -9,14 +10,13 @@ from torch import Tensor
 from yolofast.assign.anchor import assign_anchor
 from yolofast.assign.candidates import find_candidates
 from yolofast.assign.ota import assign_ota
-from yolofast.errors import UserError, nearest
+from yolofast.decode import RowReader
 from yolofast.loss.maps import rows_at
 from yolofast.loss.settings import LossSettings
-from yolofast.loss.yolov7 import RawTerms, level_balance, yolov7_terms
+from yolofast.loss.yolov7 import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
 from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets, level_shapes
 
 Assigner = Literal["ota", "anchor", "tal", "simota"]
-ASSIGNERS: tuple[Assigner, ...] = ("ota", "anchor", "tal", "simota")
 
 _LEAD_REACH, _AUX_REACH, _AUX_WEIGHT = 0.5, 1.0, 0.25
 _TOPK, _TOPK_WITH_AUX = 10, 20
@@ -32,26 +32,42 @@ class Criterion(Protocol):
 class YoloV7Criterion:
     """The YOLOv7 losses of one head, with auxiliary maps when the raw maps hold them."""
 
-    def __init__(self, model: RawMapReader, settings: LossSettings, assigner: Assigner, faithful: bool) -> None:
+    def __init__(
+        self,
+        model: RawMapReader,
+        settings: LossSettings,
+        assigner: Assigner,
+        faithful: bool,
+        reader: RowReader | None = None,
+    ) -> None:
         self.model, self.settings, self.assigner, self.faithful = model, settings, assigner, faithful
+        self.reader = RowReader(model.layout.bins) if reader is None else reader
         self.balance: Sequence[float] | Tensor = level_balance(model.layout.levels)
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
+        return self.ungained(raw, targets).gained(self.settings, batch=len(raw[0]))
+
+    def ungained(
+        self, raw: Sequence[Tensor], targets: Targets, objectness_mean: ObjectnessMean = mean_of_all
+    ) -> "Ungained":
+        """The terms before gains and batch size: what a head contributes to a sum over heads."""
         levels = self.model.layout.levels
         lead, aux = raw[:levels], raw[levels:]
         anchors = anchors_in_cells(self.model)
         topk = _TOPK_WITH_AUX if aux else _TOPK
-        terms = self.terms(lead, self.assign(lead, targets, anchors, _LEAD_REACH, topk), targets, anchors)
+        assignment = self.assign(lead, targets, anchors, _LEAD_REACH, topk)
+        terms = self.terms(lead, assignment, targets, anchors, objectness_mean)
         obj = self._balanced(terms.obj_by_level)
         box, cls = terms.box, terms.cls
         if aux:
             # Auxiliary maps learn what the lead maps would assign in a wider neighbourhood.
-            extra = self.terms(aux, self.assign(lead, targets, anchors, _AUX_REACH, topk), targets, anchors)
+            assignment = self.assign(lead, targets, anchors, _AUX_REACH, topk)
+            extra = self.terms(aux, assignment, targets, anchors, objectness_mean)
             box, cls = box + _AUX_WEIGHT * extra.box, cls + _AUX_WEIGHT * extra.cls
             obj = obj + _AUX_WEIGHT * self._balanced(extra.obj_by_level)
         if self.settings.autobalance:
             self._follow(terms.obj_by_level.detach())
-        return gained(box, obj, cls, self.settings, batch=len(raw[0]))
+        return Ungained(box, obj, cls)
 
     def assign(
         self, lead: Sequence[Tensor], targets: Targets, anchors_LA2: Tensor, reach: float, topk: int
@@ -65,13 +81,27 @@ class YoloV7Criterion:
             rows = [rows_at(raw_map, candidates.cell[:, candidates.level(i)]) for i, raw_map in enumerate(lead)]
             strides = self.model.layout.strides
             return assign_ota(
-                rows, candidates, targets, anchors_LA2, strides, shapes, topk=topk, faithful=self.faithful
+                rows, candidates, targets, anchors_LA2, strides, shapes, self.reader, topk=topk, faithful=self.faithful
             )
 
     def terms(
-        self, raw: Sequence[Tensor], assignment: Sequence[Assignment], targets: Targets, anchors_LA2: Tensor
+        self,
+        raw: Sequence[Tensor],
+        assignment: Sequence[Assignment],
+        targets: Targets,
+        anchors_LA2: Tensor,
+        objectness_mean: ObjectnessMean,
     ) -> RawTerms:
-        return yolov7_terms(raw, assignment, targets, anchors_LA2, self.settings, best_overlap=not self.faithful)
+        return yolov7_terms(
+            raw,
+            assignment,
+            targets,
+            anchors_LA2,
+            self.settings,
+            self.reader,
+            best_overlap=not self.faithful,
+            objectness_mean=objectness_mean,
+        )
 
     def _balanced(self, by_level: Tensor) -> Tensor:
         return sum_of(loss * weight for loss, weight in zip(by_level, self.balance, strict=True))
@@ -83,38 +113,32 @@ class YoloV7Criterion:
         self.balance = balance / balance[self.model.layout.strides.index(_BALANCE_STRIDE)]
 
 
-def build_loss(
-    model: RawMapReader,
-    hyp: Mapping[str, Any],
-    image_size: int,
-    assigner: Assigner = "ota",
-    faithful: bool = True,
-) -> Criterion:
-    """The loss of a model: a callable `(raw, targets) -> LossTerms`.
-
-    `hyp` holds unscaled hyper-parameters (`box obj cls cls_pw obj_pw anchor_t fl_gamma label_smoothing autobalance`), and
-    `image_size` is the training size; the published scaling of the gains is applied here. `faithful` reproduces what the
-    published code computes, defects included; `faithful=False` repairs them (docs/differences.md).
-    """
-    if assigner not in ASSIGNERS:
-        raise UserError(f"assigner is {assigner!r}{nearest(assigner, ASSIGNERS)}", fix=f"use one of {', '.join(ASSIGNERS)}")
-    layout = model.layout
-    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, image_size)
-    return YoloV7Criterion(model, settings, assigner, faithful)
-
-
 def anchors_in_cells(model: RawMapReader) -> Tensor:
     """`[L, A, 2]`; divided level by level, so that no list of strides has to be copied to the device."""
     pixels = model.anchors_px.float()
     return torch.stack([level / stride for level, stride in zip(pixels, model.layout.strides, strict=True)])
 
 
-def gained(box: Tensor, obj: Tensor, cls: Tensor, settings: LossSettings, batch: int) -> LossTerms:
-    """Gains applied; the total times the batch size, as published."""
-    box, obj, cls = box * settings.box, obj * settings.obj, cls * settings.cls
-    return LossTerms((box + obj + cls) * batch, box=box.detach(), obj=obj.detach(), cls=cls.detach())
+@dataclass(frozen=True)
+class Ungained:
+    """A head's terms, levels balanced and auxiliary maps included, before gains and batch size."""
+
+    box: Tensor
+    obj: Tensor
+    cls: Tensor
+
+    def __add__(self, other: "Ungained") -> "Ungained":
+        return Ungained(self.box + other.box, self.obj + other.obj, self.cls + other.cls)
+
+    def __mul__(self, weight: float) -> "Ungained":
+        return Ungained(self.box * weight, self.obj * weight, self.cls * weight)
+
+    def gained(self, settings: LossSettings, batch: int) -> LossTerms:
+        """Gains applied; the total times the batch size, as published."""
+        box, obj, cls = self.box * settings.box, self.obj * settings.obj, self.cls * settings.cls
+        return LossTerms((box + obj + cls) * batch, box=box.detach(), obj=obj.detach(), cls=cls.detach())
 
 
 def sum_of(values: Any) -> Tensor:
-    total: Tensor = sum(values)  # type: ignore[assignment]
+    total: Tensor = sum(values)
     return total

@@ -1,6 +1,6 @@
 """YOLOv7's loss: box, objectness and class terms on the positives an assigner chose.
 
-Axes: B images, S slots per image (see `Assignment`), C classes. Each slot is computed and the unused ones are masked, so
+Axes: B images, S slots per image (see `Assignment`), C classes. Every slot is computed and unused ones are masked, so
 shapes never depend on the data.
 """
 
@@ -11,10 +11,14 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import ciou, cxcywh_to_xyxy, to_pixels
+from yolofast.decode import RowReader
 from yolofast.loss.bce import bce
+from yolofast.loss.bins import bin_loss
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.loss.settings import LossSettings
 from yolofast.structures import Assignment, Targets
+
+ObjectnessMean = Callable[[Tensor, Assignment], Tensor]
 
 _BALANCE = {3: (4.0, 1.0, 0.4)}
 _BALANCE_OTHERWISE = (4.0, 1.0, 0.25, 0.06, 0.02)
@@ -29,6 +33,11 @@ class RawTerms:
     cls: Tensor
 
 
+def mean_of_all(loss: Tensor, slots: Assignment) -> Tensor:
+    """The ordinary objectness mean: every cell counts."""
+    return loss.mean()
+
+
 def level_balance(levels: int) -> tuple[float, ...]:
     """How much each level's objectness counts."""
     return _BALANCE.get(levels, _BALANCE_OTHERWISE)[:levels]
@@ -40,25 +49,29 @@ def yolov7_terms(
     targets: Targets,
     anchors_LA2: Tensor,
     settings: LossSettings,
+    reader: RowReader,
     *,
     best_overlap: bool = False,
-    class_channels: Tensor | None = None,
-    objectness_mean: Callable[[Tensor, int], Tensor] = lambda loss, level: loss.mean(),
+    objectness_mean: ObjectnessMean = mean_of_all,
 ) -> RawTerms:
     """`anchors_LA2` in cells.
 
     Of several slots of one cell the last sets the objectness target, as published; with `best_overlap` the best one.
-    For 1B4H: `class_channels` are the class channels that count, all if None; `objectness_mean(loss, level)` is the mean
-    over the cells that count.
+    `objectness_mean` takes a level's loss and slots to the mean over the cells that count (1B4H leaves some out).
     """
     box = cls = raw[0].new_zeros((), dtype=torch.float32)
     objectness = []
     for level, (raw_map, slots) in enumerate(zip(raw, assignment, strict=True)):
-        logits, rows_BSC = objectness_and_rows(raw_map, slots.cell)
-        overlap_BS = _overlap(rows_BSC, slots, targets, anchors_LA2[level], (raw_map.shape[2], raw_map.shape[3]))
+        logits, rows_BSC = objectness_and_rows(raw_map, slots.cell, reader.objectness)
+        anchor_BS2 = anchors_LA2[level][slots.cell // (raw_map.shape[2] * raw_map.shape[3])]
+        truth_BS4 = _truth(slots, targets, (raw_map.shape[2], raw_map.shape[3]))
+        overlap_BS = _overlap(reader.boxes(rows_BSC), anchor_BS2, truth_BS4)
+        box_BS = 1 - overlap_BS
+        if reader.bins:
+            box_BS = box_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)
         positives = slots.positive.sum().clamp(min=1)
-        box = box + torch.where(slots.positive, 1 - overlap_BS, 0.0).sum() / positives
-        classes_BSC = rows_BSC[..., 5:] if class_channels is None else rows_BSC[..., 5:][..., class_channels]
+        box = box + torch.where(slots.positive, box_BS, 0.0).sum() / positives
+        classes_BSC = reader.scores(rows_BSC)[..., 1:]
         if classes_BSC.shape[-1] > 1:
             label = targets.labels.gather(1, slots.target)
             total = _class_sum(classes_BSC, label, slots.positive, settings)
@@ -66,20 +79,22 @@ def yolov7_terms(
         quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
         wanted = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
         loss = bce(logits, wanted, settings.obj_pw, settings.fl_gamma)
-        objectness.append(objectness_mean(loss, level))
+        objectness.append(objectness_mean(loss, slots))
     return RawTerms(box, torch.stack(objectness), cls)
 
 
-def _overlap(rows: Tensor, slots: Assignment, targets: Targets, anchors_A2: Tensor, shape: tuple[int, int]) -> Tensor:
-    """CIoU of each slot's prediction with its box, in cells, centres relative to the cell's corner."""
+def _overlap(box_BS4: Tensor, anchor_BS2: Tensor, truth_BS4: Tensor) -> Tensor:
+    """CIoU of each slot's prediction, its size still in anchors, with what it should be."""
+    predicted = torch.cat((box_BS4[..., :2], box_BS4[..., 2:] * anchor_BS2), dim=-1)
+    return ciou(cxcywh_to_xyxy(predicted), cxcywh_to_xyxy(truth_BS4))
+
+
+def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
+    """`[B, S, 4]`: each slot's box in cells, the centre from the corner of the slot's cell."""
     height, width = shape
-    sides = rows[..., :4].sigmoid() * 2
-    anchor = anchors_A2[slots.cell // (height * width)]
-    predicted = torch.cat((sides[..., :2] - 0.5, sides[..., 2:] ** 2 * anchor), dim=-1)
     corner = torch.stack((slots.cell % width, slots.cell // width % height), dim=-1)
     box = to_pixels(targets.boxes.gather(1, slots.target[..., None].expand(-1, -1, 4)), width, height)
-    truth = torch.cat((box[..., :2] - corner, box[..., 2:]), dim=-1)
-    return ciou(cxcywh_to_xyxy(predicted), cxcywh_to_xyxy(truth))
+    return torch.cat((box[..., :2] - corner, box[..., 2:]), dim=-1)
 
 
 def _class_sum(logits_BSC: Tensor, label_BS: Tensor, positive_BS: Tensor, settings: LossSettings) -> Tensor:

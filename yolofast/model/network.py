@@ -183,6 +183,7 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
         anchors_per_cell=len(rows[0]) // 2,
         bins=bins,
         head_classes=tuple(head.classes for head in groups.heads) if groups else (),
+        head_weights=tuple(head.weight for head in groups.heads) if groups else (),
         full_head=groups.full_head if groups else False,
     )
     channels = [shape.channels for shape in inputs]
