@@ -22,7 +22,8 @@ from tests.gpu.test_loss import LOSSES
 from yolofast import build_loss
 from yolofast.structures import Targets
 
-_HEADER = ("loss", "img", "boxes", "G", "eager fwd", "f+b", "compiled fwd", "f+b", "graph fwd", "f+b", "MiB", "loop f+b")
+_MODES = ("eager fwd", "f+b", "compiled fwd", "f+b", "graph fwd", "f+b")
+_HEADER = ("loss", "img", "boxes", "G", *_MODES, "peak MiB", "loop f+b")
 
 
 def rows_of(truth: Targets) -> Tensor:
@@ -45,7 +46,8 @@ def measure(name: str, size: int, boxes: int, batch: int, compile_too: bool) -> 
         return lambda: function(raw, truth), lambda: torch.autograd.grad(function(raw, truth), raw)
 
     forward, step = both(total)
-    row = [name, str(size), str(boxes), str(truth.valid.shape[1]), f"{median_ms(forward):.2f}", f"{median_ms(step):.2f}"]
+    row = [name, str(size), str(boxes), str(truth.valid.shape[1])]
+    row += [f"{median_ms(work):.2f}" for work in (forward, step)]
     fast = (forward, step)
     if compile_too:
         torch._dynamo.reset()

@@ -14,7 +14,14 @@ from yolofast.boxes import ciou, cxcywh_to_xyxy, iou, pairwise
 _BALANCE = (4.0, 1.0, 0.4)
 
 
-def loop_loss(raw: Sequence[Tensor], rows: Tensor, anchors_px: Tensor, strides: Sequence[int], gains: Sequence[float], ota: bool) -> Tensor:
+def loop_loss(
+    raw: Sequence[Tensor],
+    rows: Tensor,
+    anchors_px: Tensor,
+    strides: Sequence[int],
+    gains: Sequence[float],
+    ota: bool,
+) -> Tensor:
     """`rows`: image class cx cy w h. `gains`: box, obj, cls as applied. Returns the total, times the batch size."""
     found = [_candidates(raw_map, rows, anchors_px[i] / strides[i]) for i, raw_map in enumerate(raw)]
     if ota:
@@ -28,7 +35,8 @@ def loop_loss(raw: Sequence[Tensor], rows: Tensor, anchors_px: Tensor, strides: 
             truth = rows[target, 2:] * size
             truth = torch.cat((truth[:, :2] - torch.stack((x, y), 1), truth[:, 2:]), 1)
             sides = chosen[:, :4].sigmoid() * 2
-            predicted = torch.cat((sides[:, :2] - 0.5, sides[:, 2:] ** 2 * (anchors_px[level] / strides[level])[anchor]), 1)
+            anchors = (anchors_px[level] / strides[level])[anchor]
+            predicted = torch.cat((sides[:, :2] - 0.5, sides[:, 2:] ** 2 * anchors), 1)
             overlap = ciou(cxcywh_to_xyxy(predicted), cxcywh_to_xyxy(truth))
             box = box + (1 - overlap).mean()
             wanted[image, anchor, y, x] = overlap.detach().clamp(0)

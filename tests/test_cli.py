@@ -1,6 +1,7 @@
 """The command line as a user types it, in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from tests.model.small import SMALL
 from yolofast import __version__, build_model
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.cli import main
+from yolofast.model.head_config import read_head_config
 
 
 def yolofast(*args, cwd=None):
@@ -176,12 +178,15 @@ def test_anchors(capsys, data_set):
         (["info", "--cfg", "yolov7-tiny", "--nc", "0"], "nc is 0"),
         (["info", "--cfg", "yolov7-tiny", "--wieghts", "x"], "did you mean '--weights'"),
         (["info", "--weights", "missing.pt"], "missing.pt"),
-        (["info", "--cfg", "yolov7-tiny", "--img", "big"], "invalid int value"),
+        (["info", "--cfg", "yolov7-tiny", "--img", "big"], "big is not a size"),
         (["info", "--cfg", "yolov7-tiny", "--img", "1", "2", "3"], "one or two numbers"),
         (["info", "--cfg", "yolov7-tiny", "--head-config", "standard"], "ends in IDetect"),
         (["strip", "--weights", "missing.pt"], "missing.pt"),
         (["heads", "--data", "missing.yaml", "--out", "x.yaml"], "missing.yaml"),
         (["fly"], "invalid choice"),
+        (["ifno"], "did you mean 'info'"),
+        (["info", "--cfg", "yolov7-tiny", "--img", "3200000000"], "not a size from 1 to 32768"),
+        (["info", "--cfg", "[/x].yaml"], "[/x].yaml"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(capsys, tmp_path, monkeypatch, args, message):
@@ -193,6 +198,80 @@ def test_bad_input_is_one_message_and_exit_code_2(capsys, tmp_path, monkeypatch,
     assert err.count("yolofast: error:") == 1
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize("out", [".", ""])
+def test_a_folder_is_no_place_for_a_file(capsys, data_set, tiny_weights, out):
+    for args in (
+        ("strip", "--weights", tiny_weights),
+        ("reparam", "--weights", tiny_weights),
+        ("heads", "--data", data_set, "--heads", 2),
+    ):
+        code, _, err = run(capsys, *args, "--out", out)
+        assert code == 2
+        assert "it is a folder" in err
+
+
+def test_anchors_of_boxes_without_size(capsys, data_set):
+    for label in data_set.parent.glob("labels/train/*.txt"):
+        label.write_text("0 .5 .5 0 0\n")
+    code, _, err = run(capsys, "anchors", "--data", data_set, "--cfg", "yolov7-tiny")
+    assert code == 2
+    assert "no box has a size" in err
+
+
+def test_names_with_brackets_are_printed_as_they_are(capsys, tmp_path, data_set):
+    data_set.write_text(data_set.read_text().replace("- a\n", "- '[/b]'\n"))
+    code, out, _ = run(capsys, "heads", "--data", data_set, "--heads", 2, "--out", tmp_path / "h.yaml")
+    assert code == 0
+    assert "[/b]" in out
+
+
+def test_a_reader_that_leaves_early_and_a_terminal_without_unicode():
+    command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny --json | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout == "{\n"
+    assert done.stderr == ""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    args = [sys.executable, "-m", "yolofast", "info", "--cfg", "yolov7-tiny"]
+    done = subprocess.run(args, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert "6,228,762" in done.stdout
+
+
+def test_reparam_keeps_what_half_precision_cannot_hold(capsys, tmp_path):
+    model = build_model("yolov7-tiny")
+    model.model[0].bn.running_var.fill_(1e6)
+    save_checkpoint(tmp_path / "a.pt", model_content(model))
+    assert run(capsys, "reparam", "--weights", tmp_path / "a.pt", "--out", tmp_path / "b.pt")[0] == 0
+    state = torch.load(tmp_path / "b.pt", weights_only=True)["model"]
+    assert all(t.isfinite().all() for t in state.values())
+    assert state["model.77.anchors"].dtype == torch.float32
+    assert state["model.5.conv.weight"].dtype == torch.float16
+
+
+def test_weights_keep_their_head_grouping(capsys, tmp_path):
+    """Under another grouping the same tensors would mean other classes."""
+    swapped = read_head_config("standard").to_dict()
+    heads = swapped["head_assignments"]
+    heads["head_0"], heads["head_1"] = heads["head_1"], heads["head_0"]
+    save_checkpoint(tmp_path / "a.pt", model_content(build_model("yolov7-tiny-1b4h", head_config=swapped)))
+    args = ("info", "--cfg", "yolov7-tiny-1b4h", "--weights", tmp_path / "a.pt")
+    assert run(capsys, *args)[0] == 0
+    code, _, err = run(capsys, *args, "--head-config", "standard")
+    assert code == 2
+    assert "the head owns other classes" in err or "meaning" in err
+    code, out, _ = run(capsys, *args, "--head-config", "standard", "--transfer-weights")
+    assert code == 0
+    assert "loaded 332 of 356" in out
+
+
+def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):
+    args = ("info", "--cfg", "yolov7-tiny-1b4h-320", "--weights", tiny_weights, "--transfer-weights")
+    code, out, _ = run(capsys, *args)
+    assert code == 0
+    assert "loaded 330 of 356" in out
+    assert "the model's own anchors are kept" in out
 
 
 def test_a_broken_model_file_from_the_shell(tmp_path):

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from yolofast.decode import decode, decode_bins
+from yolofast.decode import decode
+from yolofast.raw_rows import decode_bins
 from yolofast.structures import HeadLayout
 
 

@@ -21,6 +21,7 @@ def imported_parts(source: str) -> set[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide the stage they reach into"
+            assert node.module != "yolofast", "the public names hide the stage they come from"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
     return {name.split(".")[1] for name in names if name.startswith("yolofast.")}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# The published eps: large enough to keep 0/0 at 0 in float32, small enough not to move any overlap of real boxes.
+# The published eps of the losses, for boxes in cells or pixels; boxes normalised to [0, 1] would be moved by it.
 EPS = 1e-7
 _SMALLEST_AREA = 1e-30
 
@@ -67,7 +67,7 @@ def giou(first: Tensor, second: Tensor) -> Tensor:
     overlap, union = _iou_and_union(first, second)
     enclosing_w, enclosing_h = _enclosing(first, second)
     enclosing = enclosing_w * enclosing_h + EPS
-    return overlap - (enclosing - union) / enclosing
+    return overlap - (enclosing - union).clamp(min=0) / enclosing  # eps can make the union the larger one
 
 
 def diou(first: Tensor, second: Tensor) -> Tensor:

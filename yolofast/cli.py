@@ -2,6 +2,9 @@
 
 import argparse
 import importlib
+import io
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -10,12 +13,15 @@ from yolofast._version import __version__
 from yolofast.errors import UserError, nearest
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+_MAX_PIXELS = 32_768
 
 
 class _Parser(argparse.ArgumentParser):
     """argparse with the nearest known flag in its messages, and no usage dump above them."""
 
     def error(self, message: str) -> NoReturn:
+        if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            message += nearest(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         self.exit(EXIT_BAD_INPUT, f"yolofast: error: {message}\n  fix: see {self.prog} --help\n")
 
     def refuse_unknown(self, unknown: Sequence[str]) -> NoReturn:
@@ -94,12 +100,19 @@ def _add_image_size(parser: argparse.ArgumentParser) -> None:
         "--img-size",
         "--img",
         "--imgsz",
-        type=int,
+        type=_pixels,
         nargs="+",
         default=[640],
         metavar="N",
         help="pixels, or height and width",
     )
+
+
+def _pixels(text: str) -> int:
+    size = int(text) if text.isdecimal() else 0
+    if not 1 <= size <= _MAX_PIXELS:
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
+    return size
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -116,10 +129,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
     args = parse(sys.argv[1:] if argv is None else argv)
     module, function = args.run.split(":")
     try:
         getattr(importlib.import_module(module), function)(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever was reading has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UserError as error:
         print(f"yolofast: error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -1,50 +1,19 @@
-"""Raw maps to boxes: the only place that knows what a head's channels mean.
+"""Raw maps to boxes, all of them: what their channels mean is in `raw_rows`.
 
 Models return raw maps and never decode; losses and evaluation decode what they need. Everything is computed in float32
 whatever the maps' precision, because box corners do not survive half precision.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from yolofast.raw_rows import RowReader
 from yolofast.structures import HeadLayout, RawMapReader
 
-# Bins of the `bin` kind span sizes of 0 to 4 anchors, the same range as (2σ)².
-BIN_RANGE = 4.0
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """What the channels of a raw row `[..., channels]` mean, for those who read only some rows: matching and losses."""
-
-    bins: int = 0
-    """Bins per side of the `bin` kind; 0 for the `anchor` kind."""
-    score_channels: Tensor | None = None
-    """Where objectness and the classes that count are, if not simply everything behind the box (1B4H, `full_head`)."""
-
-    @property
-    def objectness(self) -> int:
-        """The objectness channel."""
-        return 2 + 2 * (self.bins + 1) if self.bins else 4
-
-    def boxes(self, rows: Tensor) -> Tensor:
-        """`[..., 4]`: the centre in cells from the corner of the row's own cell, the size in anchors."""
-        centre = rows[..., :2].sigmoid() * 2 - 0.5
-        size = decode_bins(self.sides(rows)) if self.bins else (rows[..., 2:4].sigmoid() * 2) ** 2
-        return torch.cat((centre, size), dim=-1)
-
-    def sides(self, rows: Tensor) -> Tensor:
-        """Width and height of the `bin` kind, `[..., 2, 1 + bins]`: an offset and the bins' logits."""
-        return rows[..., 2 : self.objectness].unflatten(-1, (2, self.bins + 1))
-
-    def scores(self, rows: Tensor) -> Tensor:
-        """Logits of objectness and of the classes, `[..., 1 + classes]`."""
-        if self.score_channels is None:
-            return rows[..., self.objectness :]
-        return rows.index_select(-1, self.score_channels)
+# e³⁰ cells are far beyond any image, and the area of such a box is still finite.
+_LARGEST_LOG_SIZE = 30.0
 
 
 def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
@@ -67,24 +36,30 @@ def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
 
 def decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
     """One raw map `[B, na, H, W, channels]` as `[B, na, H, W, 5 + classes]` in pixels."""
-    raw = raw.float()
+    scores = RowReader(layout.bins).scores(raw).float().sigmoid()
+    return torch.cat((decode_boxes(raw, anchors_px, stride, layout), scores), dim=-1)
+
+
+def decode_boxes(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
+    """The boxes of one raw map, `[B, na, H, W, 4]`: cx, cy, w, h in pixels. Points have no use for `anchors_px`."""
+    reader = RowReader(layout.bins)
+    rows = raw[..., : reader.objectness].float()
     height, width = raw.shape[2:4]
     y, x = torch.meshgrid(
         torch.arange(height, device=raw.device), torch.arange(width, device=raw.device), indexing="ij"
     )
-    reader = RowReader(layout.bins)
-    box = reader.boxes(raw)
-    centre = (box[..., :2] + torch.stack((x, y), dim=-1)) * stride
-    size = box[..., 2:] * anchors_px.to(raw)[None, :, None, None, :]
-    return torch.cat((centre, size, reader.scores(raw).sigmoid()), dim=-1)
+    index = torch.stack((x, y), dim=-1)
+    if layout.kind == "point":
+        return decode_points(rows, index, stride)
+    centre = (reader.centres(rows) + index) * stride
+    size = reader.sizes(rows) * anchors_px.to(rows)[None, :, None, None, :]
+    return torch.cat((centre, size), dim=-1)
 
 
-def decode_bins(sides: Tensor) -> Tensor:
-    """Sizes in anchors from `[..., 1 + bins]`: the centre of the likeliest bin, moved by at most one bin's width."""
-    step = BIN_RANGE / (sides.shape[-1] - 1)
-    offset = (sides[..., 0].sigmoid() * 2 - 1) * step
-    centre = (sides[..., 1:].argmax(dim=-1) + 0.5) * step
-    return (offset + centre).clamp(0, BIN_RANGE)
+def decode_points(rows: Tensor, index: Tensor, stride: int) -> Tensor:
+    """YOLOX boxes in pixels from raw x, y, w, h `[..., 4]` of the cells in column and row `index [..., 2]`."""
+    size = rows[..., 2:].clamp(max=_LARGEST_LOG_SIZE).exp()
+    return torch.cat((rows[..., :2] + index, size), dim=-1) * stride
 
 
 def _spread_classes(prediction: Tensor, columns: Tensor) -> Tensor:

@@ -111,6 +111,8 @@ class Targets:
         """From YOLOX's padded labels `[B, M, 5]`: class, cx, cy, w, h in pixels, rows of zeros being empty places."""
         if labels.ndim != 3 or labels.shape[2] != 5:
             raise UserError(f"padded labels have shape {tuple(labels.shape)}", fix="give [batch, places, 5]")
+        if labels.shape[1] == 0:  # a batch without any box still has one (empty) place, so that no axis is empty
+            labels = labels.new_zeros(len(labels), 1, 5)
         boxes = to_normalised(labels[..., 1:].float(), width, height)
         return Targets(boxes, labels[..., 0].long(), labels.sum(-1) > 0)
 

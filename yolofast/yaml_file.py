@@ -54,6 +54,7 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
+        _refuse_repeated_keys(root, where)
         values = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
@@ -74,6 +75,27 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
             f"must be a mapping of keys to values, not {shorten(values)}", where=where, line=1, fix="check the path"
         )
     return YamlFile(where, values, root)
+
+
+def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
+    """YAML would silently keep the last of two equal keys."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                waiting.append(value)
+                if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                    what = f"the key {shorten(key.value)} stands twice"
+                    raise UserError(what, where=where, line=key.start_mark.line + 1, fix="keep one of them")
+                if isinstance(key, yaml.ScalarNode):
+                    keys.add(key.value)
 
 
 def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:

@@ -62,7 +62,7 @@ def test_other_shape_is_refused_and_changes_nothing(saved):
     before = copy_of(module)
     with pytest.raises(UserError) as caught:
         load_weights(module, path)
-    assert "2 differ in shape or type: 2.weight (file 2×4×1×1, model 5×4×1×1)" in str(caught.value)
+    assert "2 differ in shape, type or meaning: 2.weight (file 2×4×1×1, model 5×4×1×1)" in str(caught.value)
     assert "(7 of 9 tensors do)" in str(caught.value)
     assert "transfer=True" in caught.value.fix
     assert "--transfer-weights" in caught.value.fix

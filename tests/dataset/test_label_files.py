@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sample_data import sample
 from yolofast.dataset.image_size import image_size, image_sizes
 from yolofast.dataset.label_files import label_path, parse_labels, read_split
 from yolofast.errors import UserError
-
-COCO200 = Path(__file__).parents[2].parent / "shared" / "data" / "coco200"
 
 
 @pytest.fixture
@@ -271,10 +270,9 @@ def test_a_missing_image_is_a_user_error(tmp_path):
         image_sizes([tmp_path / "absent.jpg"])
 
 
-@pytest.mark.skipif(not COCO200.is_dir(), reason="needs the shared COCO sample")
 def test_coco_sample_agrees_with_its_annotation_file():
-    labels = read_split(COCO200 / "data.yaml", "val")
-    truth = json.loads((COCO200 / "instances_val.json").read_text())
+    labels = read_split(sample("coco200/data.yaml"), "val")
+    truth = json.loads(sample("coco200/instances_val.json").read_text())
     sizes = {image["file_name"]: (image["width"], image["height"]) for image in truth["images"]}
     ours = image_sizes(labels.image_paths)
     assert [tuple(size) for size in ours] == [sizes[path.name] for path in labels.image_paths]

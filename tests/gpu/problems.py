@@ -41,8 +41,9 @@ def raw_maps(layout, batch, size, device="cpu", dtype=torch.float32, aux=False, 
     for nc in heads * (2 if aux else 1):
         for stride in layout.strides:
             cells = size // stride
-            values = torch.randn(batch, cells, cells, layout.anchors_per_cell, 5 + nc, generator=generator)
-            values[..., 4:] -= 2.0
+            box = 2 + 2 * (layout.bins + 1) if layout.bins else 4
+            values = torch.randn(batch, cells, cells, layout.anchors_per_cell, box + 1 + nc, generator=generator)
+            values[..., box:] -= 2.0
             maps.append(values.to(device, dtype).permute(0, 3, 1, 2, 4).requires_grad_())
     return maps
 

@@ -70,6 +70,7 @@ MISTAKES = {
     "nc missing": ({k: v for k, v in SMALL.items() if k != "nc"}, "nc is missing"),
     "nc zero": ({**SMALL, "nc": 0}, "nc is 0"),
     "names": ({**SMALL, "names": ["a", "b"]}, "names has 2 entries, but nc is 3"),
+    "unknown key": ({**SMALL, "width_mutliple": 0.5}, "unknown key 'width_mutliple', did you mean 'width_multiple'?"),
     "width": ({**SMALL, "width_multiple": "wide"}, "width_multiple is 'wide'"),
     "backbone": ({**SMALL, "backbone": None}, "backbone is None"),
     "too large": (changed(1, [-1, 1000, "Conv", [65536, 3]]), "more than 2,000,000,000 parameters"),
@@ -124,11 +125,12 @@ def test_line_of_a_layer_in_a_published_file(tmp_path):
         (b"- 1\n- 2\n", "must be a mapping"),
         (b"", "must be a mapping"),
         (b"nc: \xff\xfe", "is not UTF-8 text"),
-        (b"a: &x [*x]\nnc: *x\n", "nc is"),
+        (b"nc: &x [*x]\n", "nc is"),
         (b"!!python/object/apply:os.system ['true']", "is not valid YAML"),
         (b"a: " + b"[" * 5000, "nested too deeply"),
         (b"nc: 0x" + b"f" * 5000, "nc is a number of thousands of digits"),
         (b"nc: !!int ''", "holds a value YAML cannot build"),
+        (b"nc: 3\nnc: 4\n", "the key 'nc' stands twice"),
         (b"\x00", "is not valid YAML"),
     ],
 )
@@ -162,6 +164,11 @@ def test_nc_replaces_the_files_and_drops_its_names():
     model = build_model({**SMALL, "names": ["a", "b", "c"]}, nc=2)
     assert (model.nc, model.names) == (2, ("0", "1"))
     assert build_model({**SMALL, "names": {0: "a", 1: "b", 2: "c"}}).names == ("a", "b", "c")
+
+
+def test_an_activation_that_turns_negative_around_trains():
+    cfg = changed(1, [-1, 1, "Conv", [16, 3, 2, None, 1, "nn.LeakyReLU(-0.1)"]])
+    sum(m.sum() for m in build_model(cfg)(torch.rand(2, 3, 64, 64))).backward()
 
 
 def test_head_config_must_fit_the_graph():

@@ -1,11 +1,11 @@
 """Grouping generators: planted structure comes back, each formula agrees with numbers worked out by hand."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.sample_data import sample
 from yolofast.errors import UserError
 from yolofast.model.grouping import (
     LabelStatistics,
@@ -17,8 +17,6 @@ from yolofast.model.grouping import (
     mean_log_ratio,
 )
 from yolofast.model.head_config import parse_head_config, read_head_config
-
-COCO200 = Path(__file__).parents[2].parent / "shared" / "data" / "coco200" / "data.yaml"
 
 
 def statistics(rows, nc):
@@ -156,11 +154,10 @@ def test_missing_scikit_learn_says_how_to_install_it(monkeypatch):
         geometry_grouping(planted_shapes([0.2, 1, 3, 9]))
 
 
-@pytest.mark.skipif(not COCO200.is_file(), reason="needs the shared COCO sample")
 def test_packaged_geometry_is_what_its_header_says():
     from yolofast.dataset.label_files import read_split
 
-    labels = read_split(COCO200)
+    labels = read_split(sample("coco200/data.yaml"))
     boxes = LabelStatistics(
         image_index=labels.image_index, class_id=labels.class_id, box_wh_px=labels.box_wh_px(), nc=labels.nc
     )

@@ -207,6 +207,17 @@ def test_autocast_trains(head, dtype):
         assert p.grad.isfinite().all(), name
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_published_network_under_autocast_and_channels_last(dtype):
+    model = build_model("yolov7-tiny").eval().to(memory_format=torch.channels_last)
+    images = torch.rand(1, 3, 128, 128)
+    with torch.no_grad():
+        exact = decode(model(images), model)
+        with torch.autocast("cpu", dtype=dtype):
+            half = decode(model(images.contiguous(memory_format=torch.channels_last)), model)
+    assert (half - exact).abs().max() / exact.abs().max() < 0.02
+
+
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("training", [True, False])
 def test_compiles_as_one_graph(head, training):
@@ -227,11 +238,12 @@ def test_compiles_as_one_graph(head, training):
     assert len(graphs) == 1
 
 
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolov7-w6", "yolov7-tiny-1b4h-attn"])
-def test_published_networks_compile_as_one_graph(cfg):
+def test_published_networks_compile_as_one_graph(cfg, training):
     torch._dynamo.reset()
-    model = build_model(cfg).eval()
-    explanation = torch._dynamo.explain(model)(torch.rand(1, 3, 128, 128))
+    model = build_model(cfg).train(training)
+    explanation = torch._dynamo.explain(model)(torch.rand(2, 3, 128, 128))
     assert explanation.graph_count == 1
     assert explanation.graph_break_count == 0
 

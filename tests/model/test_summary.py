@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.model.small import small
+from tests.model.small import SMALL, small
 from yolofast import UserError, build_model
 from yolofast.model.freeze import frozen_layers
 from yolofast.model.summary import summarise
@@ -102,6 +102,14 @@ def test_output_shapes_and_image_size():
     with pytest.raises(UserError, match="not a multiple of the largest stride, 16") as caught:
         summarise(small("IDetect"), (100, 100))
     assert caught.value.fix == "use --img 96"
+
+
+def test_a_layer_nothing_depends_on():
+    cfg = {**SMALL, "backbone": [*SMALL["backbone"], [1, 1, "Conv", [8, 1]]]}
+    cfg["head"] = [*SMALL["head"][:-1], [[5, 6], 1, "IDetect", ["nc", "anchors"]]]
+    summary = summarise(build_model(cfg), (64, 64))
+    assert summary.layers[4].output == ()
+    assert sum(row.parameters for row in summary.sections) == summary.parameters
 
 
 def test_the_given_model_is_untouched():

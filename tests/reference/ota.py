@@ -1,10 +1,10 @@
 """OTA matching of YOLOv7, image by image with all levels pooled.
 
 Ties are settled as golden/README.md says: among equal costs the lower column wins, among equal boxes the first row.
-Costs that are not numbers count as infinite, and infinite costs come last, in column order. A prediction saturated at
-sigma = 1 has no finite logit: its column is infinite for boxes of other classes and NaN for its own class. A box still
-gets its k columns when only such are left, and a saturated column wanted by several boxes goes to the first box of the
-image. (The published code agrees on the order of columns, but gives such a column to the first box whose cost is NaN.)
+
+A prediction saturated at y = 0 or 1 has no finite logit, and the published cost is infinite or NaN there. Here it is
+then -log y, or -log(1 - y), with the logarithm cut off at -100 as torch does in binary_cross_entropy: the same function
+wherever the published form is finite, and always finite itself.
 """
 
 from collections.abc import Sequence
@@ -87,17 +87,23 @@ def decode(prediction: Tensor, cell: Candidate, grid: AnchorGrid) -> Tensor:
 
 
 def class_cost(predictions: Tensor, cls: int) -> Tensor:
-    """[N, 5 + nc] to [N]: BCE-with-logits of logit(y), y = sqrt(sigma(cls) * sigma(obj)), against a one-hot."""
+    """[N, 5 + nc] to [N]: BCE-with-logits of logit(y), y = sqrt(sigma(cls) * sigma(obj)), against a one-hot.
+
+    Elements without a finite logit are taken by the clamped form instead.
+    """
     y = (predictions[:, 5:].sigmoid() * predictions[:, 4:5].sigmoid()).sqrt()
     one_hot = torch.zeros_like(y)
     one_hot[:, cls] = 1
-    return F.binary_cross_entropy_with_logits(torch.log(y / (1 - y)), one_hot, reduction="none").sum(-1)
+    published = F.binary_cross_entropy_with_logits(torch.log(y / (1 - y)), one_hot, reduction="none")
+    clamped = -torch.log(torch.where(one_hot == 1, y, 1 - y)).clamp(min=-100)
+    return torch.where(published.isfinite(), published, clamped).sum(-1)
 
 
 def dynamic_k_match(cost_GN: Tensor, iou_GN: Tensor, topk: int) -> list[int | None]:
     """For each column the box it is matched to, or None."""
+    assert not cost_GN.isnan().any()
     boxes, columns = cost_GN.shape
-    cost = torch.nan_to_num(cost_GN, nan=float("inf"), posinf=float("inf")).tolist()
+    cost = cost_GN.tolist()
     chosen_by: list[list[int]] = [[] for _ in range(columns)]
     for box in range(boxes):
         best_ious = iou_GN[box].sort(descending=True).values[:topk]

@@ -88,11 +88,27 @@ def test_matching_tie_rules():
     assert ota.dynamic_k_match(cost, torch.full((3, 2), 0.1), 10) == [0, 0]
 
 
-def test_costs_that_are_not_finite_come_last_in_column_order():
-    inf, nan = math.inf, math.nan
-    iou = torch.full((1, 4), 0.9)  # k = trunc(3.6) = 3
-    assert ota.dynamic_k_match(torch.tensor([[nan, inf, 5.0, nan]]), iou, 10) == [0, 0, 0, None]
-    assert ota.dynamic_k_match(torch.tensor([[inf, nan], [nan, inf]]), torch.zeros(2, 2), 10) == [0, None]
+def test_class_cost_by_hand():
+    """y = sqrt(0.5 * 0.5): ln 2 for the own class and for each of the others."""
+    assert ota.class_cost(torch.zeros(1, 8), 1).item() == pytest.approx(3 * math.log(2), rel=1e-6)
+
+
+def test_class_cost_of_saturated_scores_is_cut_off():
+    """y = 1 for class 0 and y = 0 for class 1: certain and right costs nothing, certain and wrong costs 100."""
+    row = torch.tensor([[0.0] * 4 + [200.0, 200.0, -200.0]])
+    assert ota.class_cost(row, 0).item() == 0
+    assert ota.class_cost(row, 1).item() == 200
+    one_sided = torch.tensor([[0.0] * 4 + [200.0, 200.0, 0.0]])  # the second class is at y = sqrt(0.5)
+    assert ota.class_cost(one_sided, 0).item() == pytest.approx(-math.log(1 - math.sqrt(0.5)), rel=1e-6)
+    assert ota.class_cost(one_sided, 1).item() == pytest.approx(100 - math.log(math.sqrt(0.5)), rel=1e-6)
+
+
+def test_published_and_clamped_class_cost_are_the_same_function():
+    row = torch.randn(50, 12) * 4
+    y = (row[:, 5:].sigmoid() * row[:, 4:5].sigmoid()).sqrt()
+    wanted = torch.nn.functional.one_hot(torch.tensor(3), 7).float().expand_as(y)
+    clamped = torch.nn.functional.binary_cross_entropy(y, wanted, reduction="none").sum(-1)
+    torch.testing.assert_close(ota.class_cost(row, 3), clamped, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("level", [60.0, -200.0])

@@ -6,14 +6,12 @@ import torch
 from torch import Tensor
 
 from yolofast.assign.candidates import Candidates
+from yolofast.assign.chunks import some_images_at_a_time
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
-from yolofast.decode import RowReader
+from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, Targets
-
-# Pairs of box and candidate looked at in one go; more are taken some images at a time, which bounds the memory.
-_MAX_PAIRS = 24_000_000
 
 
 @torch.no_grad()
@@ -39,25 +37,20 @@ def assign_ota(
     valid = candidates.valid if faithful else _once_per_cell(candidates, shapes)
     boxes_BA4 = torch.cat(
         [
-            _decode(
-                reader.boxes(rows[level].float()),
-                candidates.cell[:, candidates.level(level)],
-                anchors_LA2[level],
-                stride,
-                shape,
-            )
+            _decode(reader, rows[level], candidates.cell[:, candidates.level(level)], anchors_LA2[level], stride, shape)
             for level, (stride, shape) in enumerate(zip(strides, shapes, strict=True))
         ],
         dim=1,
     )
     scores_BAC = torch.cat([reader.scores(row).float() for row in rows], dim=1)
     batch, places = targets.labels.shape
-    images = max(1, _MAX_PAIRS // (places * candidates.columns))
-    slots = [
-        _match(boxes_BA4[at], scores_BAC[at], truth_BG4[at], targets.labels[at], targets.valid[at], valid[at], topk)
-        for at in (slice(start, start + images) for start in range(0, batch, images))
-    ]
-    column, box, used = (torch.cat(parts) for parts in zip(*slots, strict=True))
+
+    def match(at: slice) -> tuple[Tensor, ...]:
+        return _match(
+            boxes_BA4[at], scores_BAC[at], truth_BG4[at], targets.labels[at], targets.valid[at], valid[at], topk
+        )
+
+    column, box, used = some_images_at_a_time(match, batch, places * candidates.columns)
     return _by_level(column, box, used, candidates, shapes)
 
 
@@ -72,12 +65,15 @@ def _match(
     return settle_conflicts(chosen_BGK, cost_BGA)
 
 
-def _decode(box: Tensor, cell: Tensor, anchors_A2: Tensor, stride: int, shape: tuple[int, int]) -> Tensor:
+def _decode(
+    reader: RowReader, row: Tensor, cell: Tensor, anchors_A2: Tensor, stride: int, shape: tuple[int, int]
+) -> Tensor:
     """Candidate boxes in pixels, cx, cy, w, h."""
     height, width = shape
+    row = row.float()
     corner = torch.stack((cell % width, cell // width % height), dim=-1)
     anchor = anchors_A2[cell // (width * height)]
-    return torch.cat((box[..., :2] + corner, box[..., 2:] * anchor), dim=-1) * stride
+    return torch.cat((reader.centres(row) + corner, reader.sizes(row) * anchor), dim=-1) * stride
 
 
 def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) -> Tensor:

@@ -37,10 +37,12 @@ def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tens
     """
     batch, boxes, topk = chosen_BGK.shape
     columns = cost_BGA.shape[-1]
+    slots = boxes * topk
+    slot = torch.arange(slots, device=chosen_BGK.device, dtype=torch.int32).expand(batch, -1)
     column_BS = chosen_BGK.flatten(1)
-    slot = torch.arange(boxes * topk, device=column_BS.device, dtype=torch.int32).expand(batch, -1)
-    times = slot.new_zeros(batch, columns + 1).scatter_add_(1, column_BS, torch.ones_like(slot))
-    first = slot.new_full((batch, columns + 1), boxes * topk).scatter_reduce_(1, column_BS, slot, "amin")
+    column_BS = own_place(column_BS, column_BS < columns, columns)
+    times = slot.new_zeros(batch, columns + slots).scatter_add_(1, column_BS, torch.ones_like(slot))
+    first = slot.new_full((batch, columns + slots), slots).scatter_reduce_(1, column_BS, slot, "amin")
     used = (column_BS < columns) & (first.gather(1, column_BS) == slot)
     column_BS = column_BS.clamp(max=columns - 1)
     cheapest = cost_BGA.argmin(1).gather(1, column_BS)
@@ -48,8 +50,14 @@ def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tens
     return column_BS, box, used
 
 
+def own_place(cell_BS: Tensor, used: Tensor, cells: int) -> Tensor:
+    """Where a slot writes: its cell, or, unused, a place of its own behind the cells, where it queues with nobody."""
+    return torch.where(used, cell_BS, cells + torch.arange(cell_BS.shape[1], device=cell_BS.device))
+
+
 def last_of_each_cell(cell_BS: Tensor, column_BS: Tensor, used: Tensor, cells: int) -> Tensor:
     """Of the used slots that share a cell, the one with the highest column."""
-    place = torch.where(used, cell_BS, cells)
-    highest = column_BS.new_full((len(cell_BS), cells + 1), -1).scatter_reduce_(1, place, column_BS, "amax")
+    place = own_place(cell_BS, used, cells)
+    highest = column_BS.new_full((len(cell_BS), cells + cell_BS.shape[1]), -1)
+    highest.scatter_reduce_(1, place, column_BS, "amax")
     return used & (highest.gather(1, place) == column_BS)

@@ -3,7 +3,7 @@
 Loading is decided on names and shapes before anything is copied, so a refused file leaves the model as it was.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -76,13 +76,16 @@ def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> 
     """Loads the weights of `path` into `model`, cast to the model's precision, and says what happened.
 
     Without `transfer`, file and model must hold the same names and shapes (step counters of batch normalisation may
-    be absent). With it, tensors that agree in name and shape are loaded and the rest is reported. A file that does
-    not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
+    be absent). With it, tensors that agree in name and shape are loaded and the rest is reported; what would change
+    the meaning of the model is left out: anchors other than its own, and heads that own other classes (1B4H). A file
+    that does not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
+    Class names come along when there is one for each class of the model.
     """
     path = Path(path)
     file = read_weights(path)
     own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
-    report = _compare(path, file, own)
+    regrouped = _grouping(file.head_config) not in (None, _grouping(getattr(model, "head_config", None)))
+    report = _compare(path, file, own, keep_anchors=transfer, regrouped=regrouped)
     if not transfer:
         _require_all(report)
     if not report.loaded:
@@ -92,12 +95,24 @@ def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> 
             fix=f"give weights of the same architecture; the file holds {_some(report.skipped)}",
         )
     model.load_state_dict({entry.name: file.tensors[entry.name] for entry in report.loaded}, strict=False)
+    if file.names is not None and len(file.names) == getattr(model, "nc", None):
+        model.names = file.names  # type: ignore[assignment]
     return report
 
 
-def _compare(path: Path, file: WeightFile, own: dict[str, Tensor]) -> LoadReport:
-    in_file = [_entry(name, tensor, own.get(name)) for name, tensor in file.tensors.items()]
-    in_model = [_entry(name, file.tensors.get(name), tensor) for name, tensor in own.items()]
+def _compare(path: Path, file: WeightFile, own: dict[str, Tensor], keep_anchors: bool, regrouped: bool) -> LoadReport:
+    def entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
+        found = _entry(name, in_file, in_model)
+        if found.reason or in_file is None or in_model is None:
+            return found
+        if keep_anchors and is_anchor(name) and not torch.allclose(in_file.float(), in_model.float().cpu(), rtol=1e-3):
+            return replace(found, reason="the model's own anchors are kept")
+        if regrouped and ".heads." in name:
+            return replace(found, reason="the head owns other classes")
+        return found
+
+    in_file = [entry(name, tensor, own.get(name)) for name, tensor in file.tensors.items()]
+    in_model = [entry(name, file.tensors.get(name), tensor) for name, tensor in own.items()]
     loaded = tuple(entry for entry in in_model if not entry.reason)
     return LoadReport(
         path=path,
@@ -111,6 +126,18 @@ def _compare(path: Path, file: WeightFile, own: dict[str, Tensor]) -> LoadReport
         nc=file.nc,
         epoch=file.epoch,
     )
+
+
+def is_anchor(name: str) -> bool:
+    return name.rpartition(".")[2] in ("anchors", "anchor_grid")
+
+
+def _grouping(head_config: object) -> object:
+    """Which head owns which classes, as plain lists; None for a model with one head."""
+    assignments = head_config.get("head_assignments") if isinstance(head_config, dict) else None
+    if not isinstance(assignments, dict):
+        return None
+    return [head.get("classes") if isinstance(head, dict) else head for head in assignments.values()]
 
 
 def _entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
@@ -137,7 +164,7 @@ def _require_all(report: LoadReport) -> None:
     extra = [entry for entry in report.skipped if entry.model_shape is None]
     differing = [entry for entry in report.skipped if entry.model_shape is not None]
     groups = (
-        ("differ in shape or type", differing),
+        ("differ in shape, type or meaning", differing),
         ("are in the model but not in the file", absent),
         ("are in the file but not in the model", extra),
     )

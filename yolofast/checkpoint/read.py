@@ -1,21 +1,19 @@
 """`read_weights`: any weight file, told apart by its content and not by its suffix, with no code of it run."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-import safetensors.torch
+import safetensors
 from safetensors import SafetensorError
 
 from yolofast.checkpoint import legacy
 from yolofast.checkpoint.archive import Archive
 from yolofast.checkpoint.damage import damaged
-from yolofast.checkpoint.foreign import WeightFile, class_count, class_names, plain_dict, weights_of, without_prefix
+from yolofast.checkpoint.foreign import WeightFile, weights_of, without_prefix
 from yolofast.checkpoint.tensors import TensorBuilder
 from yolofast.errors import UserError
 
-METADATA_KEY = "yolofast"
-"""The safetensors metadata entry for what a state dict cannot say: JSON with nc, names, graph, head_config, epoch."""
+# The largest model that can be built takes half of this in float32; reading more would only take memory.
+_MAX_BYTES = 16 * 2**30
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -40,6 +38,8 @@ def _head(path: Path) -> bytes:
         raise UserError("there is no such file", fix="check the path given for the weights")
     if not path.is_file():
         raise UserError("this is not a file", fix="give the weight file itself, such as weights/best.pt")
+    if path.stat().st_size > _MAX_BYTES:
+        raise UserError(f"the file is larger than {_MAX_BYTES // 2**30} GiB", fix="give a file of weights alone")
     with path.open("rb") as file:
         head = file.read(len(legacy.MAGIC))
     if not head:
@@ -55,40 +55,20 @@ def _read(path: Path, head: bytes) -> WeightFile:
         with legacy.LegacyFile(path) as file:
             return weights_of(file.graph(), TensorBuilder(file).build)
     if head[8:9] == b"{":
-        return _read_safetensors(path.read_bytes())
+        return _read_safetensors(path)
     raise UserError(
         "this is no weight file: neither torch nor safetensors wrote it, or its beginning is damaged",
         fix="give a .pt, .pth or .safetensors file; a web page saved under that name is a failed download",
     )
 
 
-def _read_safetensors(content: bytes) -> WeightFile:
+def _read_safetensors(path: Path) -> WeightFile:
+    """safetensors maps the file and checks its header against the real size before any tensor is read."""
     try:
-        tensors = safetensors.torch.load(content)
+        with safetensors.safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise damaged(f"safetensors says {error}") from error
     if not tensors:
         raise UserError("no weights found: the file holds no tensors", fix="give a file with weights")
-    said = _metadata(content)
-    names = class_names(said.get("names"))
-    return WeightFile(
-        tensors=without_prefix(tensors, "module."),
-        kind="safetensors",
-        source="file",
-        names=names,
-        nc=class_count(said.get("nc")) or (len(names) if names else None),
-        graph=plain_dict(said.get("graph")),
-        head_config=plain_dict(said.get("head_config")),
-        epoch=said.get("epoch") if type(said.get("epoch")) is int else None,
-    )
-
-
-def _metadata(content: bytes) -> dict[str, Any]:
-    """What our entry says. safetensors has accepted the header, but it accepts `null` for the metadata too."""
-    try:
-        metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__")
-        text = metadata.get(METADATA_KEY) if isinstance(metadata, dict) else None
-        said = json.loads(text) if isinstance(text, str) else {}
-    except (ValueError, RecursionError) as error:
-        raise damaged(f"its metadata entry {METADATA_KEY!r} is not JSON") from error
-    return said if isinstance(said, dict) else {}
+    return WeightFile(tensors=without_prefix(tensors, "module."), kind="safetensors", source="file")

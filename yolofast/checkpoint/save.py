@@ -5,6 +5,7 @@ format is what `torch.load(weights_only=True)` and `read_weights` both accept, s
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.checkpoint.foreign import FORMAT, VERSION
+from yolofast.checkpoint.load import is_anchor
 from yolofast.checkpoint.pickle_graph import MAX_INT_BITS
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.tensors import DTYPE_OF_STORAGE
@@ -43,11 +45,13 @@ def model_content(model: nn.Module, ema: nn.Module | None = None, epoch: int = -
 
 def save_checkpoint(path: str | Path, content: dict[str, Any]) -> Path:
     """Writes `content` to `path`; on any failure the file that was there before is intact."""
-    path = Path(path)
+    path = writable_file(path)
     plain = _plain(content, path.name, 0)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         _write(plain, temporary)
+        if path.exists():
+            temporary.chmod(path.stat().st_mode)
         temporary.replace(path)
         _sync_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
@@ -74,7 +78,7 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "model": {name: _halved(name, tensor) for name, tensor in file.tensors.items()},
+        "model": halved(file.tensors),
         "ema": None,
         "graph": file.graph,
         "nc": file.nc,
@@ -85,10 +89,25 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
     return save_checkpoint(source if target is None else target, content)
 
 
+def writable_file(path: str | Path) -> Path:
+    """Where to write: links followed, so that the file they lead to is replaced and not the link."""
+    resolved = Path(path).resolve()
+    if not str(path) or resolved.is_dir():
+        raise UserError(f"cannot write to {str(path)!r}: it is a folder", fix="name a file in it, such as best.pt")
+    if resolved.suffix == ".safetensors":
+        raise UserError("checkpoints are torch files", where=path, fix="name a file ending in .pt")
+    return resolved
+
+
+def halved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights in half precision; anchors, and what half precision would turn into infinity, in float32."""
+    return {name: _halved(name, tensor) for name, tensor in tensors.items()}
+
+
 def _halved(name: str, tensor: Tensor) -> Tensor:
     if not tensor.is_floating_point():
         return tensor
-    if name.rpartition(".")[2].startswith("anchor"):
+    if is_anchor(name):
         return tensor.float()
     half = tensor.half()
     overflows = bool((torch.isinf(half) & torch.isfinite(tensor)).any())

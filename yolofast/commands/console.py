@@ -10,7 +10,10 @@ _WIDTH_WITHOUT_TERMINAL = 140
 
 
 def console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
+    """Names come from users' files, so nothing in them is read as markup."""
+    return Console(
+        width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False
+    )
 
 
 def table(*columns: str) -> Table:

@@ -3,20 +3,21 @@
 import argparse
 from pathlib import Path
 
-from yolofast.checkpoint.save import model_content, save_checkpoint, strip_checkpoint
+from yolofast.checkpoint.save import halved, model_content, save_checkpoint, strip_checkpoint
 from yolofast.commands.load_model import load_model
 from yolofast.model.deploy import reparameterise
 
 
 def strip(args: argparse.Namespace) -> None:
-    target = strip_checkpoint(args.weights, args.out)
-    before, after = Path(args.weights).stat().st_size, target.stat().st_size
-    size = f"{after / 1e6:.1f} MB" + (f", was {before / 1e6:.1f} MB" if args.out else "")
-    print(f"{target}: {size}")
+    source = Path(args.weights)
+    before = source.stat().st_size if source.exists() else 0
+    target = strip_checkpoint(source, args.out)
+    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, was {before / 1e6:.1f} MB")
 
 
 def reparam(args: argparse.Namespace) -> None:
     model, _ = load_model(args.cfg, args.weights, args.nc, None, transfer=False)
     deploy = reparameterise(model)
-    save_checkpoint(args.out, model_content(deploy.half()))
+    content = model_content(deploy)
+    save_checkpoint(args.out, {**content, "model": halved(content["model"])})
     print(f"{args.out}: deploy form of {args.weights}, head at layer {len(deploy.model) - 1}")

@@ -10,7 +10,7 @@ from yolofast.commands.load_model import load_model
 from yolofast.dataset.image_size import image_sizes
 from yolofast.dataset.label_files import read_split
 from yolofast.errors import UserError
-from yolofast.model.autoanchor import autoanchor, boxes_at_image_size
+from yolofast.model.autoanchor import anchor_fit, autoanchor, boxes_at_image_size
 from yolofast.model.grouping import LabelStatistics, geometry_grouping, hybrid_grouping
 from yolofast.model.head_config import write_head_config
 
@@ -32,7 +32,7 @@ def heads(args: argparse.Namespace) -> None:
         first = ", ".join(labels.names[c] for c in head.classes[:4])
         listing.add_row(head.name, str(len(head.classes)), f"{boxes[list(head.classes)].sum():,}", first)
     out = console()
-    out.print(f"{args.out}: {config.grouping} grouping of {labels.nc} classes\n", markup=False)
+    out.print(f"{args.out}: {config.grouping} grouping of {labels.nc} classes\n")
     out.print(listing)
 
 
@@ -43,15 +43,21 @@ def anchors(args: argparse.Namespace) -> None:
     labels = read_split(args.data)
     sizes = image_sizes(labels.image_paths)[labels.image_index]
     boxes = boxes_at_image_size(labels.box[:, 2:], sizes, args.img_size[0], np.random.default_rng(args.seed))
+    if not (boxes > 0).all(1).any():
+        raise UserError(
+            "no box has a size", where=args.data, fix="check the labels: yolofast needs boxes to fit anchors"
+        )
     result = autoanchor(model.anchors_px.numpy(), boxes, args.anchor_t, seed=args.seed)
     out = console()
     out.print(
         f"{len(boxes):,} boxes at {args.img_size[0]} pixels; an anchor reaches a box within a factor of {args.anchor_t}"
     )
     out.print(f"this model's anchors reach {result.before.bpr:.2%} of them")
-    if not result.replaced:
-        out.print("they are good enough: nothing to change")
+    rounded = result.anchors.round()
+    reached = anchor_fit(boxes, rounded, args.anchor_t).bpr
+    if not result.replaced or reached <= result.before.bpr:
+        out.print("they are good enough, or nothing better was found: nothing to change")
         return
-    out.print(f"better anchors reach {result.after.bpr:.2%}; put them into the model file:\n\nanchors:")
-    for level in result.anchors:
-        out.print("  - [" + ",  ".join(f"{w:.0f},{h:.0f}" for w, h in level) + "]", markup=False)
+    out.print(f"better anchors reach {reached:.2%}; put them into the model file:\n\nanchors:")
+    for level in rounded:
+        out.print("  - [" + ",  ".join(f"{w:.0f},{h:.0f}" for w, h in level) + "]")

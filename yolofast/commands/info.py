@@ -64,7 +64,7 @@ _COLUMNS = ("module", "layers", ">parameters", ">share", "state", ">GFLOPs", "ou
 
 
 def _print_report(out: Console, report: LoadReport, every: bool) -> None:
-    out.print(str(report), markup=False)
+    out.print(str(report))
     listing = table("status", "tensor", "in file", "in model")
     for row in report.rows():
         if every or row[0] != "loaded":

@@ -3,7 +3,7 @@
 from yolofast.checkpoint.load import LoadReport, load_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
-from yolofast.model.network import Network, build_model
+from yolofast.model.network import Network, build_model, has_several_heads
 
 
 def load_model(
@@ -19,8 +19,9 @@ def load_model(
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
-    model = build_model(graph, nc or file.nc, head_config or (None if cfg else file.head_config))
-    report = load_weights(model, weights, transfer=transfer)
-    if file.names is not None and len(file.names) == model.nc:
-        model.names = file.names
-    return model, report
+    classes = file.nc if nc is None else nc
+    # Heads own classes by the file's grouping unless another is asked for: weights mean nothing under a different one.
+    fits = file.head_config is not None and file.head_config.get("nc") == classes
+    groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
+    model = build_model(graph, classes, groups)
+    return model, load_weights(model, weights, transfer=transfer)

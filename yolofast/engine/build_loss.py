@@ -1,33 +1,63 @@
 """The one way to a loss: which one follows from the model's head and the assigner asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from yolofast.assign.simota import CURRENT, VENDORED, SimOtaVersion
 from yolofast.engine.criterion import Assigner, Criterion, YoloV7Criterion
-from yolofast.errors import UserError, nearest
+from yolofast.engine.multihead_criterion import MultiHeadCriterion
+from yolofast.engine.yolox_criterion import YoloXCriterion
+from yolofast.errors import UserError, nearest, shorten
 from yolofast.loss.settings import LossSettings
 from yolofast.structures import RawMapReader
 
 ASSIGNERS: tuple[Assigner, ...] = ("ota", "anchor", "tal", "simota")
+SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VENDORED}
 
 
 def build_loss(
     model: RawMapReader,
     hyp: Mapping[str, Any],
-    image_size: int,
+    image_size: int | Sequence[int],
     assigner: Assigner = "ota",
     faithful: bool = True,
 ) -> Criterion:
-    """The loss of a model: a callable `(raw, targets) -> LossTerms`.
+    """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
 
-    `hyp` holds unscaled hyper-parameters (`box obj cls cls_pw obj_pw anchor_t fl_gamma label_smoothing autobalance`),
-    `image_size` is the training size; the published scaling of the gains is applied here. `faithful` reproduces what
-    the published code computes, defects included; `faithful=False` repairs them (docs/differences.md).
+    `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone), `image_size` is the size
+    trained at, and the published scaling of the gains is applied here. `faithful` reproduces what the published code
+    computes, defects included; `faithful=False` repairs them (docs/differences.md). For YOLOX `ota` means `simota`.
     """
     if assigner not in ASSIGNERS:
-        raise UserError(
-            f"assigner is {assigner!r}{nearest(assigner, ASSIGNERS)}", fix=f"use one of {', '.join(ASSIGNERS)}"
-        )
+        hint = nearest(str(assigner), ASSIGNERS)
+        raise UserError(f"assigner is {shorten(assigner)}{hint}", fix=f"use one of {', '.join(ASSIGNERS)}")
     layout = model.layout
-    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, image_size)
-    return YoloV7Criterion(model, settings, assigner, faithful)
+    if layout.kind == "point":
+        return _yolox(model, hyp, assigner, faithful)
+    if assigner == "simota":
+        raise UserError(
+            "assigner is 'simota', but this head has anchors", fix="use ota, its counterpart, anchor or tal"
+        )
+    size = image_size if isinstance(image_size, int) else max(image_size)
+    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, size)
+    if not layout.head_classes:
+        return YoloV7Criterion(model, settings, assigner, faithful)
+    return MultiHeadCriterion(
+        model,
+        settings,
+        assigner,
+        faithful,
+        ignore_other_heads=bool(hyp.get("ignore_other_heads", False)),
+        ignore_weight=hyp.get("ignore_weight", 0.0),
+    )
+
+
+def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: Assigner, faithful: bool) -> YoloXCriterion:
+    if assigner == "anchor":
+        raise UserError("assigner is 'anchor', but this head has no anchors", fix="use simota or tal")
+    version = hyp.get("simota_version", "current")
+    if version not in SIMOTA_VERSIONS:
+        raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
+    kind = "tal" if assigner == "tal" else "simota"
+    l1 = bool(hyp.get("use_l1", False))
+    return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=kind, use_l1=l1)  # type: ignore[arg-type]

@@ -10,10 +10,11 @@ from torch import Tensor
 from yolofast.assign.anchor import assign_anchor
 from yolofast.assign.candidates import find_candidates
 from yolofast.assign.ota import assign_ota
-from yolofast.decode import RowReader
+from yolofast.assign.tal import assign_tal
 from yolofast.loss.maps import rows_at
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
+from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets, level_shapes
 
 Assigner = Literal["ota", "anchor", "tal", "simota"]
@@ -75,6 +76,8 @@ class YoloV7Criterion:
         shapes = level_shapes(lead)
         unique = not self.faithful
         with torch.no_grad():
+            if self.assigner == "tal":  # it has no notion of neighbours: auxiliary maps learn what lead maps learn
+                return assign_tal(lead, targets, self.model.layout, self.model.anchors_px, self.reader)
             candidates = find_candidates(targets, anchors_LA2, shapes, self.settings.anchor_t, reach, unique)
             if self.assigner == "anchor":
                 return assign_anchor(candidates, [candidates.anchors * h * w for h, w in shapes])
@@ -126,12 +129,6 @@ class Ungained:
     box: Tensor
     obj: Tensor
     cls: Tensor
-
-    def __add__(self, other: "Ungained") -> "Ungained":
-        return Ungained(self.box + other.box, self.obj + other.obj, self.cls + other.cls)
-
-    def __mul__(self, weight: float) -> "Ungained":
-        return Ungained(self.box * weight, self.obj * weight, self.cls * weight)
 
     def gained(self, settings: LossSettings, batch: int) -> LossTerms:
         """Gains applied; the total times the batch size, as published."""

@@ -13,12 +13,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from yolofast.decode import RowReader
 from yolofast.engine.criterion import Assigner, Ungained, YoloV7Criterion, sum_of
 from yolofast.errors import UserError
 from yolofast.loss.foreign import mean_without_foreign
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import mean_of_all
+from yolofast.raw_rows import RowReader
 from yolofast.structures import HeadLayout, LossTerms, RawMapReader, Targets
 
 _NOT_MINE = -1
@@ -59,11 +59,17 @@ class MultiHeadCriterion:
         if len(raw) != len(self.heads) * self.levels:
             what = f"{len(raw)} raw maps for {len(self.heads)} heads of {self.levels} levels"
             raise UserError(what, fix="give what the model returned: map head · levels + level")
-        terms = sum_of(
-            self._head(head, raw[head * self.levels : (head + 1) * self.levels], targets) * weight
-            for head, weight in enumerate(self.weights)
+        terms = [
+            self._head(head, raw[head * self.levels : (head + 1) * self.levels], targets)
+            for head in range(len(self.heads))
+        ]
+        weighted = list(zip(terms, self.weights, strict=True))
+        total = Ungained(
+            box=sum_of(head.box * weight for head, weight in weighted),
+            obj=sum_of(head.obj * weight for head, weight in weighted),
+            cls=sum_of(head.cls * weight for head, weight in weighted),
         )
-        return terms.gained(self.settings, batch=len(raw[0]))
+        return total.gained(self.settings, batch=len(raw[0]))
 
     def _head(self, head: int, raw: Sequence[Tensor], targets: Targets) -> Ungained:
         local_BG = self.local_HC[head][targets.labels]

@@ -1,16 +1,16 @@
 """The part of the box loss that teaches IBin which bin a side falls into.
 
-A side's size is the centre of its likeliest bin plus an offset (`decode.decode_bins`). Through the arg-max no gradient
-flows, so the overlap alone would train the offset and leave the bins at chance; each bin's logit therefore gets a binary
-cross-entropy of its own. The published description names that term without its weight or reduction; ours is the mean
-over positives and bins, the two sides added, and it stands in the box term beside 1 − CIoU with weight 1.
+A side's size is the centre of its likeliest bin plus an offset (`decode_bins`). Through the arg-max no gradient
+flows, so the overlap alone would train the offset and leave the bins at chance; each bin's logit therefore gets a
+binary cross-entropy of its own. The published description names that term without its weight or reduction: here
+it is the mean over positives and bins, the two sides added, and stands in the box term beside 1 − CIoU with weight 1.
 """
 
 import torch
 from torch import Tensor
 
-from yolofast.decode import BIN_RANGE
 from yolofast.loss.bce import bce
+from yolofast.raw_rows import BIN_RANGE
 
 
 def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:

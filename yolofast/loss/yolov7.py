@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import ciou, cxcywh_to_xyxy, to_pixels
-from yolofast.decode import RowReader
 from yolofast.loss.bce import bce
 from yolofast.loss.bins import bin_loss
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.loss.settings import LossSettings
+from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, Targets
 
 ObjectnessMean = Callable[[Tensor, Assignment], Tensor]
@@ -65,12 +65,13 @@ def yolov7_terms(
         logits, rows_BSC = objectness_and_rows(raw_map, slots.cell, reader.objectness)
         anchor_BS2 = anchors_LA2[level][slots.cell // (raw_map.shape[2] * raw_map.shape[3])]
         truth_BS4 = _truth(slots, targets, (raw_map.shape[2], raw_map.shape[3]))
-        overlap_BS = _overlap(reader.boxes(rows_BSC), anchor_BS2, truth_BS4)
-        box_BS = 1 - overlap_BS
+        box_BS4 = torch.cat((reader.centres(rows_BSC), reader.sizes(rows_BSC) * anchor_BS2), dim=-1)
+        overlap_BS = ciou(cxcywh_to_xyxy(box_BS4), cxcywh_to_xyxy(truth_BS4))
+        distance_BS = 1 - overlap_BS
         if reader.bins:
-            box_BS = box_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)
+            distance_BS = distance_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)
         positives = slots.positive.sum().clamp(min=1)
-        box = box + torch.where(slots.positive, box_BS, 0.0).sum() / positives
+        box = box + torch.where(slots.positive, distance_BS, 0.0).sum() / positives
         classes_BSC = reader.scores(rows_BSC)[..., 1:]
         if classes_BSC.shape[-1] > 1:
             label = targets.labels.gather(1, slots.target)
@@ -81,12 +82,6 @@ def yolov7_terms(
         loss = bce(logits, wanted, settings.obj_pw, settings.fl_gamma)
         objectness.append(objectness_mean(loss, slots))
     return RawTerms(box, torch.stack(objectness), cls)
-
-
-def _overlap(box_BS4: Tensor, anchor_BS2: Tensor, truth_BS4: Tensor) -> Tensor:
-    """CIoU of each slot's prediction, its size still in anchors, with what it should be."""
-    predicted = torch.cat((box_BS4[..., :2], box_BS4[..., 2:] * anchor_BS2), dim=-1)
-    return ciou(cxcywh_to_xyxy(predicted), cxcywh_to_xyxy(truth_BS4))
 
 
 def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
@@ -110,6 +105,8 @@ def _objectness_target(quality_BS: Tensor, slots: Assignment, logits: Tensor, gr
     cells = logits[0].numel()
     value = (1 - gr) + gr * quality_BS
     speaks = slots.positive if best else slots.sets_objectness
-    place = torch.where(speaks, slots.cell, cells)  # the others write beyond the end
-    target = value.new_zeros(len(logits), cells + 1).scatter_reduce_(1, place, value, "amax")
+    count = slots.cell.shape[1]
+    # The others write behind the cells, each to a place of its own: on one place they would queue up.
+    place = torch.where(speaks, slots.cell, cells + torch.arange(count, device=value.device))
+    target = value.new_zeros(len(logits), cells + count).scatter_reduce_(1, place, value, "amax")
     return target[:, :cells].view_as(logits)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError, nearest, shorten
 from yolofast.resources import find_resource
 from yolofast.yaml_file import YamlFile, read_yaml
 
 IMAGE = -1
 """The index of the input image among a layer's sources."""
 
+_KEYS = ("nc", "names", "depth_multiple", "width_multiple", "anchors", "backbone", "head", "ch")
 # Far above any real network; they keep a slip of the keyboard from asking for terabytes.
 _MAX_LAYERS, _MAX_REPEATS, _MAX_CLASSES, _MAX_ANCHORS = 5_000, 1_000, 100_000, 100
 
@@ -60,6 +61,10 @@ def read_graph(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> Gr
     """The graph of a file, a packaged path, a short name or a mapping; `nc` replaces the number of classes."""
     document = YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
     values = dict(document.values)
+    for key in values:
+        if key not in _KEYS:
+            what = f"unknown key {shorten(key)}{nearest(str(key), _KEYS)}"
+            raise UserError(what, where=document.where, line=document.line(key), fix=f"use only {', '.join(_KEYS)}")
     if nc is not None:
         if values.get("nc") != nc:
             values.pop("names", None)

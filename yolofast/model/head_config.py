@@ -13,12 +13,13 @@ from typing import Any
 
 import yaml
 
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError, nearest, shorten
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
 
 # A weight multiplies a loss of order one: beyond this it is a slip of the keyboard, and half precision overflows.
 _MAX_WEIGHT = 1e4
+_HEAD_KEYS = ("classes", "weight", "name")
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ def read_head_config(name: str | Path) -> HeadConfig:
 def write_head_config(config: HeadConfig, path: str | Path) -> None:
     """Write the yaml; readers see the old file or the whole new one, never half of it."""
     path = Path(path)
+    if not path.name or path.is_dir():
+        raise UserError(f"cannot write to {str(path)!r}: it is a folder", fix="name a file in it, such as heads.yaml")
     text = yaml.safe_dump(config.to_dict(), sort_keys=False, default_flow_style=None, width=120)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -88,7 +91,7 @@ def parse_head_config(
 ) -> HeadConfig:
     """Check the values of a head yaml. `where` and `lines` (head key -> line) only place the messages."""
     lines = lines or {}
-    if not isinstance(mapping, dict):
+    if not isinstance(mapping, Mapping):
         raise UserError(f"a mapping with nc and head_assignments is needed, not {shorten(mapping)}", where=where)
     nc = _positive_int(mapping, "nc", where)
     count = _positive_int(mapping, "heads", where)
@@ -124,6 +127,10 @@ def parse_head_config(
 def _parse_head(key: str, head: object, where: str | Path | None, line: int | None) -> HeadGroup:
     if not isinstance(head, dict):
         raise UserError(f"{key} must be a mapping with classes, not {shorten(head)}", where=where, line=line)
+    for given in head:
+        # Keys that only inform are allowed, so a slip of the keyboard is told by being almost a known one.
+        if given not in _HEAD_KEYS and (hint := nearest(str(given), _HEAD_KEYS)):
+            raise UserError(f"{key}: unknown key {shorten(given)}{hint}", where=where, line=line, fix="correct the key")
     classes = head.get("classes")
     if not isinstance(classes, list) or not classes:
         what = f"{key}: classes must be a non-empty list, not {shorten(classes)}"

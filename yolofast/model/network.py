@@ -114,6 +114,11 @@ def build_model(
     return _assemble(graph, groups)
 
 
+def has_several_heads(cfg: str | Path | Mapping[str, Any]) -> bool:
+    """Whether a graph ends in a head that needs a head config."""
+    return read_graph(cfg).layers[-1].module in MULTI_HEADS
+
+
 def _assemble(graph: Graph, groups: HeadConfig | None) -> Network:
     shapes = {IMAGE: MapShape(3, Fraction(1))}
     modules: list[nn.Module] = []

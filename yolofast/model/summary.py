@@ -144,11 +144,13 @@ def _sections(model: Network, layers: tuple[LayerRow, ...], height: int) -> tupl
     while head_start - 1 in model.graph.layers[-1].sources:
         head_start -= 1
     runs: dict[tuple[int, str], list[LayerRow]] = {}
-    previous, run = "", -1
+    previous, level, run = "", "", -1
     for row in layers:
         part = "backbone" if row.first < model.graph.backbone_layers else "neck" if row.first < head_start else "head"
         # The head's own convolutions work side by side on all levels, so they are one section.
-        name = part if part == "head" else f"{part} P{round(math.log2(height / row.output[1]))}"
+        # A layer nothing depends on has no output; it is counted with the one before it.
+        level = level if not row.output else f"P{round(math.log2(height / row.output[1]))}"
+        name = part if part == "head" else f"{part} {level}".rstrip()
         run, previous = (run, previous) if name == previous else (run + 1, name)
         runs.setdefault((run, name), []).append(row)
     return tuple(

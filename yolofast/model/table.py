@@ -107,7 +107,7 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[..., nn.Module]]] = {
     "SiLU": (0, nn.SiLU),
     "ReLU": (0, lambda: nn.ReLU(inplace=True)),
     "ReLU6": (0, nn.ReLU6),
-    "LeakyReLU": (1, lambda slope=0.01: nn.LeakyReLU(slope, inplace=True)),
+    "LeakyReLU": (1, lambda slope=0.01: nn.LeakyReLU(slope, inplace=slope >= 0)),
     "ELU": (1, nn.ELU),
     "GELU": (0, nn.GELU),
     "Hardswish": (0, nn.Hardswish),

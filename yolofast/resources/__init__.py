@@ -1,4 +1,4 @@
-"""Packaged model graphs (`cfg/`) and data files (`data/`), found by the same relative paths users type."""
+"""Packaged model graphs and head groupings (`cfg/`), found by the same relative paths users type."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,13 @@ from yolofast.errors import UserError, nearest, shorten
 
 ROOT = Path(__file__).parent
 # Where a short name is looked for, in order: `yolov7-tiny` is the training graph, the deploy graph needs its path.
-_SHORT_NAME_FOLDERS = {"cfg": ("cfg/training", "cfg/deploy"), "heads": ("cfg/heads",), "data": ("data",)}
+_SHORT_NAME_FOLDERS = {"cfg": ("cfg/training", "cfg/deploy"), "heads": ("cfg/heads",)}
 
 
 def find_resource(name: str | Path, kind: str) -> Path:
     """The file a user means by `name`: a path on disk, a packaged relative path, or a short name such as `yolov7-tiny`.
 
-    `kind` is `cfg` (model graphs), `heads` (head groupings) or `data`; it says where short names live.
+    `kind` is `cfg` (model graphs) or `heads` (head groupings); it says where short names live.
     """
     text = str(name)
     known = short_names(kind)

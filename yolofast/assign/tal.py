@@ -1,0 +1,100 @@
+"""TOOD's task-aligned assigner: a box takes the predictions that are best at both tasks, finding it and naming it.
+
+Alignment t = s · u⁶ of the score s for the box's class and the overlap u, over all predictions of cells whose centre is
+in the box; the 13 best are its positives. The target they are graded by is t scaled so that the box's best reaches its
+largest overlap. Written from the paper (Feng et al., ICCV 2021); for anchor-based heads every anchor of a cell counts.
+
+Axes: B images, G boxes (padded), A predictions (level, anchor, y, x), M positives per box, S = G · M slots.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from yolofast.assign.cells import cell_index, level_of_columns, split_by_level, strictly_within
+from yolofast.assign.chunks import some_images_at_a_time, targets_of
+from yolofast.assign.select import choose_columns
+from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
+from yolofast.decode import decode_boxes
+from yolofast.raw_rows import RowReader
+from yolofast.structures import Assignment, HeadLayout, Targets, level_shapes
+
+_POSITIVES_PER_BOX = 13
+_OVERLAP_POWER = 6
+_SMALLEST_ALIGNMENT = 1e-30
+
+
+@torch.no_grad()
+def assign_tal(
+    raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
+) -> list[Assignment]:
+    """`raw` are one head's maps, and the targets' labels places among its classes. `quality` is scaled alignment."""
+    batch, places = targets.labels.shape
+    positions = [raw_map[0, ..., 0].numel() for raw_map in raw]
+
+    def match(at: slice) -> tuple[Tensor, ...]:
+        some_maps = [raw_map[at] for raw_map in raw]
+        return _match(*alignment(some_maps, targets_of(targets, at), layout, anchors_px, reader))
+
+    column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, places * sum(positions))
+    level_BS = level_of_columns(positions, column_BS.device)[column_BS]
+    cell_A = torch.cat([torch.arange(count, device=column_BS.device) for count in positions])
+    return split_by_level(cell_A[column_BS], level_BS, box_BS, used_BS, positions, quality_BS)
+
+
+def alignment(
+    raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`[B, G, A]` each: alignment, overlap, and whether the box may take the prediction."""
+    shapes = level_shapes(raw)
+    truth_BG4 = to_pixels(targets.boxes, shapes[0][1] * layout.strides[0], shapes[0][0] * layout.strides[0])
+    boxes, scores, centres = [], [], []
+    for level, (raw_map, stride) in enumerate(zip(raw, layout.strides, strict=True)):
+        boxes.append(decode_boxes(raw_map, anchors_px[level], stride, layout).flatten(1, 3))
+        scores.append(_score(reader.scores(raw_map), targets.labels))
+        cell = torch.arange(boxes[-1].shape[1], device=raw_map.device)
+        centres.append((cell_index(cell, shapes[level]) + 0.5) * stride)
+    overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(torch.cat(boxes, dim=1)))
+    half_width, half_height = (truth_BG4[..., 2:, None] / 2).unbind(-2)
+    inside = strictly_within(torch.cat(centres)[None], truth_BG4[..., :2], half_width, half_height)
+    aligned_BGA = torch.cat(scores, dim=2) * overlap_BGA**_OVERLAP_POWER
+    return aligned_BGA, overlap_BGA, inside & targets.valid[..., None]
+
+
+def _score(logits: Tensor, labels_BG: Tensor) -> Tensor:
+    """σ(objectness) · σ(the box's class), `[B, G, positions]`. Other classes are not looked at."""
+    index = labels_BG[:, None, None, None].expand(*logits.shape[:4], -1)
+    own_class = logits[..., 1:].gather(-1, index).float().sigmoid()
+    score = own_class * logits[..., :1].float().sigmoid()
+    return score.flatten(1, 3).transpose(1, 2)
+
+
+def _match(aligned_BGA: Tensor, overlap_BGA: Tensor, inside_BGA: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Slots `[B, S]`: the prediction, the box that gets it, whether the slot is used, and the scaled alignment."""
+    columns = aligned_BGA.shape[-1]
+    # "How many good overlaps" is here "how many in the box": as many as there are, up to 13.
+    chosen_BGM = choose_columns(
+        torch.where(inside_BGA, -aligned_BGA, torch.inf), inside_BGA.float(), _POSITIVES_PER_BOX
+    )
+    place_BGM = chosen_BGM.clamp(max=columns - 1)
+    overlap_BGM, aligned_BGM = overlap_BGA.gather(-1, place_BGM), aligned_BGA.gather(-1, place_BGM)
+    used_BGM = _largest_overlap_of_each(chosen_BGM, overlap_BGM, columns)
+    best_aligned = torch.where(used_BGM, aligned_BGM, 0.0).amax(-1, keepdim=True)
+    best_overlap = torch.where(used_BGM, overlap_BGM, 0.0).amax(-1, keepdim=True)
+    quality_BGM = aligned_BGM / best_aligned.clamp(min=_SMALLEST_ALIGNMENT) * best_overlap
+    quality_BGM = torch.where(used_BGM, quality_BGM, 0.0)
+    boxes = torch.arange(chosen_BGM.shape[1], device=chosen_BGM.device)[:, None].expand_as(chosen_BGM)
+    return place_BGM.flatten(1), boxes.flatten(1), used_BGM.flatten(1), quality_BGM.flatten(1)
+
+
+def _largest_overlap_of_each(chosen_BGM: Tensor, overlap_BGM: Tensor, columns: int) -> Tensor:
+    """Which choices stay: of the boxes that chose one prediction the one that overlaps most, or the first such."""
+    batch = len(chosen_BGM)
+    chosen, overlap = chosen_BGM.flatten(1), overlap_BGM.flatten(1)
+    slot = torch.arange(chosen.shape[1], device=chosen.device).expand(batch, -1)
+    largest = overlap.new_zeros(batch, columns + 1).scatter_reduce_(1, chosen, overlap, "amax")
+    wins = (chosen < columns) & (overlap == largest.gather(1, chosen))
+    place = torch.where(wins, chosen, columns)
+    first = slot.new_full((batch, columns + 1), slot.shape[1]).scatter_reduce_(1, place, slot, "amin")
+    return (wins & (first.gather(1, place) == slot)).view_as(chosen_BGM)

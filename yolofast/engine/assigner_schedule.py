@@ -1,0 +1,88 @@
+"""Which assigner is used when: one for the whole run, or a switch during training.
+
+Cheap assignment early and OTA late is a common recipe where OTA is slow. Here OTA costs nothing, but which one learns
+better is still a question worth asking of a data set.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from yolofast.engine.build_loss import ASSIGNERS, build_loss
+from yolofast.engine.criterion import Assigner, Criterion
+from yolofast.errors import UserError, nearest, shorten
+from yolofast.structures import RawMapReader
+
+_FORM = "assigner: ota, or assigner: [[0, anchor], [70, ota]] with the epoch each starts at"
+
+
+@dataclass(frozen=True)
+class AssignerSchedule:
+    """`steps` are (first epoch, assigner), the first at epoch 0, in order."""
+
+    steps: tuple[tuple[int, Assigner], ...]
+
+    @staticmethod
+    def from_hyp(
+        hyp: Mapping[str, Any], ota_from_epoch: int | None = None, default: Assigner = "ota"
+    ) -> "AssignerSchedule":
+        """From `assigner` in the hyper-parameters, `--ota-from-epoch`, or YOLOv7's `loss_ota` (1 is OTA)."""
+        given = hyp.get("assigner")
+        if ota_from_epoch is not None:
+            if given is not None:
+                raise UserError(
+                    "--ota-from-epoch and assigner in the hyper-parameters both set the assigner", fix="drop one"
+                )
+            if ota_from_epoch < 0:
+                raise UserError(f"--ota-from-epoch is {ota_from_epoch}", fix="give the first epoch with OTA, from 0")
+            given = [[0, "anchor"], [ota_from_epoch, "ota"]] if ota_from_epoch else "ota"
+        if given is None:
+            given = "anchor" if hyp.get("loss_ota", 1) != 1 else default
+        return AssignerSchedule(tuple(_steps(given)))
+
+    def at(self, epoch: int) -> Assigner:
+        return [assigner for first, assigner in self.steps if first <= epoch][-1]
+
+    def for_validation(self, epoch: int, faithful: bool) -> Assigner:
+        """That of training, so that both losses can be compared; the published code always validates with `anchor`."""
+        assigner = self.at(epoch)
+        return "anchor" if faithful and assigner == "ota" else assigner
+
+
+class ScheduledLoss:
+    """The losses of a run by epoch, each built once."""
+
+    def __init__(
+        self, model: RawMapReader, hyp: Mapping[str, Any], image_size: int, schedule: AssignerSchedule, faithful: bool
+    ) -> None:
+        self.schedule, self.faithful = schedule, faithful
+        used = {assigner for _, assigner in schedule.steps} | {
+            schedule.for_validation(e, faithful) for e, _ in schedule.steps
+        }
+        self._losses = {assigner: build_loss(model, hyp, image_size, assigner, faithful) for assigner in sorted(used)}
+
+    def training(self, epoch: int) -> Criterion:
+        return self._losses[self.schedule.at(epoch)]
+
+    def validation(self, epoch: int) -> Criterion:
+        return self._losses[self.schedule.for_validation(epoch, self.faithful)]
+
+
+def _steps(given: Any) -> list[tuple[int, Assigner]]:
+    if isinstance(given, str):
+        given = [[0, given]]
+    if not isinstance(given, list) or not given:
+        raise UserError(f"assigner is {shorten(given)}", fix=_FORM)
+    steps: list[tuple[int, Assigner]] = []
+    for step in given:
+        if not isinstance(step, list | tuple) or len(step) != 2 or type(step[0]) is not int:
+            raise UserError(f"assigner has the entry {shorten(step)}", fix=_FORM)
+        epoch, name = step
+        if name not in ASSIGNERS:
+            hint = nearest(name, ASSIGNERS) if isinstance(name, str) else ""
+            raise UserError(f"assigner is {shorten(name)}{hint}", fix=f"use one of {', '.join(ASSIGNERS)}")
+        steps.append((epoch, name))
+    epochs = [epoch for epoch, _ in steps]
+    if epochs[0] != 0 or epochs != sorted(set(epochs)):
+        raise UserError(f"assigner starts at epochs {epochs}", fix="start at 0 and go up")
+    return steps

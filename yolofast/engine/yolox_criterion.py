@@ -1,0 +1,59 @@
+"""YOLOX's assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from yolofast.assign.simota import CURRENT, SimOtaVersion, assign_simota, find_columns
+from yolofast.assign.tal import assign_tal
+from yolofast.errors import UserError
+from yolofast.loss.maps import rows_at
+from yolofast.loss.yolox import yolox_loss
+from yolofast.raw_rows import RowReader
+from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets, level_shapes
+
+
+class YoloXCriterion:
+    """The YOLOX loss. `use_l1` may be switched between steps: the published recipe does so for the last epochs."""
+
+    def __init__(
+        self,
+        model: RawMapReader,
+        version: SimOtaVersion = CURRENT,
+        faithful: bool = True,
+        *,
+        assigner: Literal["simota", "tal"] = "simota",
+        use_l1: bool = False,
+    ) -> None:
+        """`faithful=False` leaves out boxes without area, which the published code gives a cell to no avail."""
+        self.model, self.version, self.faithful = model, version, faithful
+        self.assigner, self.use_l1 = assigner, use_l1
+
+    def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
+        layout = self.model.layout
+        maps = [_as_points(raw_map, layout.nc) for raw_map in raw]
+        if not self.faithful:
+            has_area = (targets.boxes[..., 2:] > 0).all(-1)
+            targets = Targets(targets.boxes, targets.labels, targets.valid & has_area)
+        return yolox_loss(maps, self.assign(maps, targets), targets, layout.strides, use_l1=self.use_l1)
+
+    def assign(self, maps: Sequence[Tensor], targets: Targets) -> list[Assignment]:
+        layout = self.model.layout
+        with torch.no_grad():
+            if self.assigner == "tal":
+                return assign_tal(maps, targets, layout, self.model.anchors_px, RowReader())
+            shapes = level_shapes(maps)
+            columns = find_columns(targets, shapes, self.version)
+            rows = [rows_at(raw_map, level.cell) for raw_map, level in zip(maps, columns, strict=True)]
+            return assign_simota(rows, columns, targets, layout.strides, shapes, self.version)
+
+
+def _as_points(raw_map: Tensor, nc: int) -> Tensor:
+    """A map as `[B, 1, H, W, 5 + nc]`; `[B, 5 + nc, H, W]`, as convolutions give it, is viewed so."""
+    points = raw_map.permute(0, 2, 3, 1)[:, None] if raw_map.ndim == 4 else raw_map
+    if points.ndim != 5 or points.shape[1] != 1 or points.shape[-1] != 5 + nc:
+        what = f"a raw map has shape {tuple(raw_map.shape)}, for {nc} classes"
+        raise UserError(what, fix=f"give [batch, 1, rows, columns, {5 + nc}] or [batch, {5 + nc}, rows, columns]")
+    return points

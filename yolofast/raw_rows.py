@@ -1,0 +1,52 @@
+"""What the channels of a raw map's row mean, for kinds `anchor` and `bin` (see `HeadLayout.kind`).
+
+Shared by decoding, which reads all rows, and by matching and losses, which read a few.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+# Bins of the `bin` kind span sizes of 0 to 4 anchors, the same range as (2σ)².
+BIN_RANGE = 4.0
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads rows `[..., channels]`."""
+
+    bins: int = 0
+    """Bins per side of the `bin` kind; 0 for the `anchor` kind."""
+    score_channels: Tensor | None = None
+    """Where objectness and the classes that count are, if not simply everything behind the box (1B4H, `full_head`)."""
+
+    @property
+    def objectness(self) -> int:
+        """The objectness channel."""
+        return 2 + 2 * (self.bins + 1) if self.bins else 4
+
+    def centres(self, rows: Tensor) -> Tensor:
+        """x and y in cells, from the corner of the row's own cell."""
+        return rows[..., :2].sigmoid() * 2 - 0.5
+
+    def sizes(self, rows: Tensor) -> Tensor:
+        """Width and height in anchors."""
+        return decode_bins(self.sides(rows)) if self.bins else (rows[..., 2:4].sigmoid() * 2) ** 2
+
+    def sides(self, rows: Tensor) -> Tensor:
+        """Width and height of the `bin` kind, `[..., 2, 1 + bins]`: an offset and the bins' logits."""
+        return rows[..., 2 : self.objectness].view(*rows.shape[:-1], 2, self.bins + 1)
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Logits of objectness and of the classes, `[..., 1 + classes]`."""
+        if self.score_channels is None:
+            return rows[..., self.objectness :]
+        return rows.index_select(-1, self.score_channels)
+
+
+def decode_bins(sides: Tensor) -> Tensor:
+    """Sizes in anchors from `[..., 1 + bins]`: the centre of the likeliest bin, moved by at most one bin's width."""
+    step = BIN_RANGE / (sides.shape[-1] - 1)
+    offset = (sides[..., 0].sigmoid() * 2 - 1) * step
+    centre = (sides[..., 1:].argmax(dim=-1) + 0.5) * step
+    return (offset + centre).clamp(0, BIN_RANGE)
