@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from yolofast.boxes import ciou, cxcywh_to_xyxy, iou, pairwise
+from yolofast.boxes import ciou_cxcywh, cxcywh_to_xyxy, iou, pairwise
 
 _BALANCE = (4.0, 1.0, 0.4)
 
@@ -37,7 +37,7 @@ def loop_loss(
             sides = chosen[:, :4].sigmoid() * 2
             anchors = (anchors_px[level] / strides[level])[anchor]
             predicted = torch.cat((sides[:, :2] - 0.5, sides[:, 2:] ** 2 * anchors), 1)
-            overlap = ciou(cxcywh_to_xyxy(predicted), cxcywh_to_xyxy(truth))
+            overlap = ciou_cxcywh(predicted, truth)
             box = box + (1 - overlap).mean()
             wanted[image, anchor, y, x] = overlap.detach().clamp(0)
             classes = F.one_hot(rows[target, 1].long(), raw_map.shape[-1] - 5).float()

@@ -52,6 +52,22 @@ def test_ciou_weight_carries_no_gradient():
     torch.testing.assert_close(published, a.grad)
 
 
+def test_ciou_of_centre_and_size():
+    a, b = torch.rand(50, 4), torch.rand(50, 4)
+    corners = boxes.ciou(boxes.cxcywh_to_xyxy(a), boxes.cxcywh_to_xyxy(b))
+    torch.testing.assert_close(boxes.ciou_cxcywh(a, b), corners)
+
+
+def test_ciou_of_a_point_keeps_the_slope_of_its_position():
+    truth = torch.tensor([0.3, 0.8, 1.5, 1.0])
+    slopes = []
+    for dtype in (torch.float32, torch.float64):
+        point = torch.tensor([0.1, 0.2, 1e-6, 1e-6], dtype=dtype, requires_grad=True)
+        boxes.ciou_cxcywh(point, truth.to(dtype)).backward()
+        slopes.append(point.grad[:2].double())
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-5, atol=0)
+
+
 def test_pairwise_is_every_pair():
     first = boxes.cxcywh_to_xyxy(torch.rand(2, 5, 4))
     second = boxes.cxcywh_to_xyxy(torch.rand(2, 7, 4))

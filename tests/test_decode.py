@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from yolofast.decode import decode
+from yolofast.decoding import decode
 from yolofast.raw_rows import decode_bins
 from yolofast.structures import HeadLayout
 

@@ -11,7 +11,7 @@ from yolofast._version import __version__
 
 if TYPE_CHECKING:
     from yolofast.checkpoint.load import load_weights
-    from yolofast.decode import decode
+    from yolofast.decoding import decode
     from yolofast.engine.build_loss import build_loss
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
@@ -36,7 +36,7 @@ _HOME = {
     "build_loss": "yolofast.engine.build_loss",
     "UserError": "yolofast.errors",
     "build_model": "yolofast.model.network",
-    "decode": "yolofast.decode",
+    "decode": "yolofast.decoding",
     "fuse": "yolofast.model.fuse",
     "load_weights": "yolofast.checkpoint.load",
     "reparameterise": "yolofast.model.deploy",

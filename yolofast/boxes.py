@@ -9,6 +9,7 @@ degenerate boxes (zero or negative size, identical, far apart): two empty boxes 
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from torch import Tensor
 # The published eps of the losses, for boxes in cells or pixels; boxes normalised to [0, 1] would be moved by it.
 EPS = 1e-7
 _SMALLEST_AREA = 1e-30
+
+_Size: TypeAlias = tuple[Tensor, Tensor]
 
 
 def cxcywh_to_xyxy(boxes: Tensor) -> Tensor:
@@ -64,7 +67,7 @@ def iou(first: Tensor, second: Tensor) -> Tensor:
 def giou(first: Tensor, second: Tensor) -> Tensor:
     """IoU less the share of the enclosing box that neither box covers."""
     first, second = _at_least_float32(first), _at_least_float32(second)
-    overlap, union = _iou_and_union(first, second)
+    overlap, union = _iou_and_union(first, second, _size(first), _size(second))
     enclosing_w, enclosing_h = _enclosing(first, second)
     enclosing = enclosing_w * enclosing_h + EPS
     return overlap - (enclosing - union).clamp(min=0) / enclosing  # eps can make the union the larger one
@@ -73,14 +76,30 @@ def giou(first: Tensor, second: Tensor) -> Tensor:
 def diou(first: Tensor, second: Tensor) -> Tensor:
     """IoU less the squared distance of the centres over the squared diagonal of the enclosing box."""
     first, second = _at_least_float32(first), _at_least_float32(second)
-    return _iou_and_union(first, second)[0] - _centre_distance(first, second)
+    overlap, _ = _iou_and_union(first, second, _size(first), _size(second))
+    return overlap - _centre_distance(first, second)
 
 
 def ciou(first: Tensor, second: Tensor) -> Tensor:
     """DIoU less a term for the difference in aspect ratio, whose weight carries no gradient."""
     first, second = _at_least_float32(first), _at_least_float32(second)
-    overlap, _ = _iou_and_union(first, second)
-    aspect = (4 / math.pi**2) * (_aspect_angle(second) - _aspect_angle(first)) ** 2
+    return _ciou(first, second, _size(first), _size(second))
+
+
+def ciou_cxcywh(first: Tensor, second: Tensor) -> Tensor:
+    """CIoU of boxes given as centre and size.
+
+    Sizes are used as they are instead of being taken from the corners again: of a box shrunk to a point, the slope of
+    the aspect ratio is so steep that it would drown the slope of the position it passes through.
+    """
+    first, second = _at_least_float32(first), _at_least_float32(second)
+    sizes = [(boxes[..., 2].clamp(min=0), boxes[..., 3].clamp(min=0)) for boxes in (first, second)]
+    return _ciou(cxcywh_to_xyxy(first), cxcywh_to_xyxy(second), *sizes)
+
+
+def _ciou(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> Tensor:
+    overlap, _ = _iou_and_union(first, second, first_size, second_size)
+    aspect = (4 / math.pi**2) * (_aspect_angle(second_size) - _aspect_angle(first_size)) ** 2
     with torch.no_grad():
         weight = aspect / (aspect - overlap + (1 + EPS))
     return overlap - _centre_distance(first, second) - weight * aspect
@@ -91,16 +110,16 @@ def _at_least_float32(boxes: Tensor) -> Tensor:
     return boxes.float() if boxes.dtype in (torch.float16, torch.bfloat16) or not boxes.is_floating_point() else boxes
 
 
-def _size(boxes: Tensor) -> tuple[Tensor, Tensor]:
+def _size(boxes: Tensor) -> _Size:
     """Width and height; an inside-out box is empty."""
     return (boxes[..., 2] - boxes[..., 0]).clamp(min=0), (boxes[..., 3] - boxes[..., 1]).clamp(min=0)
 
 
-def _iou_and_union(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+def _iou_and_union(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> tuple[Tensor, Tensor]:
     width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
     height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
     intersection = width.clamp(min=0) * height.clamp(min=0)
-    (first_w, first_h), (second_w, second_h) = _size(first), _size(second)
+    (first_w, first_h), (second_w, second_h) = first_size, second_size
     union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
     return intersection / union, union
 
@@ -118,6 +137,6 @@ def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
     return (dx**2 + dy**2) / 4 / (width**2 + height**2 + EPS)
 
 
-def _aspect_angle(boxes: Tensor) -> Tensor:
-    width, height = _size(boxes)
+def _aspect_angle(size: _Size) -> Tensor:
+    width, height = size
     return torch.atan(width / (height + EPS))

@@ -28,8 +28,8 @@ def complete_iou(boxes: Tensor, targets: Tensor, eps: float = 1e-7) -> Tensor:
     target_top_left, target_bottom_right = corners(targets)
     sides = torch.minimum(bottom_right, target_bottom_right) - torch.maximum(top_left, target_top_left)
     inter = sides.clamp(min=0).prod(-1)
-    width, height = (bottom_right - top_left).unbind(-1)
-    target_width, target_height = (target_bottom_right - target_top_left).unbind(-1)
+    width, height = boxes[..., 2:].unbind(-1)
+    target_width, target_height = targets[..., 2:].unbind(-1)
     height, target_height = height + eps, target_height + eps
     iou = inter / (width * height + target_width * target_height - inter + eps)
 

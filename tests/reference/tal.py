@@ -3,6 +3,8 @@
 Ties are settled as elsewhere: the lower column, the first box.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,7 @@ POSITIVES = 13
 
 
 def alignment(boxes: Tensor, scores: Tensor, centres: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """[G, N] each: t = s * u^6, u, and whether the prediction's cell centre is strictly inside the box.
+    """[G, N] each: ln(s * u^6), u, and whether the prediction's cell centre is strictly inside the box.
 
     boxes [N, 4] = cx, cy, w, h; scores [N, nc] = sigma(obj) * sigma(cls); centres [N, 2] of the cells;
     labels [G, 5] = class, cx, cy, w, h; all in pixels.
@@ -22,7 +24,8 @@ def alignment(boxes: Tensor, scores: Tensor, centres: Tensor, labels: Tensor) ->
     for label in labels:
         overlap = plain_iou(label[1:], boxes)
         top_left, bottom_right = corners(label[1:])
-        aligned.append((scores[:, int(label[0])] * overlap**6)[None])
+        score = scores[:, int(label[0])].double().clamp(min=1e-9)
+        aligned.append(torch.log(score * overlap.double().clamp(min=1e-9) ** 6).float()[None])
         overlaps.append(overlap[None])
         inside.append(((centres > top_left) & (centres < bottom_right)).all(-1)[None])
     return torch.cat(aligned), torch.cat(overlaps), torch.cat(inside)
@@ -46,6 +49,5 @@ def match(aligned_GN: Tensor, overlap_GN: Tensor, inside_GN: Tensor) -> dict[int
         mine = [other for other, its_box in owner.items() if its_box == box]
         best_aligned = max(aligned_GN[box, other].item() for other in mine)
         best_overlap = max(overlap_GN[box, other].item() for other in mine)
-        scaled = aligned_GN[box, column].item() / best_aligned * best_overlap if best_aligned > 0 else 0.0
-        result[column] = (box, scaled)
+        result[column] = (box, math.exp(aligned_GN[box, column].item() - best_aligned) * best_overlap)
     return result

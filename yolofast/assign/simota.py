@@ -18,7 +18,7 @@ from yolofast.assign.chunks import some_images_at_a_time, targets_of
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
-from yolofast.decode import decode_points
+from yolofast.decoding import decode_points
 from yolofast.structures import Assignment, Targets
 
 _TOPK = 10

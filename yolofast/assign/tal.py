@@ -2,7 +2,8 @@
 
 Alignment t = s · u⁶ of the score s for the box's class and the overlap u, over all predictions of cells whose centre is
 in the box; the 13 best are its positives. The target they are graded by is t scaled so that the box's best reaches its
-largest overlap. Written from the paper (Feng et al., ICCV 2021); for anchor-based heads every anchor of a cell counts.
+largest overlap. Only ln t is computed: u⁶ of a poor overlap is smaller than any float32, and where it becomes 0 depends
+on the device. Written from the paper (Feng et al., ICCV 2021); for anchor-based heads every anchor of a cell counts.
 
 Axes: B images, G boxes (padded), A predictions (level, anchor, y, x), M positives per box, S = G · M slots.
 """
@@ -14,15 +15,15 @@ from torch import Tensor
 
 from yolofast.assign.cells import cell_index, level_of_columns, split_by_level, strictly_within
 from yolofast.assign.chunks import some_images_at_a_time, targets_of
-from yolofast.assign.select import choose_columns
+from yolofast.assign.select import choose_columns, own_place
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
-from yolofast.decode import decode_boxes
+from yolofast.decoding import decode_boxes
 from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, HeadLayout, Targets, level_shapes
 
 _POSITIVES_PER_BOX = 13
 _OVERLAP_POWER = 6
-_SMALLEST_ALIGNMENT = 1e-30
+_SMALLEST = 1e-9  # of a score or an overlap: below, predictions are equally bad
 
 
 @torch.no_grad()
@@ -46,7 +47,7 @@ def assign_tal(
 def alignment(
     raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`[B, G, A]` each: alignment, overlap, and whether the box may take the prediction."""
+    """`[B, G, A]` each: ln of the alignment, overlap, and whether the box may take the prediction."""
     shapes = level_shapes(raw)
     truth_BG4 = to_pixels(targets.boxes, shapes[0][1] * layout.strides[0], shapes[0][0] * layout.strides[0])
     boxes, scores, centres = [], [], []
@@ -58,7 +59,8 @@ def alignment(
     overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(torch.cat(boxes, dim=1)))
     half_width, half_height = (truth_BG4[..., 2:, None] / 2).unbind(-2)
     inside = strictly_within(torch.cat(centres)[None], truth_BG4[..., :2], half_width, half_height)
-    aligned_BGA = torch.cat(scores, dim=2) * overlap_BGA**_OVERLAP_POWER
+    score_BGA = torch.cat(scores, dim=2).clamp(min=_SMALLEST)
+    aligned_BGA = score_BGA.log() + _OVERLAP_POWER * overlap_BGA.clamp(min=_SMALLEST).log()
     return aligned_BGA, overlap_BGA, inside & targets.valid[..., None]
 
 
@@ -80,21 +82,21 @@ def _match(aligned_BGA: Tensor, overlap_BGA: Tensor, inside_BGA: Tensor) -> tupl
     place_BGM = chosen_BGM.clamp(max=columns - 1)
     overlap_BGM, aligned_BGM = overlap_BGA.gather(-1, place_BGM), aligned_BGA.gather(-1, place_BGM)
     used_BGM = _largest_overlap_of_each(chosen_BGM, overlap_BGM, columns)
-    best_aligned = torch.where(used_BGM, aligned_BGM, 0.0).amax(-1, keepdim=True)
+    aligned_BGM = torch.where(used_BGM, aligned_BGM, -torch.inf)
+    best_aligned = aligned_BGM.amax(-1, keepdim=True)
     best_overlap = torch.where(used_BGM, overlap_BGM, 0.0).amax(-1, keepdim=True)
-    quality_BGM = aligned_BGM / best_aligned.clamp(min=_SMALLEST_ALIGNMENT) * best_overlap
-    quality_BGM = torch.where(used_BGM, quality_BGM, 0.0)
+    quality_BGM = torch.where(used_BGM, (aligned_BGM - best_aligned).exp() * best_overlap, 0.0)
     boxes = torch.arange(chosen_BGM.shape[1], device=chosen_BGM.device)[:, None].expand_as(chosen_BGM)
     return place_BGM.flatten(1), boxes.flatten(1), used_BGM.flatten(1), quality_BGM.flatten(1)
 
 
 def _largest_overlap_of_each(chosen_BGM: Tensor, overlap_BGM: Tensor, columns: int) -> Tensor:
     """Which choices stay: of the boxes that chose one prediction the one that overlaps most, or the first such."""
-    batch = len(chosen_BGM)
     chosen, overlap = chosen_BGM.flatten(1), overlap_BGM.flatten(1)
-    slot = torch.arange(chosen.shape[1], device=chosen.device).expand(batch, -1)
-    largest = overlap.new_zeros(batch, columns + 1).scatter_reduce_(1, chosen, overlap, "amax")
-    wins = (chosen < columns) & (overlap == largest.gather(1, chosen))
-    place = torch.where(wins, chosen, columns)
-    first = slot.new_full((batch, columns + 1), slot.shape[1]).scatter_reduce_(1, place, slot, "amin")
-    return (wins & (first.gather(1, place) == slot)).view_as(chosen_BGM)
+    # Compared by rank, not by value: a compiler may compute a value twice and round it differently.
+    order = overlap.argsort(dim=1, descending=True, stable=True)
+    rank = torch.arange(chosen.shape[1], device=chosen.device).expand_as(order)
+    rank = torch.empty_like(order).scatter_(1, order, rank)
+    place = own_place(chosen, chosen < columns, columns)
+    best = rank.new_full((len(rank), columns + rank.shape[1]), rank.shape[1]).scatter_reduce_(1, place, rank, "amin")
+    return ((chosen < columns) & (best.gather(1, place) == rank)).view_as(chosen_BGM)

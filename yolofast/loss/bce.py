@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _FOCAL_ALPHA = 0.25
+_SMALLEST_ERROR = 1e-12
 
 
 def bce(logits: Tensor, target: Tensor, positive_weight: float = 1.0, focal_gamma: float = 0.0) -> Tensor:
@@ -14,5 +15,6 @@ def bce(logits: Tensor, target: Tensor, positive_weight: float = 1.0, focal_gamm
         probability = logits.sigmoid()
         right = target * probability + (1 - target) * (1 - probability)
         alpha = target * _FOCAL_ALPHA + (1 - target) * (1 - _FOCAL_ALPHA)
-        loss = loss * alpha * (1 - right) ** focal_gamma
+        # Below a power of 1 the slope at 0 is infinite, and a saturated prediction gets there.
+        loss = loss * alpha * (1 - right).clamp(min=_SMALLEST_ERROR) ** focal_gamma
     return loss

@@ -4,9 +4,11 @@ Left to autograd, each of the two reads would allocate a gradient as large as th
 into one, in the map's own memory order, which is most of a YOLO loss's memory traffic saved.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -14,8 +16,10 @@ _OBJECTNESS = 4
 
 
 def rows_at(raw: Tensor, cell_BS: Tensor) -> Tensor:
-    """Rows `[B, S, channels]` of a map `[B, A, H, W, channels]` at positions (anchor · H + y) · W + x. No gradient."""
-    flat, index = _flat_rows(raw.detach(), cell_BS)
+    """Rows `[B, S, channels]` of a map `[B, A, H, W, channels]` at positions (anchor · H + y) · W + x."""
+    cells_first = _is_cells_first(raw)
+    flat = (raw.permute(0, 2, 3, 1, 4) if cells_first else raw).reshape(-1, raw.shape[-1])
+    index = _flat_index(cell_BS, raw.shape, cells_first)
     return flat.index_select(0, index.flatten()).view(*cell_BS.shape, -1)
 
 
@@ -31,7 +35,8 @@ class _ObjectnessAndRows(torch.autograd.Function):
         ctx.save_for_backward(cell_BS)
         ctx.shape, ctx.cells_first, ctx.objectness = raw.shape, _is_cells_first(raw), objectness
         ctx.dtype = raw.dtype
-        return raw[..., objectness].float(), rows_at(raw, cell_BS).float()
+        # Real copies: where `.float()` has nothing to do, torch.compile (2.11) drops the gradient of what it returns.
+        return raw[..., objectness].to(torch.float32, copy=True), rows_at(raw, cell_BS).to(torch.float32, copy=True)
 
     @staticmethod
     @once_differentiable
@@ -39,12 +44,14 @@ class _ObjectnessAndRows(torch.autograd.Function):
         (cell_BS,) = ctx.saved_tensors
         batch, anchors, height, width, channels = ctx.shape
         if ctx.cells_first:
-            grad = rows_grad.new_zeros(batch, height, width, anchors, channels).permute(0, 3, 1, 2, 4)
-        else:
-            grad = rows_grad.new_zeros(ctx.shape)
-        grad[..., ctx.objectness] = objectness_grad
-        flat, index = _flat_rows(grad, cell_BS)
+            objectness_grad = objectness_grad.permute(0, 2, 3, 1)
+        flat = F.pad(objectness_grad.reshape(-1, 1), (ctx.objectness, channels - ctx.objectness - 1))
+        index = _flat_index(cell_BS, ctx.shape, ctx.cells_first)
         flat.index_add_(0, index.flatten(), rows_grad.flatten(0, 1))
+        if ctx.cells_first:
+            grad = flat.view(batch, height, width, anchors, channels).permute(0, 3, 1, 2, 4)
+        else:
+            grad = flat.view(ctx.shape)
         return grad.to(ctx.dtype), None, None
 
 
@@ -53,12 +60,11 @@ def _is_cells_first(raw: Tensor) -> bool:
     return raw.permute(0, 2, 3, 1, 4).is_contiguous() and not raw.is_contiguous()
 
 
-def _flat_rows(raw: Tensor, cell_BS: Tensor) -> tuple[Tensor, Tensor]:
-    """The map as `[positions, channels]`, without copying where its layout allows, and where in it the cells are."""
-    batch, anchors, height, width, channels = raw.shape
-    image = torch.arange(batch, device=raw.device)[:, None]
+def _flat_index(cell_BS: Tensor, shape: Sequence[int], cells_first: bool) -> Tensor:
+    """Where cells are in the map laid out as `[positions, channels]` in its own memory order."""
+    batch, anchors, height, width, _ = shape
+    image = torch.arange(batch, device=cell_BS.device)[:, None]
     area = height * width
-    if _is_cells_first(raw):
-        index = (image * area + cell_BS % area) * anchors + cell_BS // area
-        return raw.permute(0, 2, 3, 1, 4).view(-1, channels), index
-    return raw.reshape(-1, channels), image * (anchors * area) + cell_BS
+    if cells_first:
+        return (image * area + cell_BS % area) * anchors + cell_BS // area
+    return image * (anchors * area) + cell_BS

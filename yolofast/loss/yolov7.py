@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from yolofast.boxes import ciou, cxcywh_to_xyxy, to_pixels
+from yolofast.boxes import ciou_cxcywh, to_pixels
 from yolofast.loss.bce import bce
 from yolofast.loss.bins import bin_loss
 from yolofast.loss.maps import objectness_and_rows
@@ -66,7 +66,7 @@ def yolov7_terms(
         anchor_BS2 = anchors_LA2[level][slots.cell // (raw_map.shape[2] * raw_map.shape[3])]
         truth_BS4 = _truth(slots, targets, (raw_map.shape[2], raw_map.shape[3]))
         box_BS4 = torch.cat((reader.centres(rows_BSC), reader.sizes(rows_BSC) * anchor_BS2), dim=-1)
-        overlap_BS = ciou(cxcywh_to_xyxy(box_BS4), cxcywh_to_xyxy(truth_BS4))
+        overlap_BS = ciou_cxcywh(box_BS4, truth_BS4)
         distance_BS = 1 - overlap_BS
         if reader.bins:
             distance_BS = distance_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)

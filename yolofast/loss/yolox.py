@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import cxcywh_to_xyxy, iou, to_pixels
-from yolofast.decode import decode_points
+from yolofast.decoding import decode_points
 from yolofast.loss.bce import bce
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.structures import Assignment, LossTerms, Targets
