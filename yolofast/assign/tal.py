@@ -5,10 +5,12 @@ in the box; the 13 best are its positives. The target they are graded by is t sc
 largest overlap. Only ln t is computed: u⁶ of a poor overlap is smaller than any float32, and where it becomes 0 depends
 on the device. Written from the paper (Feng et al., ICCV 2021); for anchor-based heads every anchor of a cell counts.
 
-Axes: B images, G boxes (padded), A predictions (level, anchor, y, x), M positives per box, S = G · M slots.
+Axes: B images, G boxes (padded), A predictions of a level (anchor, y, x), M positives per box, N the best of all
+levels, S = G · M slots. Columns number the predictions of all levels.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +21,7 @@ from yolofast.assign.select import choose_columns, own_place
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_boxes
 from yolofast.raw_rows import RowReader
-from yolofast.structures import Assignment, HeadLayout, Targets, level_shapes
+from yolofast.structures import Assignment, HeadLayout, Targets
 
 _POSITIVES_PER_BOX = 13
 _OVERLAP_POWER = 6
@@ -35,33 +37,54 @@ def assign_tal(
     positions = [raw_map[0, ..., 0].numel() for raw_map in raw]
 
     def match(at: slice) -> tuple[Tensor, ...]:
-        some_maps = [raw_map[at] for raw_map in raw]
-        return _match(*alignment(some_maps, targets_of(targets, at), layout, anchors_px, reader))
+        some = targets_of(targets, at)
+        best = [
+            best_of_level(raw_map[at], some, layout.strides[level], anchors_px[level], layout, reader)
+            for level, raw_map in enumerate(raw)
+        ]
+        return _match(best, positions)
 
-    column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, places * sum(positions))
+    column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, places * max(positions))
     level_BS = level_of_columns(positions, column_BS.device)[column_BS]
     cell_A = torch.cat([torch.arange(count, device=column_BS.device) for count in positions])
     return split_by_level(cell_A[column_BS], level_BS, box_BS, used_BS, positions, quality_BS)
 
 
+class Best(NamedTuple):
+    """The best of one level for each box, `[B, G, M]`; `position` is one past the last where there is none."""
+
+    position: Tensor
+    aligned: Tensor
+    overlap: Tensor
+
+
+def best_of_level(
+    raw_map: Tensor, targets: Targets, stride: int, anchors_px: Tensor, layout: HeadLayout, reader: RowReader
+) -> Best:
+    aligned_BGA, overlap_BGA, inside_BGA = alignment(raw_map, targets, stride, anchors_px, layout, reader)
+    columns = aligned_BGA.shape[-1]
+    # "How many good overlaps" is here "how many in the box": as many as there are, up to 13.
+    position = choose_columns(torch.where(inside_BGA, -aligned_BGA, torch.inf), inside_BGA.float(), _POSITIVES_PER_BOX)
+    place = position.clamp(max=columns - 1)
+    aligned = torch.where(position < columns, aligned_BGA.gather(-1, place), -torch.inf)
+    return Best(position, aligned, overlap_BGA.gather(-1, place))
+
+
 def alignment(
-    raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
+    raw_map: Tensor, targets: Targets, stride: int, anchors_px: Tensor, layout: HeadLayout, reader: RowReader
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`[B, G, A]` each: ln of the alignment, overlap, and whether the box may take the prediction."""
-    shapes = level_shapes(raw)
-    truth_BG4 = to_pixels(targets.boxes, shapes[0][1] * layout.strides[0], shapes[0][0] * layout.strides[0])
-    boxes, scores, centres = [], [], []
-    for level, (raw_map, stride) in enumerate(zip(raw, layout.strides, strict=True)):
-        boxes.append(decode_boxes(raw_map, anchors_px[level], stride, layout).flatten(1, 3))
-        scores.append(_score(reader.scores(raw_map), targets.labels))
-        cell = torch.arange(boxes[-1].shape[1], device=raw_map.device)
-        centres.append((cell_index(cell, shapes[level]) + 0.5) * stride)
-    overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(torch.cat(boxes, dim=1)))
+    """`[B, G, A]` each, on one level: ln of the alignment, overlap, and whether the box may take the prediction."""
+    height, width = raw_map.shape[2:4]
+    truth_BG4 = to_pixels(targets.boxes, width * stride, height * stride)
+    boxes_BA4 = decode_boxes(raw_map, anchors_px, stride, layout).flatten(1, 3)
+    overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(boxes_BA4))
+    cell = torch.arange(boxes_BA4.shape[1], device=raw_map.device)
+    centre_A2 = (cell_index(cell, (height, width)) + 0.5) * stride
     half_width, half_height = (truth_BG4[..., 2:, None] / 2).unbind(-2)
-    inside = strictly_within(torch.cat(centres)[None], truth_BG4[..., :2], half_width, half_height)
-    score_BGA = torch.cat(scores, dim=2).clamp(min=_SMALLEST)
+    inside_BGA = strictly_within(centre_A2[None], truth_BG4[..., :2], half_width, half_height)
+    score_BGA = _score(reader.scores(raw_map), targets.labels).clamp(min=_SMALLEST)
     aligned_BGA = score_BGA.log() + _OVERLAP_POWER * overlap_BGA.clamp(min=_SMALLEST).log()
-    return aligned_BGA, overlap_BGA, inside & targets.valid[..., None]
+    return aligned_BGA, overlap_BGA, inside_BGA & targets.valid[..., None]
 
 
 def _score(logits: Tensor, labels_BG: Tensor) -> Tensor:
@@ -72,22 +95,28 @@ def _score(logits: Tensor, labels_BG: Tensor) -> Tensor:
     return score.flatten(1, 3).transpose(1, 2)
 
 
-def _match(aligned_BGA: Tensor, overlap_BGA: Tensor, inside_BGA: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Slots `[B, S]`: the prediction, the box that gets it, whether the slot is used, and the scaled alignment."""
-    columns = aligned_BGA.shape[-1]
-    # "How many good overlaps" is here "how many in the box": as many as there are, up to 13.
-    chosen_BGM = choose_columns(
-        torch.where(inside_BGA, -aligned_BGA, torch.inf), inside_BGA.float(), _POSITIVES_PER_BOX
-    )
-    place_BGM = chosen_BGM.clamp(max=columns - 1)
-    overlap_BGM, aligned_BGM = overlap_BGA.gather(-1, place_BGM), aligned_BGA.gather(-1, place_BGM)
-    used_BGM = _largest_overlap_of_each(chosen_BGM, overlap_BGM, columns)
+def _match(best: Sequence[Best], positions: Sequence[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Slots `[B, S]`: the prediction, the box that gets it, whether the slot is used, and the scaled alignment.
+
+    The best of all levels are among the best of each; levels come in order, so ties are still settled by column.
+    """
+    starts = [sum(positions[:level]) for level in range(len(positions))]
+    column_BGN = torch.cat([start + level.position for start, level in zip(starts, best, strict=True)], dim=-1)
+    aligned_BGN = torch.cat([level.aligned for level in best], dim=-1)
+    overlap_BGN = torch.cat([level.overlap for level in best], dim=-1)
+    there_BGN = aligned_BGN > -torch.inf
+    picked_BGM = choose_columns(-aligned_BGN, there_BGN.float(), _POSITIVES_PER_BOX)
+    place_BGM = picked_BGM.clamp(max=aligned_BGN.shape[-1] - 1)
+    chosen_BGM = torch.where(picked_BGM < aligned_BGN.shape[-1], column_BGN.gather(-1, place_BGM), sum(positions))
+    overlap_BGM, aligned_BGM = overlap_BGN.gather(-1, place_BGM), aligned_BGN.gather(-1, place_BGM)
+    used_BGM = _largest_overlap_of_each(chosen_BGM, overlap_BGM, sum(positions))
     aligned_BGM = torch.where(used_BGM, aligned_BGM, -torch.inf)
     best_aligned = aligned_BGM.amax(-1, keepdim=True)
     best_overlap = torch.where(used_BGM, overlap_BGM, 0.0).amax(-1, keepdim=True)
     quality_BGM = torch.where(used_BGM, (aligned_BGM - best_aligned).exp() * best_overlap, 0.0)
     boxes = torch.arange(chosen_BGM.shape[1], device=chosen_BGM.device)[:, None].expand_as(chosen_BGM)
-    return place_BGM.flatten(1), boxes.flatten(1), used_BGM.flatten(1), quality_BGM.flatten(1)
+    column_BGM = chosen_BGM.clamp(max=sum(positions) - 1)
+    return column_BGM.flatten(1), boxes.flatten(1), used_BGM.flatten(1), quality_BGM.flatten(1)
 
 
 def _largest_overlap_of_each(chosen_BGM: Tensor, overlap_BGM: Tensor, columns: int) -> Tensor:
