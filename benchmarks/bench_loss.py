@@ -1,6 +1,8 @@
 """What assignment and loss cost on the GPU, per loss, image size and boxes per image.
 
     python -m benchmarks.bench_loss [--losses ota anchor …] [--sizes 320 640] [--boxes 8 15 60] [--batch 64]
+        [--warm 8]      compile that many at once first, into the compiler's cache; timing then finds them there
+        [--no-compile]  then the graph columns are of the eager step
 
 Predictions are random float32 maps in channels_last order, 80 classes. `eager` runs the functions as they are written,
 `compiled` through torch.compile(fullgraph=True), `graph` replays the compiled step captured as a CUDA graph. Times are
@@ -9,8 +11,11 @@ loop over images and boxes (benchmarks/loop_ota.py), forward and backward, in th
 """
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -72,6 +77,26 @@ def measure(name: str, size: int, boxes: int, batch: int, compile_too: bool) -> 
     return row
 
 
+def compile_once(name: str, size: int, boxes: int, batch: int) -> None:
+    head, assigner, aux = LOSSES[name]
+    criterion = build_loss(Reader(head, "cuda"), HYP, size, assigner)
+    raw = raw_maps(head, batch, size, "cuda", aux=aux)
+    compiled = torch.compile(lambda raw, truth: criterion(raw, truth).total, fullgraph=True)
+    torch.autograd.grad(compiled(raw, targets(batch, boxes, head.nc, "cuda")), raw)
+
+
+def warm(cases: list[tuple[int, int, str]], batch: int, at_once: int) -> None:
+    """Compiling is host work and takes longer than timing: do it for several cases side by side."""
+
+    def run(case: tuple[int, int, str]) -> None:
+        size, boxes, name = case
+        flags = ["--losses", name, "--sizes", str(size), "--boxes", str(boxes), "--batch", str(batch), "--compile-only"]
+        subprocess.run([sys.executable, "-m", "benchmarks.bench_loss", *flags], check=True)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(run, cases))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", nargs="+", default=list(LOSSES), choices=list(LOSSES))
@@ -79,17 +104,24 @@ def main() -> None:
     parser.add_argument("--boxes", nargs="+", type=int, default=[8, 15, 60])
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--warm", type=int, default=0, metavar="N")
+    parser.add_argument("--compile-only", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    cases = [(size, boxes, name) for size in args.sizes for boxes in args.boxes for name in args.losses]
+    if args.compile_only:
+        for size, boxes, name in cases:
+            compile_once(name, size, boxes, args.batch)
+        return
+    if args.warm:
+        warm(cases, args.batch, args.warm)
     print(f"{environment()}, batch {args.batch}\n")
     print("| " + " | ".join(_HEADER) + " |")
     print("|" + "---|" * len(_HEADER), flush=True)
     start = time.perf_counter()
-    for size in args.sizes:
-        for boxes in args.boxes:
-            for name in args.losses:
-                row = measure(name, size, boxes, args.batch, not args.no_compile)
-                print("| " + " | ".join(row) + " |", flush=True)
-                torch.cuda.empty_cache()
+    for size, boxes, name in cases:
+        row = measure(name, size, boxes, args.batch, not args.no_compile)
+        print("| " + " | ".join(row) + " |", flush=True)
+        torch.cuda.empty_cache()
     print(f"\n{time.perf_counter() - start:.0f} s in all")
 
 
