@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from tests.model.small import SMALL
-from yolofast import __version__, build_model
+from yolofast import UserError, __version__, build_model, load_weights
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.cli import main
 from yolofast.model.head_config import read_head_config
@@ -264,6 +264,48 @@ def test_weights_keep_their_head_grouping(capsys, tmp_path):
     code, out, _ = run(capsys, *args, "--head-config", "standard", "--transfer-weights")
     assert code == 0
     assert "loaded 332 of 356" in out
+
+
+def test_a_regrouped_checkpoint_names_the_reason_and_leaves_attention_out(tmp_path):
+    config = read_head_config("standard").to_dict()
+    attention = build_model("yolov7-tiny-1b4h-attn", head_config=config)
+    save_checkpoint(tmp_path / "a.pt", model_content(attention))
+    other = build_model("yolov7-tiny-1b4h-attn", head_config="anti-confusion")
+    report = load_weights(other, tmp_path / "a.pt", transfer=True)
+    assert len(report.loaded) == 332
+    swapped = {**config, "head_assignments": dict(config["head_assignments"])}
+    heads = swapped["head_assignments"]
+    heads["head_0"], heads["head_1"] = heads["head_1"], heads["head_0"]
+    with pytest.raises(UserError, match="the head owns other classes") as caught:
+        load_weights(build_model("yolov7-tiny-1b4h-attn", head_config=swapped), tmp_path / "a.pt")
+    assert "--head-config" in caught.value.fix
+    content = model_content(attention)
+    heads = content["head_config"]["head_assignments"]
+    content["head_config"]["head_assignments"] = dict(reversed(heads.items()))  # the order of keys means nothing
+    save_checkpoint(tmp_path / "b.pt", content)
+    assert load_weights(attention, tmp_path / "b.pt").total == 392
+
+
+def test_the_anchors_of_a_file_without_cfg_are_the_models_own(capsys, tmp_path, data_set):
+    """As autoanchor leaves a model: buffers that differ from the graph's."""
+    model = build_model("yolov7-tiny")
+    model.head.set_anchors(model.anchors_px / 16)
+    save_checkpoint(tmp_path / "a.pt", model_content(model))
+    args = ("anchors", "--data", data_set, "--img", 320)
+    _, own, _ = run(capsys, *args, "--weights", tmp_path / "a.pt")
+    _, graphs, _ = run(capsys, *args, "--cfg", "yolov7-tiny", "--weights", tmp_path / "a.pt")
+    _, plain, _ = run(capsys, *args, "--cfg", "yolov7-tiny")
+    assert own != graphs == plain
+
+
+def test_output_that_cannot_be_written(tmp_path):
+    command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny"
+    full = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True)
+    assert full.returncode == 2
+    assert "cannot be written" in full.stderr
+    assert "Traceback" not in full.stderr
+    closed = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr) == (0, "")
 
 
 def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):

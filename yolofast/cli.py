@@ -129,6 +129,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if sys.stdout is None:  # closed by the shell: nobody wants to read
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it lives as long as the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
@@ -139,6 +141,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # whoever was reading has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # Files are checked where they are read and written; what is left is the terminal, or the disk behind `>`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"yolofast: error: the output cannot be written: {error.strerror}\n  fix: make room", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except UserError as error:
         print(f"yolofast: error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -36,6 +36,8 @@ class HeadLayout:
     """1B4H: how much each head's loss counts in their sum; empty if all count 1."""
     full_head: bool = False
     """1B4H: every head has a channel for every class, those of other heads being ignored."""
+    auxiliary: bool = False
+    """In training mode as many auxiliary maps follow the lead maps."""
 
     @property
     def levels(self) -> int:
@@ -83,15 +85,15 @@ class Targets:
         Without `capacity` the places per image are the smallest of 16, 32, 64 … that holds the fullest image; finding
         it reads the rows, so give it for rows that are already on the device.
         """
+        rows = torch.as_tensor(rows, dtype=torch.float32)
         if rows.ndim != 2 or rows.shape[1] != 6:
             raise UserError(f"target rows have shape {tuple(rows.shape)}", fix="give [n, 6]: image class cx cy w h")
-        rows = rows.float()
+        if capacity is not None and capacity < 1:
+            raise UserError(f"capacity is {capacity}", fix="give at least 1 place per image")
+        if capacity is None or rows.device.type == "cpu":
+            _check_rows(rows, batch_size)
         image = rows[:, 0].long()
         if capacity is None:
-            if len(rows) and not 0 <= int(image.min()) <= int(image.max()) < batch_size:
-                worst = int(((image < 0) | (image >= batch_size)).nonzero()[0])
-                what = f"target row {worst} belongs to image {rows[worst, 0]:g} of a batch of {batch_size}"
-                raise UserError(what, fix=f"number the images 0 to {batch_size - 1}")
             capacity = bucketed(int(image.bincount(minlength=1).max()))
         order = torch.sort(image, stable=True).indices
         count = torch.zeros(batch_size, dtype=torch.long, device=rows.device).index_add_(
@@ -114,7 +116,7 @@ class Targets:
         if labels.shape[1] == 0:  # a batch without any box still has one (empty) place, so that no axis is empty
             labels = labels.new_zeros(len(labels), 1, 5)
         boxes = to_normalised(labels[..., 1:].float(), width, height)
-        return Targets(boxes, labels[..., 0].long(), labels.sum(-1) > 0)
+        return Targets(boxes, labels[..., 0].long(), (labels != 0).any(-1))
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "Targets":
         moved = (t.to(device, non_blocking=non_blocking) for t in (self.boxes, self.labels, self.valid))
@@ -129,6 +131,7 @@ class Targets:
         faults = (
             (~boxes.isfinite().all(-1), "holds a coordinate that is not a number", "correct its label file"),
             ((boxes[..., 2:] < 0).any(-1), "has a negative size", "give width and height of at least 0"),
+            (((boxes < 0) | (boxes > 1.001)).any(-1), "is not normalised", "divide by the image's width and height"),
             ((labels < 0) | (labels >= nc), f"has a class that is not 0 to {nc - 1}", "correct the class or nc"),
         )
         for fault, what, fix in faults:
@@ -137,6 +140,20 @@ class Targets:
                 image, row = found[0].tolist()
                 values = [int(labels[image, row]), *boxes[image, row].tolist()]
                 raise UserError(f"image {image}, box {row} {what}: class cx cy w h = {values}", fix=fix)
+
+
+def _check_rows(rows: Tensor, batch_size: int) -> None:
+    """Image and class must be whole numbers, and the image one of the batch: anything else would land elsewhere."""
+    image, label = rows[:, 0], rows[:, 1]
+    lost = ~((image >= 0) & (image < batch_size) & (image == image.floor()))
+    if lost.any():
+        row = int(lost.nonzero()[0])
+        what = f"target row {row} belongs to image {image[row]:g} of a batch of {batch_size}"
+        raise UserError(what, fix=f"number the images 0 to {batch_size - 1}")
+    broken = label != label.floor()  # also NaN, which equals nothing
+    if broken.any():
+        row = int(broken.nonzero()[0])
+        raise UserError(f"target row {row} has class {label[row]:g}", fix="give rows image class cx cy w h")
 
 
 def bucketed(boxes: int) -> int:

@@ -56,6 +56,8 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
         root = loader.get_single_node()
         _refuse_repeated_keys(root, where)
         values = None if root is None else loader.construct_document(root)
+    except UserError:
+        raise
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
         problem = error.problem or error.context or "cannot be parsed"

@@ -107,7 +107,7 @@ def compare(batch: Batch, kind: str, seen: Counter) -> None:
     rows, raw = batch.rows(), batch.maps()
     plain = [m.detach().float().requires_grad_() for m in raw]
     wanted = reference_loss(kind, plain, rows, batch)
-    criterion = Recording(map_reader(TINY, batch.nc), LossSettings(**GAINS), kind, faithful=True)
+    criterion = Recording(map_reader(TINY, batch.nc, auxiliary=batch.aux), LossSettings(**GAINS), kind, faithful=True)
     terms = criterion(raw, Targets.from_rows(rows, batch.images))
 
     seen["compared"] += 1
@@ -188,7 +188,8 @@ def run(kind: str, examples: int, strategy: st.SearchStrategy[Batch]) -> None:
         compare(batch, kind, seen)
 
     check()
-    assert seen["near ties"] <= 0.03 * seen["compared"], seen
+    # Crowds have hundreds of costs per box, so one of a few dozen batches may hold a near-tie.
+    assert seen["near ties"] <= max(2, 0.03 * seen["compared"]), seen
 
 
 FEW = st.sampled_from([0, 1, 1, 2, 3, 4, 6, 9])

@@ -27,7 +27,7 @@ def golden_case(case: str, kind: str):
     """Criterion, raw maps and target rows."""
     grid, copies = (W6, 2) if case == "aux" else (TINY, 1)
     raw, rows, reference_settings = v7_inputs(case, grid.strides, copies)
-    reader = map_reader(grid, V7[case]["nc"])
+    reader = map_reader(grid, V7[case]["nc"], auxiliary=case == "aux")
     return YoloV7Criterion(reader, LossSettings(**vars(reference_settings)), kind, faithful=True), raw, rows
 
 
@@ -44,7 +44,7 @@ def unscaled(case: str) -> dict[str, float]:
 @pytest.mark.parametrize(("case", "kind"), CASES)
 def test_golden_losses_and_gradients(case, kind, arrays):
     _, raw, rows = golden_case(case, kind)
-    reader = map_reader(W6 if case == "aux" else TINY, V7[case]["nc"])
+    reader = map_reader(W6 if case == "aux" else TINY, V7[case]["nc"], auxiliary=case == "aux")
     loss = build_loss(reader, unscaled(case), V7[case]["size"], kind)
     terms = loss(raw, Targets.from_rows(rows, len(raw[0])))
     box, obj, cls, total = arrays[f"{case}.{kind}.items"].tolist()

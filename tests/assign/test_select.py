@@ -63,6 +63,7 @@ compared = 0
 for columns, topk in ((1, 10), (7, 10), (32, 10), (37, 20), (300, 10)):
     for seed in range(4):
         cost, iou = random_problem(seed, columns=columns)
+        iou = (iou * 6).round() / 6 if seed % 2 else iou  # whose sums are whole numbers, but for rounding
         assert torch.equal(choose_columns(cost, iou, topk), choose_columns_torch(cost, iou, topk)), (columns, seed)
         compared += 1
 print(compared)

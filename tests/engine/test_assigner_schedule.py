@@ -40,6 +40,23 @@ def test_the_loss_of_an_epoch_is_that_of_its_assigner():
         assert torch.equal(losses.validation(3)(raw, truth).total, value["anchor" if faithful else "ota"])
 
 
+@pytest.mark.parametrize("faithful", [True, False])
+def test_yolox_has_no_anchor_loss_to_fall_back_on(faithful):
+    model = Reader(layout(nc=5, kind="point"))
+    raw, truth = raw_maps(model.layout, 2, 128), targets(2, 5, 5)
+    schedule = AssignerSchedule.from_hyp({"loss_ota": 0}, default="simota")
+    for losses in (
+        ScheduledLoss(model, {}, 128, schedule, faithful),
+        ScheduledLoss(model, {}, 128, AssignerSchedule.from_hyp({}), faithful),
+    ):
+        assert torch.equal(losses.training(0)(raw, truth).total, losses.validation(0)(raw, truth).total)
+
+
+def test_loss_ota_is_a_number():
+    with pytest.raises(UserError, match="loss_ota is '1'"):
+        AssignerSchedule.from_hyp({"loss_ota": "1"})
+
+
 @pytest.mark.parametrize(
     ("assigner", "message"),
     [

@@ -30,6 +30,7 @@ class Reader:
 def layout(levels=3, nc=80, kind="anchor", **kwargs):
     strides = (8, 16, 32, 64)[:levels]
     per_cell = 1 if kind == "point" else 3
+    kwargs.setdefault("auxiliary", levels == 4)
     return HeadLayout(kind=kind, nc=nc, strides=strides, anchors_per_cell=per_cell, **kwargs)
 
 

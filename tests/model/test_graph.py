@@ -70,7 +70,6 @@ MISTAKES = {
     "nc missing": ({k: v for k, v in SMALL.items() if k != "nc"}, "nc is missing"),
     "nc zero": ({**SMALL, "nc": 0}, "nc is 0"),
     "names": ({**SMALL, "names": ["a", "b"]}, "names has 2 entries, but nc is 3"),
-    "unknown key": ({**SMALL, "width_mutliple": 0.5}, "unknown key 'width_mutliple', did you mean 'width_multiple'?"),
     "width": ({**SMALL, "width_multiple": "wide"}, "width_multiple is 'wide'"),
     "backbone": ({**SMALL, "backbone": None}, "backbone is None"),
     "too large": (changed(1, [-1, 1000, "Conv", [65536, 3]]), "more than 2,000,000,000 parameters"),
@@ -107,6 +106,15 @@ def test_mistakes_in_a_file_carry_its_name_and_line(name, tmp_path):
         assert caught.value.line == lines.index("backbone:") + 1 + 2
 
 
+def test_unknown_keys_are_refused_in_files_and_ignored_in_graphs_kept_in_checkpoints(tmp_path):
+    path = tmp_path / "model.yaml"
+    path.write_text(TINY.replace("width_multiple", "width_mutliple"))
+    with pytest.raises(UserError, match="unknown key 'width_mutliple', did you mean 'width_multiple'") as caught:
+        build_model(path)
+    assert caught.value.line == TINY.splitlines().index("width_multiple: 1.0") + 1
+    assert build_model({**SMALL, "loss_ota": 1}).nc == 3
+
+
 def test_line_of_a_layer_in_a_published_file(tmp_path):
     path = tmp_path / "mine.yaml"
     lines = TINY.splitlines()
@@ -140,6 +148,7 @@ def test_files_that_are_not_model_files(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as caught:
         build_model(path)
     assert caught.value.where == str(path)
+    assert str(caught.value).count("fix:") == 1
 
 
 @pytest.mark.parametrize("name", ["yolov7-tny", "cfg/training/yolov8.yaml", "", "x" * 5000, "a\0b", "."])

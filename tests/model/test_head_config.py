@@ -195,3 +195,20 @@ def test_any_value_anywhere_is_accepted_or_a_user_error(keys, value):
     except UserError:
         return
     assert parse_head_config(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("key", ["class_names", "num_classes", "names", "weights", "description", "class"])
+def test_keys_that_only_inform_are_allowed(key):
+    head = {**GOOD["head_assignments"]["head_0"], key: "anything"}
+    parse_head_config({**GOOD, "head_assignments": {**GOOD["head_assignments"], "head_0": head}})
+
+
+@pytest.mark.parametrize(("slip", "meant"), [("wieght", "weight"), ("clases", None), ("calsses", "classes")])
+def test_a_slip_of_the_keyboard_is_named(slip, meant):
+    head = {k: v for k, v in GOOD["head_assignments"]["head_0"].items() if k != meant} | {slip: 1.0}
+    config = {**GOOD, "head_assignments": {**GOOD["head_assignments"], "head_0": head}}
+    if meant is None:  # not the letters of a known key: taken for information
+        parse_head_config(config)
+    else:
+        with pytest.raises(UserError, match=f"did you mean '{meant}'"):
+            parse_head_config(config)

@@ -106,8 +106,10 @@ def dynamic_k_match(cost_GN: Tensor, iou_GN: Tensor, topk: int) -> list[int | No
     cost = cost_GN.tolist()
     chosen_by: list[list[int]] = [[] for _ in range(columns)]
     for box in range(boxes):
-        best_ious = iou_GN[box].sort(descending=True).values[:topk]
-        k = max(1, int(best_ious.sum()))
+        total = torch.zeros(())
+        for value in iou_GN[box].sort(descending=True).values[:topk]:  # one by one: sum() adds in an order of its own
+            total = total + value
+        k = max(1, int(total))
         by_cost = sorted(range(columns), key=lambda column: (cost[box][column], column))
         for column in by_cost[:k]:
             chosen_by[column].append(box)

@@ -11,12 +11,6 @@ from torch import Tensor
 from yolofast.structures import Assignment
 
 
-def cell_index(cell: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Column and row `[..., 2]` of positions (anchor · H + y) · W + x."""
-    height, width = shape
-    return torch.stack((cell % width, cell // width % height), dim=-1)
-
-
 def strictly_within(point_BA2: Tensor, centre_BG2: Tensor, half_width: Tensor, half_height: Tensor) -> Tensor:
     """`[B, G, A]`: is the point less than half a side from the centre on both axes? Halves broadcast to `[B, G, A]`.
 

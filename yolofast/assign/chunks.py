@@ -1,4 +1,4 @@
-"""Bounded memory for assigners: when a batch has too many pairs of box and prediction, some images are taken at a time.
+"""Memory for assigners that does not grow with the batch: too many pairs, and some images are taken at a time.
 
 Images do not influence one another's assignment, so the result is the same; the limit depends on shapes only.
 """

@@ -10,6 +10,7 @@ from yolofast.assign.chunks import some_images_at_a_time
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
+from yolofast.places import cell_index
 from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, Targets
 
@@ -71,7 +72,7 @@ def _decode(
     """Candidate boxes in pixels, cx, cy, w, h."""
     height, width = shape
     row = row.float()
-    corner = torch.stack((cell % width, cell // width % height), dim=-1)
+    corner = cell_index(cell, shape)
     anchor = anchors_A2[cell // (width * height)]
     return torch.cat((reader.centres(row) + corner, reader.sizes(row) * anchor), dim=-1) * stride
 

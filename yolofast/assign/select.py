@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from yolofast.assign import select_triton
+from yolofast.places import own_place
 
 
 def choose_columns(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
@@ -20,7 +21,11 @@ def choose_columns(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
 def choose_columns_torch(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
     columns = cost_BGA.shape[-1]
     topk = min(topk, columns)
-    wanted_BG1 = iou_BGA.topk(topk, dim=-1).values.sum(-1, keepdim=True).long().clamp(min=1)
+    best = iou_BGA.topk(topk, dim=-1).values.unbind(-1)
+    total_BG = best[0]
+    for value in best[1:]:  # in the order the kernel adds them: a sum close to a whole number must not depend on it
+        total_BG = total_BG + value
+    wanted_BG1 = total_BG.long().clamp(min=1)[..., None]
     # One 64-bit number per pair: the cost's bits, made to order like the cost, above the column. No two are equal.
     bits = (cost_BGA + 0.0).view(torch.int32)
     key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long() << 32 | torch.arange(columns, device=bits.device)
@@ -48,11 +53,6 @@ def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tens
     cheapest = cost_BGA.argmin(1).gather(1, column_BS)
     box = torch.where(times.gather(1, column_BS) > 1, cheapest, (slot // topk).long())
     return column_BS, box, used
-
-
-def own_place(cell_BS: Tensor, used: Tensor, cells: int) -> Tensor:
-    """Where a slot writes: its cell, or, unused, a place of its own behind the cells, where it queues with nobody."""
-    return torch.where(used, cell_BS, cells + torch.arange(cell_BS.shape[1], device=cell_BS.device))
 
 
 def last_of_each_cell(cell_BS: Tensor, column_BS: Tensor, used: Tensor, cells: int) -> Tensor:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from yolofast.assign.cells import cell_index, level_of_columns, split_by_level, strictly_within
+from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
 from yolofast.assign.chunks import some_images_at_a_time, targets_of
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_points
+from yolofast.places import cell_index
 from yolofast.structures import Assignment, Targets
 
 _TOPK = 10

@@ -14,6 +14,7 @@ from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 SHOWN = 5
+REGROUPED = "the head owns other classes"
 _TRAINING_ONLY = (".ia.", ".im.", ".m2.")
 """Implicit tensors and auxiliary heads: only training graphs have them."""
 
@@ -107,8 +108,8 @@ def _compare(path: Path, file: WeightFile, own: dict[str, Tensor], keep_anchors:
             return found
         if keep_anchors and is_anchor(name) and not torch.allclose(in_file.float(), in_model.float().cpu(), rtol=1e-3):
             return replace(found, reason="the model's own anchors are kept")
-        if regrouped and ".heads." in name:
-            return replace(found, reason="the head owns other classes")
+        if regrouped and (".heads." in name or ".attention." in name):
+            return replace(found, reason=REGROUPED)
         return found
 
     in_file = [entry(name, tensor, own.get(name)) for name, tensor in file.tensors.items()]
@@ -137,7 +138,8 @@ def _grouping(head_config: object) -> object:
     assignments = head_config.get("head_assignments") if isinstance(head_config, dict) else None
     if not isinstance(assignments, dict):
         return None
-    return [head.get("classes") if isinstance(head, dict) else head for head in assignments.values()]
+    heads = [assignments[key] for key in sorted(assignments, key=str)]
+    return [head.get("classes") if isinstance(head, dict) else head for head in heads]
 
 
 def _entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
@@ -172,6 +174,8 @@ def _require_all(report: LoadReport) -> None:
     if not faults:
         return
     fix = "pass transfer=True (--transfer-weights on the command line) to load what matches"
+    if any(entry.reason == REGROUPED for entry in differing):
+        fix = f"give the head config the file was trained with (--head-config), or {fix}"
     if any(part in entry.name for entry in extra for part in _TRAINING_ONLY):
         fix = (
             "the file holds a training model and the model is a deploy graph: re-parameterise the file with "
@@ -194,7 +198,8 @@ def _described(entry: TensorEntry) -> str:
     file_shape, model_shape = _shapes(entry)
     if entry.file_shape is None or entry.model_shape is None:
         return f"{entry.name} ({file_shape if entry.model_shape is None else model_shape})"
-    return f"{entry.name} (file {file_shape}, model {model_shape})"
+    why = f": {entry.reason}" if file_shape == model_shape and entry.reason else ""
+    return f"{entry.name} (file {file_shape}, model {model_shape}{why})"
 
 
 def _shapes(entry: TensorEntry) -> tuple[str, str]:

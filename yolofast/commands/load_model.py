@@ -24,4 +24,5 @@ def load_model(
     fits = file.head_config is not None and file.head_config.get("nc") == classes
     groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
     model = build_model(graph, classes, groups)
-    return model, load_weights(model, weights, transfer=transfer)
+    # Without --cfg nothing but the file says what the model is, its anchors included.
+    return model, load_weights(model, weights, transfer=transfer and cfg is not None)

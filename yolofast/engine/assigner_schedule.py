@@ -37,16 +37,19 @@ class AssignerSchedule:
                 raise UserError(f"--ota-from-epoch is {ota_from_epoch}", fix="give the first epoch with OTA, from 0")
             given = [[0, "anchor"], [ota_from_epoch, "ota"]] if ota_from_epoch else "ota"
         if given is None:
-            given = "anchor" if hyp.get("loss_ota", 1) != 1 else default
+            published = hyp.get("loss_ota", 1)
+            if type(published) not in (int, float, bool):
+                raise UserError(f"loss_ota is {shorten(published)}", fix="give 1 for OTA, 0 for anchor")
+            given = "anchor" if published != 1 and default == "ota" else default
         return AssignerSchedule(tuple(_steps(given)))
 
     def at(self, epoch: int) -> Assigner:
         return [assigner for first, assigner in self.steps if first <= epoch][-1]
 
-    def for_validation(self, epoch: int, faithful: bool) -> Assigner:
+    def for_validation(self, epoch: int, faithful: bool, has_anchors: bool = True) -> Assigner:
         """That of training, so that both losses can be compared; the published code always validates with `anchor`."""
         assigner = self.at(epoch)
-        return "anchor" if faithful and assigner == "ota" else assigner
+        return "anchor" if faithful and assigner == "ota" and has_anchors else assigner
 
 
 class ScheduledLoss:
@@ -56,16 +59,19 @@ class ScheduledLoss:
         self, model: RawMapReader, hyp: Mapping[str, Any], image_size: int, schedule: AssignerSchedule, faithful: bool
     ) -> None:
         self.schedule, self.faithful = schedule, faithful
-        used = {assigner for _, assigner in schedule.steps} | {
-            schedule.for_validation(e, faithful) for e, _ in schedule.steps
-        }
+        self._has_anchors = model.layout.kind != "point"
+        epochs = [epoch for epoch, _ in schedule.steps]
+        used = {self.schedule.at(epoch) for epoch in epochs} | {self._of_validation(epoch) for epoch in epochs}
         self._losses = {assigner: build_loss(model, hyp, image_size, assigner, faithful) for assigner in sorted(used)}
 
     def training(self, epoch: int) -> Criterion:
         return self._losses[self.schedule.at(epoch)]
 
     def validation(self, epoch: int) -> Criterion:
-        return self._losses[self.schedule.for_validation(epoch, self.faithful)]
+        return self._losses[self._of_validation(epoch)]
+
+    def _of_validation(self, epoch: int) -> Assigner:
+        return self.schedule.for_validation(epoch, self.faithful, self._has_anchors)
 
 
 def _steps(given: Any) -> list[tuple[int, Assigner]]:

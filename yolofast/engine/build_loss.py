@@ -38,8 +38,7 @@ def build_loss(
         raise UserError(
             "assigner is 'simota', but this head has anchors", fix="use ota, its counterpart, anchor or tal"
         )
-    size = image_size if isinstance(image_size, int) else max(image_size)
-    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, size)
+    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, _longest_side(image_size))
     if not layout.head_classes:
         return YoloV7Criterion(model, settings, assigner, faithful)
     return MultiHeadCriterion(
@@ -47,7 +46,7 @@ def build_loss(
         settings,
         assigner,
         faithful,
-        ignore_other_heads=bool(hyp.get("ignore_other_heads", False)),
+        ignore_other_heads=_flag(hyp, "ignore_other_heads"),
         ignore_weight=hyp.get("ignore_weight", 0.0),
     )
 
@@ -56,8 +55,28 @@ def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: Assigner, fait
     if assigner == "anchor":
         raise UserError("assigner is 'anchor', but this head has no anchors", fix="use simota or tal")
     version = hyp.get("simota_version", "current")
-    if version not in SIMOTA_VERSIONS:
+    if not isinstance(version, str) or version not in SIMOTA_VERSIONS:
         raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
     kind = "tal" if assigner == "tal" else "simota"
-    l1 = bool(hyp.get("use_l1", False))
+    l1 = _flag(hyp, "use_l1")
     return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=kind, use_l1=l1)  # type: ignore[arg-type]
+
+
+def _flag(hyp: Mapping[str, Any], key: str) -> bool:
+    value = hyp.get(key, False)
+    if not isinstance(value, bool):
+        raise UserError(f"hyper-parameter {key} is {shorten(value)}", fix="give true or false")
+    return value
+
+
+def _longest_side(image_size: int | Sequence[int]) -> int:
+    sides = (
+        [image_size]
+        if isinstance(image_size, int)
+        else list(image_size)
+        if isinstance(image_size, list | tuple)
+        else []
+    )
+    if not 1 <= len(sides) <= 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+        raise UserError(f"image_size is {shorten(image_size)}", fix="give pixels, or height and width")
+    return max(sides)

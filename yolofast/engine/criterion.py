@@ -11,17 +11,18 @@ from yolofast.assign.anchor import assign_anchor
 from yolofast.assign.candidates import find_candidates
 from yolofast.assign.ota import assign_ota
 from yolofast.assign.tal import assign_tal
+from yolofast.errors import UserError
 from yolofast.loss.maps import rows_at
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
 from yolofast.raw_rows import RowReader
-from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets, level_shapes
+from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets, level_shapes
 
 Assigner = Literal["ota", "anchor", "tal", "simota"]
 
 _LEAD_REACH, _AUX_REACH, _AUX_WEIGHT = 0.5, 1.0, 0.25
 _TOPK, _TOPK_WITH_AUX = 10, 20
-_BALANCE_DECAY, _BALANCE_STRIDE = 0.9999, 16
+_BALANCE_DECAY, _BALANCE_STRIDE, _SMALLEST_LOSS = 0.9999, 16, 1e-6
 
 
 class Criterion(Protocol):
@@ -43,7 +44,13 @@ class YoloV7Criterion:
     ) -> None:
         self.model, self.settings, self.assigner, self.faithful = model, settings, assigner, faithful
         self.reader = RowReader(model.layout.bins) if reader is None else reader
-        self.balance: Sequence[float] | Tensor = level_balance(model.layout.levels)
+        balance = level_balance(model.layout.levels)
+        self.balance: Sequence[float] | Tensor = balance
+        if settings.autobalance:
+            if _BALANCE_STRIDE not in model.layout.strides:
+                raise UserError("autobalance needs a level of stride 16", fix="switch it off for this model")
+            # Made once and changed in place, so that a captured graph keeps moving it.
+            self.balance = torch.tensor(balance, device=model.anchors_px.device)
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         return self.ungained(raw, targets).gained(self.settings, batch=len(raw[0]))
@@ -52,10 +59,11 @@ class YoloV7Criterion:
         self, raw: Sequence[Tensor], targets: Targets, objectness_mean: ObjectnessMean = mean_of_all
     ) -> "Ungained":
         """The terms before gains and batch size: what a head contributes to a sum over heads."""
-        levels = self.model.layout.levels
-        lead, aux = raw[:levels], raw[levels:]
+        layout = self.model.layout
+        check_maps(raw, targets, layout, self.reader)
+        lead, aux = raw[: layout.levels], raw[layout.levels :]
         anchors = anchors_in_cells(self.model)
-        topk = _TOPK_WITH_AUX if aux else _TOPK
+        topk = _TOPK_WITH_AUX if layout.auxiliary else _TOPK
         assignment = self.assign(lead, targets, anchors, _LEAD_REACH, topk)
         terms = self.terms(lead, assignment, targets, anchors, objectness_mean)
         obj = self._balanced(terms.obj_by_level)
@@ -66,7 +74,7 @@ class YoloV7Criterion:
             extra = self.terms(aux, assignment, targets, anchors, objectness_mean)
             box, cls = box + _AUX_WEIGHT * extra.box, cls + _AUX_WEIGHT * extra.cls
             obj = obj + _AUX_WEIGHT * self._balanced(extra.obj_by_level)
-        if self.settings.autobalance:
+        if self.settings.autobalance and torch.is_grad_enabled():  # validation only looks
             self._follow(terms.obj_by_level.detach())
         return Ungained(box, obj, cls)
 
@@ -107,13 +115,36 @@ class YoloV7Criterion:
         )
 
     def _balanced(self, by_level: Tensor) -> Tensor:
-        return sum_of(loss * weight for loss, weight in zip(by_level, self.balance, strict=True))
+        # A copy: the weights change in place before the backward pass reads them.
+        balance = self.balance.clone() if isinstance(self.balance, Tensor) else self.balance
+        return sum_of(loss * weight for loss, weight in zip(by_level, balance, strict=True))
 
     def _follow(self, by_level: Tensor) -> None:
         """Move each level's weight towards the inverse of its loss, keeping that of stride 16 at 1."""
-        balance = torch.stack([torch.as_tensor(weight, device=by_level.device) for weight in self.balance])
-        balance = _BALANCE_DECAY * balance + (1 - _BALANCE_DECAY) / by_level
-        self.balance = balance / balance[self.model.layout.strides.index(_BALANCE_STRIDE)]
+        assert isinstance(self.balance, Tensor)
+        balance = _BALANCE_DECAY * self.balance + (1 - _BALANCE_DECAY) / by_level.clamp(min=_SMALLEST_LOSS)
+        self.balance.copy_(balance / balance[self.model.layout.strides.index(_BALANCE_STRIDE)])
+
+
+def check_maps(raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, reader: RowReader) -> None:
+    """Refuse maps that are not this head's. Only shapes are looked at, which costs the device nothing."""
+    counts = (layout.levels, 2 * layout.levels) if layout.auxiliary else (layout.levels,)
+    if len(raw) not in counts:
+        raise UserError(
+            f"{len(raw)} raw maps, expected {' or '.join(map(str, counts))}", fix="give what the model returned"
+        )
+    channels = reader.objectness + 1 + layout.nc
+    for level, raw_map in enumerate(raw):
+        stride = layout.strides[level % layout.levels]
+        wanted = (len(targets.labels), layout.anchors_per_cell)
+        same_image = raw_map.ndim == 5 and [s * stride for s in raw_map.shape[2:4]] == [
+            s * layout.strides[0] for s in raw[0].shape[2:4]
+        ]
+        own = reader.score_channels is not None or raw_map.shape[-1] == channels
+        if not same_image or raw_map.shape[:2] != wanted or not own:
+            what = f"raw map {level} is {tuple(raw_map.shape)}; targets are of {wanted[0]} images, nc is {layout.nc}"
+            fix = f"give [{wanted[0]}, {wanted[1]}, rows, columns, {channels}], level by level, as the model did"
+            raise UserError(what, fix=fix)
 
 
 def anchors_in_cells(model: RawMapReader) -> Tensor:

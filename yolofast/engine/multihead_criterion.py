@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from yolofast.engine.criterion import Assigner, Ungained, YoloV7Criterion, sum_of
-from yolofast.errors import UserError
+from yolofast.errors import UserError, shorten
 from yolofast.loss.foreign import mean_without_foreign
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import mean_of_all
@@ -43,8 +43,8 @@ class MultiHeadCriterion:
         """`ignore_other_heads` takes the centre cells of other heads' objects out of a head's objectness; with an
         `ignore_weight` above 0 they count that much instead of nothing."""
         layout = model.layout
-        if not 0 <= ignore_weight <= 1:
-            raise UserError(f"ignore_weight is {ignore_weight}", fix="give a number from 0 to 1")
+        if not isinstance(ignore_weight, int | float) or not 0 <= ignore_weight <= 1:
+            raise UserError(f"ignore_weight is {shorten(ignore_weight)}", fix="give a number from 0 to 1")
         self.settings, self.faithful = settings, faithful
         self.ignore_other_heads, self.ignore_weight = ignore_other_heads, ignore_weight
         self.levels = layout.levels

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import to_pixels
+from yolofast.places import own_place
 from yolofast.structures import Assignment
 
 
@@ -37,5 +38,5 @@ def _positives(slots: Assignment, like_BAHW: Tensor) -> Tensor:
 
 def _marked(cell_BS: Tensor, which_BS: Tensor, cells: int) -> Tensor:
     """`[B, cells]`: whether one of the slots that count is there."""
-    place = torch.where(which_BS, cell_BS, cells)  # the others write beyond the end
-    return which_BS.new_zeros(len(cell_BS), cells + 1).scatter_(1, place, True)[:, :cells]
+    place = own_place(cell_BS, which_BS, cells)
+    return which_BS.new_zeros(len(cell_BS), cells + place.shape[1]).scatter_(1, place, True)[:, :cells]

@@ -34,9 +34,20 @@ class LossSettings:
         known = {field.name: field for field in fields(LossSettings)}
         given = {key: value for key, value in hyp.items() if key in known}
         for key, value in given.items():
-            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise UserError(f"hyper-parameter {key} is {shorten(value)}", fix=f"give {key} a number of at least 0")
+            boolean = key == "autobalance"
+            if (
+                isinstance(value, bool) != boolean
+                or not isinstance(value, int | float)
+                or not 0 <= value < float("inf")
+            ):
+                raise UserError(
+                    f"hyper-parameter {key} is {shorten(value)}",
+                    fix="give true or false" if boolean else f"give {key} a number of at least 0",
+                )
         settings = LossSettings(**given)
+        for key, value in (("gr", settings.gr), ("label_smoothing", settings.label_smoothing)):
+            if value > 1:
+                raise UserError(f"hyper-parameter {key} is {value}", fix="give a number from 0 to 1")
         if settings.anchor_t <= 1:
             raise UserError(f"anchor_t is {settings.anchor_t}", fix="give a ratio above 1; published files say 4.0")
         per_level = 3 / levels

@@ -15,6 +15,7 @@ from yolofast.loss.bce import bce
 from yolofast.loss.bins import bin_loss
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.loss.settings import LossSettings
+from yolofast.places import cell_index, own_place
 from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, Targets
 
@@ -87,7 +88,7 @@ def yolov7_terms(
 def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
     """`[B, S, 4]`: each slot's box in cells, the centre from the corner of the slot's cell."""
     height, width = shape
-    corner = torch.stack((slots.cell % width, slots.cell // width % height), dim=-1)
+    corner = cell_index(slots.cell, shape)
     box = to_pixels(targets.boxes.gather(1, slots.target[..., None].expand(-1, -1, 4)), width, height)
     return torch.cat((box[..., :2] - corner, box[..., 2:]), dim=-1)
 
@@ -105,8 +106,6 @@ def _objectness_target(quality_BS: Tensor, slots: Assignment, logits: Tensor, gr
     cells = logits[0].numel()
     value = (1 - gr) + gr * quality_BS
     speaks = slots.positive if best else slots.sets_objectness
-    count = slots.cell.shape[1]
-    # The others write behind the cells, each to a place of its own: on one place they would queue up.
-    place = torch.where(speaks, slots.cell, cells + torch.arange(count, device=value.device))
-    target = value.new_zeros(len(logits), cells + count).scatter_reduce_(1, place, value, "amax")
+    place = own_place(slots.cell, speaks, cells)
+    target = value.new_zeros(len(logits), cells + place.shape[1]).scatter_reduce_(1, place, value, "amax")
     return target[:, :cells].view_as(logits)

@@ -13,6 +13,7 @@ from yolofast.boxes import cxcywh_to_xyxy, iou, to_pixels
 from yolofast.decoding import decode_points
 from yolofast.loss.bce import bce
 from yolofast.loss.maps import objectness_and_rows
+from yolofast.places import cell_index, own_place
 from yolofast.structures import Assignment, LossTerms, Targets
 
 _IOU_GAIN = 5.0
@@ -48,7 +49,7 @@ def _level_sums(raw_map: Tensor, slots: Assignment, targets: Targets, stride: in
     """`[4]`: 1 − IoU², objectness, class and L1, summed over one level."""
     height, width = raw_map.shape[2:4]
     logits, rows_BSC = objectness_and_rows(raw_map, slots.cell)
-    index_BS2 = torch.stack((slots.cell % width, slots.cell // width), dim=-1)
+    index_BS2 = cell_index(slots.cell, (height, width))
     truth_BS4 = targets.boxes.gather(1, slots.target[..., None].expand(-1, -1, 4))
     truth_BS4 = to_pixels(truth_BS4, width * stride, height * stride)
     boxes_BS4 = decode_points(rows_BSC[..., :4], index_BS2, stride)
@@ -83,8 +84,8 @@ def _objectness_target(slots: Assignment, logits: Tensor) -> Tensor:
     """`[B, 1, H, W]`: the quality of foreground cells, 1 where the assigner does not grade them; 0 elsewhere."""
     cells = logits[0].numel()
     value = torch.ones_like(slots.cell, dtype=torch.float32) if slots.quality is None else slots.quality
-    place = torch.where(slots.positive, slots.cell, cells)  # the others write beyond the end
-    target = value.new_zeros(len(logits), cells + 1).scatter_(1, place, value)
+    place = own_place(slots.cell, slots.positive, cells)
+    target = value.new_zeros(len(logits), cells + place.shape[1]).scatter_(1, place, value)
     return target[:, :cells].view_as(logits)
 
 

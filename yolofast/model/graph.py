@@ -61,7 +61,7 @@ def read_graph(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> Gr
     """The graph of a file, a packaged path, a short name or a mapping; `nc` replaces the number of classes."""
     document = YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
     values = dict(document.values)
-    for key in values:
+    for key in values if document.where is not None else ():  # a graph kept in a checkpoint cannot be corrected
         if key not in _KEYS:
             what = f"unknown key {shorten(key)}{nearest(str(key), _KEYS)}"
             raise UserError(what, where=document.where, line=document.line(key), fix=f"use only {', '.join(_KEYS)}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from yolofast.errors import UserError, nearest, shorten
+from yolofast.errors import UserError, shorten
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
 
@@ -73,9 +73,9 @@ def read_head_config(name: str | Path) -> HeadConfig:
 
 def write_head_config(config: HeadConfig, path: str | Path) -> None:
     """Write the yaml; readers see the old file or the whole new one, never half of it."""
-    path = Path(path)
-    if not path.name or path.is_dir():
+    if not str(path) or Path(path).is_dir():
         raise UserError(f"cannot write to {str(path)!r}: it is a folder", fix="name a file in it, such as heads.yaml")
+    path = Path(path).resolve()  # of a link, the file it leads to is replaced and not the link
     text = yaml.safe_dump(config.to_dict(), sort_keys=False, default_flow_style=None, width=120)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -128,9 +128,11 @@ def _parse_head(key: str, head: object, where: str | Path | None, line: int | No
     if not isinstance(head, dict):
         raise UserError(f"{key} must be a mapping with classes, not {shorten(head)}", where=where, line=line)
     for given in head:
-        # Keys that only inform are allowed, so a slip of the keyboard is told by being almost a known one.
-        if given not in _HEAD_KEYS and (hint := nearest(str(given), _HEAD_KEYS)):
-            raise UserError(f"{key}: unknown key {shorten(given)}{hint}", where=where, line=line, fix="correct the key")
+        # Keys that only inform are allowed, so a slip is told by its letters: those of a known key that is absent.
+        slips = [known for known in _HEAD_KEYS if known not in head and sorted(known) == sorted(str(given))]
+        if slips:
+            what = f"{key}: unknown key {shorten(given)}, did you mean {slips[0]!r}?"
+            raise UserError(what, where=where, line=line, fix="correct the key")
     classes = head.get("classes")
     if not isinstance(classes, list) or not classes:
         what = f"{key}: classes must be a non-empty list, not {shorten(classes)}"

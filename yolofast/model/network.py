@@ -190,6 +190,7 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
         head_classes=tuple(head.classes for head in groups.heads) if groups else (),
         head_weights=tuple(head.weight for head in groups.heads) if groups else (),
         full_head=groups.full_head if groups else False,
+        auxiliary=aux,
     )
     channels = [shape.channels for shape in inputs]
     if layer.module in MULTI_HEADS:
@@ -259,9 +260,8 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
         config = read_head_config("standard" if given is None else given)
     if config.nc != graph.nc:
         what = f"the head config is for {config.nc} classes, the model for {graph.nc}"
-        raise UserError(
-            what, where=None if isinstance(given, Mapping | HeadConfig) else given, fix="make both the same"
-        )
+        fix = f"build the model with {config.nc} classes (--nc {config.nc}), or group its {graph.nc} classes"
+        raise UserError(what, where=None if isinstance(given, Mapping | HeadConfig) else given, fix=fix)
     return config
 
 
