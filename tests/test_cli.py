@@ -102,6 +102,15 @@ def test_a_weight_file_that_holds_its_graph_needs_no_cfg(capsys, tiny_weights):
     assert "loaded 344 of 344 tensors" in out
 
 
+def test_another_number_of_classes_needs_a_transfer_but_no_cfg(capsys, tiny_weights):
+    args = ("info", "--weights", tiny_weights, "--nc", 7)
+    assert run(capsys, *args)[0] == 2
+    code, out, _ = run(capsys, *args, "--transfer-weights")
+    assert code == 0
+    assert "loaded 335 of 344" in out  # all but the three levels' weights, biases and scales
+    assert "6,031,224" in out
+
+
 def test_strip(capsys, tmp_path):
     model = build_model("yolov7-tiny")
     full = tmp_path / "last.pt"

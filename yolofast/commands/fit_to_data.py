@@ -39,7 +39,7 @@ def heads(args: argparse.Namespace) -> None:
 def anchors(args: argparse.Namespace) -> None:
     if len(args.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
-    model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=args.cfg is not None)
+    model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True)
     labels = read_split(args.data)
     sizes = image_sizes(labels.image_paths)[labels.image_index]
     boxes = boxes_at_image_size(labels.box[:, 2:], sizes, args.img_size[0], np.random.default_rng(args.seed))

@@ -1,6 +1,6 @@
 """Building the model that flags describe: a graph, a weight file, or both."""
 
-from yolofast.checkpoint.load import LoadReport, load_weights
+from yolofast.checkpoint.load import LoadReport, is_anchor, load_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 from yolofast.model.network import Network, build_model, has_several_heads
@@ -24,5 +24,9 @@ def load_model(
     fits = file.head_config is not None and file.head_config.get("nc") == classes
     groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
     model = build_model(graph, classes, groups)
-    # Without --cfg nothing but the file says what the model is, its anchors included.
-    return model, load_weights(model, weights, transfer=transfer and cfg is not None)
+    if not cfg:
+        # Nothing but the file says what the model is, so its anchors are the model's own, also in a transfer.
+        own = model.state_dict()
+        anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
+        model.load_state_dict(anchors, strict=False)
+    return model, load_weights(model, weights, transfer=transfer)
