@@ -177,7 +177,9 @@ def test_nc_replaces_the_files_and_drops_its_names():
 
 def test_an_activation_that_turns_negative_around_trains():
     cfg = changed(1, [-1, 1, "Conv", [16, 3, 2, None, 1, "nn.LeakyReLU(-0.1)"]])
-    sum(m.sum() for m in build_model(cfg)(torch.rand(2, 3, 64, 64))).backward()
+    model = build_model(cfg)
+    sum(m.sum() for m in model(torch.rand(2, 3, 64, 64))).backward()
+    assert model.model[1].conv.weight.grad.isfinite().all()
 
 
 def test_head_config_must_fit_the_graph():

@@ -200,7 +200,8 @@ def test_any_value_anywhere_is_accepted_or_a_user_error(keys, value):
 @pytest.mark.parametrize("key", ["class_names", "num_classes", "names", "weights", "description", "class"])
 def test_keys_that_only_inform_are_allowed(key):
     head = {**GOOD["head_assignments"]["head_0"], key: "anything"}
-    parse_head_config({**GOOD, "head_assignments": {**GOOD["head_assignments"], "head_0": head}})
+    informed = {**GOOD, "head_assignments": {**GOOD["head_assignments"], "head_0": head}}
+    assert parse_head_config(informed) == parse_head_config(GOOD)
 
 
 @pytest.mark.parametrize(("slip", "meant"), [("wieght", "weight"), ("clases", None), ("calsses", "classes")])

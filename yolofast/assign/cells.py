@@ -1,4 +1,4 @@
-"""Cells as places in the image, and chosen columns back to cells; shared by SimOTA and TAL.
+"""Cells as places in the image, and chosen columns back to cells; shared by the assigners.
 
 Axes: B images, G boxes, A columns (cells of all levels, level by level), S slots.
 """
@@ -31,7 +31,10 @@ def split_by_level(
     positions: Sequence[int],
     quality_BS: Tensor | None = None,
 ) -> list[Assignment]:
-    """Slots over all levels to one `Assignment` per level of that many `positions`. No cell may be used twice."""
+    """Slots over all levels to one `Assignment` per level of that many `positions`.
+
+    Every positive slot sets its cell's objectness; where a cell may be used twice, the caller decides which does.
+    """
     spread = torch.arange(cell_BS.shape[1], device=cell_BS.device)
     result = []
     for level, count in enumerate(positions):

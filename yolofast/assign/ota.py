@@ -1,11 +1,13 @@
 """YOLOv7's OTA: of all candidates of an image, each box takes as many as it has good overlaps, the cheapest first."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from yolofast.assign.candidates import Candidates
+from yolofast.assign.cells import split_by_level
 from yolofast.assign.chunks import some_images_at_a_time
 from yolofast.assign.cost import class_and_iou_cost
 from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
@@ -92,13 +94,11 @@ def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) ->
 def _by_level(
     column: Tensor, box: Tensor, used: Tensor, candidates: Candidates, shapes: Sequence[tuple[int, int]]
 ) -> list[Assignment]:
+    """One anchor of one cell may be matched in several columns; the highest speaks for it."""
+    positions = [candidates.anchors * height * width for height, width in shapes]
     cell = candidates.cell.gather(1, column)
-    spread = torch.arange(column.shape[1], device=column.device)
-    result = []
-    for level, (height, width) in enumerate(shapes):
-        positive = used & (column // candidates.per_level == level)
-        cells = candidates.anchors * height * width
-        # Unused slots are spread over the map: all on one cell, their (zero) gradients would queue up there.
-        here = torch.where(positive, cell, spread % cells)
-        result.append(Assignment(here, box, positive, last_of_each_cell(here, column, positive, cells)))
-    return result
+    levels = split_by_level(cell, column // candidates.per_level, box, used, positions)
+    return [
+        replace(slots, sets_objectness=last_of_each_cell(slots.cell, column, slots.positive, count))
+        for slots, count in zip(levels, positions, strict=True)
+    ]

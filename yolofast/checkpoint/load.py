@@ -82,8 +82,11 @@ def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> 
     that does not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
     Class names come along when there is one for each class of the model.
     """
-    path = Path(path)
-    file = read_weights(path)
+    return apply_weights(model, read_weights(path), Path(path), transfer)
+
+
+def apply_weights(model: nn.Module, file: WeightFile, path: Path, transfer: bool) -> LoadReport:
+    """`load_weights` for a file that has been read already; `path` is for messages."""
     own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     regrouped = _grouping(file.head_config) not in (None, _grouping(getattr(model, "head_config", None)))
     report = _compare(path, file, own, keep_anchors=transfer, regrouped=regrouped)

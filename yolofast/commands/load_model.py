@@ -1,6 +1,8 @@
 """Building the model that flags describe: a graph, a weight file, or both."""
 
-from yolofast.checkpoint.load import LoadReport, is_anchor, load_weights
+from pathlib import Path
+
+from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 from yolofast.model.network import Network, build_model, has_several_heads
@@ -29,4 +31,4 @@ def load_model(
         own = model.state_dict()
         anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
         model.load_state_dict(anchors, strict=False)
-    return model, load_weights(model, weights, transfer=transfer)
+    return model, apply_weights(model, file, Path(weights), transfer)
