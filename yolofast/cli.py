@@ -85,6 +85,32 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     _add_image_size(anchors)
     anchors.add_argument("--anchor-t", type=float, default=4.0, help="largest ratio of sizes that matches: %(default)s")
     anchors.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+
+    dataset = commands.add_parser("dataset", help="write a built-in data set to learn and try things with")
+    dataset.set_defaults(run="yolofast.commands.make_dataset:shapes")
+    dataset.add_argument("name", choices=("shapes",), help="shapes: circles, stars, arrows … generated, with labels")
+    dataset.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    dataset.add_argument("--n", type=int, default=1000, help="pictures to train on, default: %(default)s")
+    dataset.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+
+    pack = commands.add_parser("pack", help="decode and resize the images of a data set once, before training")
+    pack.set_defaults(run="yolofast.commands.pack:run")
+    pack.add_argument("--data", required=True, help="data set yaml")
+    _add_image_size(pack)
+    pack.add_argument("--cache", choices=("disk", "jpeg"), default="disk", help="plain pixels, or JPEG (a sixth)")
+    pack.add_argument("--splits", nargs="+", default=["train", "val"], metavar="SPLIT", help="default: train val")
+    pack.add_argument("--out", metavar="FOLDER", help="where to put the store; by default .yolofast beside the data")
+    pack.add_argument("--verify", action="store_true", help="read everything back and compare the checksums")
+    pack.add_argument("--skip-bad", action="store_true", help="leave out images that `check` finds fault with")
+    pack.add_argument("--workers", type=int, metavar="N", help="threads, by default one per core")
+
+    check = commands.add_parser("check", help="what is in a data set, and everything that is wrong with it")
+    check.set_defaults(run="yolofast.commands.check:run")
+    check.add_argument("--data", required=True, help="data set yaml")
+    check.add_argument("--splits", nargs="+", metavar="SPLIT", help="default: all that the yaml names")
+    check.add_argument("--single-cls", action="store_true", help="read all labels as one class")
+    check.add_argument("--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
+    check.add_argument("--json", action="store_true", help="print JSON, with every fault")
     return parser, dict(commands.choices)
 
 
@@ -136,8 +162,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
     args = parse(sys.argv[1:] if argv is None else argv)
     module, function = args.run.split(":")
+    code = EXIT_OK  # of commands that return nothing, or whose reader leaves early
     try:
-        getattr(importlib.import_module(module), function)(args)
+        code = getattr(importlib.import_module(module), function)(args) or EXIT_OK
         sys.stdout.flush()
     except BrokenPipeError:  # whoever was reading has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("yolofast: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    return EXIT_OK
+    return code
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -160,6 +162,20 @@ def bucketed(boxes: int) -> int:
     """The number of places to pad an image's boxes to: 16, 32, 64 …"""
     capacity = next((size for size in _CAPACITIES if size >= boxes), None)
     return capacity if capacity is not None else -(-boxes // _CAPACITIES[-1]) * _CAPACITIES[-1]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images ready for the network, and what is on them."""
+
+    images: Tensor
+    """`[B, 3, H, W]`: uint8 levels as rendered, or floats as the network takes them."""
+    targets: Targets
+    sources: npt.NDArray[np.int64]
+    """[B] which images of the split they are (of a mosaic: the first)."""
+    gain: npt.NDArray[np.float64] | None = None
+    """[B, 2] for validation: x and y of the original image times `gain` plus `pad` is where they are in the input."""
+    pad: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""Sizes, rotation and completeness from headers, compared with what the library decodes."""
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.dataset.make import encoded, exif, png_chunk, png_with_exif, with_exif
+from yolofast.dataset.image_check import check_image
+from yolofast.dataset.image_header import (
+    BadImageError,
+    ImageHeader,
+    TruncatedImageError,
+    exif_orientation,
+    read_image_header,
+)
+
+
+def put(tmp_path, content, name="image.jpg"):
+    path = tmp_path / name
+    path.write_bytes(content)
+    return path
+
+
+def decoded_size(path):
+    height, width = cv2.imread(str(path), cv2.IMREAD_COLOR).shape[:2]
+    return width, height
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp", ".tiff"])
+def test_every_format(tmp_path, suffix):
+    path = put(tmp_path, encoded(suffix, 50, 30), "image" + suffix)
+    assert read_image_header(path) == ImageHeader(50, 30)
+    assert check_image(str(path)).fault is None
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_rotation_is_what_the_library_makes_of_it(tmp_path, orientation, order):
+    path = put(tmp_path, with_exif(encoded(width=50, height=30), orientation, order))
+    header = read_image_header(path)
+    assert (header.width, header.height) == decoded_size(path)
+    assert header.orientation == (orientation if 1 <= orientation <= 8 else 1)
+
+
+def test_rotation_of_a_png(tmp_path):
+    path = put(tmp_path, png_with_exif(encoded(".png", 50, 30), 6), "image.png")
+    assert read_image_header(path).orientation == 6
+    assert check_image(str(path)).fault is None
+
+
+def test_progressive_jpeg_and_bytes_after_its_end(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (30, 50, 3), dtype=np.uint8)
+    progressive = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])[1].tobytes()
+    filled = progressive[:-2] + b"\xff\xff\xff\xd9"  # any number of fill bytes may precede a marker
+    for content in (progressive, progressive + b"camera notes", filled + b"camera notes"):
+        assert read_image_header(put(tmp_path, content)) == ImageHeader(50, 30)
+
+
+def test_rows_of_a_bmp_may_run_from_the_top(tmp_path):
+    content = bytearray(encoded(".bmp", 50, 30))
+    content[22:26] = (-30).to_bytes(4, "little", signed=True)
+    assert read_image_header(put(tmp_path, bytes(content))) == ImageHeader(50, 30)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp"])
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.99])
+def test_a_truncated_image_is_found_without_decoding(tmp_path, suffix, kept):
+    content = encoded(suffix, 200, 150)
+    with pytest.raises(TruncatedImageError):
+        read_image_header(put(tmp_path, content[: int(len(content) * kept)], "image" + suffix))
+
+
+def test_a_thumbnail_does_not_end_the_image(tmp_path):
+    jpeg = encoded(width=200, height=150)
+    thumbnail = b"\xff\xee" + (2 + len(encoded())).to_bytes(2, "big") + encoded()
+    whole = jpeg[:2] + thumbnail + jpeg[2:]
+    assert read_image_header(put(tmp_path, whole)) == ImageHeader(200, 150)
+    with pytest.raises(TruncatedImageError):
+        read_image_header(put(tmp_path, whole[:-500]))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"GIF89a" + bytes(40), b"\xff\xd8", b"\xff\xd8\xff\xd9", b"BM", b"\x89PNG\r\n\x1a\n"]
+)
+def test_what_is_no_image(tmp_path, content):
+    with pytest.raises(BadImageError):
+        read_image_header(put(tmp_path, content))
+
+
+def test_damage_inside_a_png_is_found_by_its_checksum(tmp_path):
+    content = bytearray(encoded(".png", 200, 150))
+    content[len(content) // 2] ^= 1
+    path = put(tmp_path, bytes(content), "image.png")
+    read_image_header(path)  # which does not look there
+    assert "checksum" in check_image(str(path)).fault.what
+
+
+def test_a_header_that_lies_about_the_size(tmp_path):
+    png = encoded(".png", 50, 30)
+    lying = png[:8] + png_chunk(b"IHDR", (60).to_bytes(4, "big") + png[20:29]) + png[33:]
+    assert check_image(str(put(tmp_path, lying, "image.png"))).fault is not None
+
+
+@settings(deadline=None)  # busy machines are slow, not wrong
+@given(
+    content=st.binary(max_size=80),
+    start=st.sampled_from([b"\xff\xd8", b"BM", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe1"]),
+)
+def test_any_file_ends_in_a_header_or_the_error(tmp_path_factory, content, start):
+    path = put(tmp_path_factory.getbasetemp(), start + content, "any.jpg")
+    try:
+        header = read_image_header(path)
+    except BadImageError:
+        return
+    assert min(header.width, header.height) >= 1
+
+
+@given(st.binary(max_size=60))
+def test_any_exif_has_an_orientation(content):
+    assert 1 <= exif_orientation(exif(6)[:8] + content) <= 8

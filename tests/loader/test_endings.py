@@ -1,0 +1,174 @@
+"""However a run ends, it ends soon, and neither processes nor memory stay behind."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.loader.small_set import made_up_loader
+from yolofast.errors import UserError
+
+PROJECT = Path(__file__).parents[2]
+MODES = pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
+
+
+@pytest.fixture(autouse=True)
+def _no_hang():
+    """A test that waits for ever is ended with an exception rather than with the patience of whoever runs it."""
+
+    def give_up(number, frame):
+        raise TimeoutError("the loader hangs")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def wait_until_gone(processes, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while left := [p for p in processes if psutil.pid_exists(p) and psutil.Process(p).status() != "zombie"]:
+        assert time.monotonic() < deadline, f"still there: {left}"
+        time.sleep(0.05)
+
+
+def started(mode, *words):
+    command = [sys.executable, "-m", "tests.loader.endless_run", mode, *words]
+    return subprocess.Popen(
+        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def workers_of(program):
+    return [int(word) for word in program.stdout.readline().split()]
+
+
+@pytest.mark.parametrize("mode", ["plain", "fast"])
+def test_ctrl_c_ends_everything_without_a_word_from_workers(mode):
+    program = started(mode)
+    workers = workers_of(program)
+    assert len(workers) == 2
+    os.killpg(program.pid, signal.SIGINT)
+    begun = time.monotonic()
+    _, errors = program.communicate(timeout=10)
+    assert program.returncode == 130
+    assert time.monotonic() - begun < 5
+    assert errors == ""
+    wait_until_gone(workers)
+
+
+@pytest.mark.parametrize("mode", ["plain", "fast"])
+def test_workers_end_when_the_training_process_is_killed(mode):
+    program = started(mode)
+    workers = workers_of(program)
+    program.kill()
+    program.communicate(timeout=10)
+    wait_until_gone(workers)
+
+
+def test_a_program_that_just_ends_leaves_nothing():
+    program = started("fast", "stop-early")
+    workers = workers_of(program)
+    _, errors = program.communicate(timeout=10)
+    assert (program.returncode, errors) == (0, "")
+    wait_until_gone(workers, seconds=0.5)
+
+
+@MODES
+def test_a_killed_worker_is_reported(fast):
+    loader = made_up_loader(images=400, workers=2, fast=fast)
+    batches = loader.epoch(0)
+    next(batches)
+    workers = loader.processes()
+    os.kill(workers[1], signal.SIGKILL)
+    with pytest.raises(UserError) as caught:
+        list(batches)
+    message = str(caught.value)
+    assert f"data worker 1 (process {workers[1]})" in message and "SIGKILL" in message
+    assert "memory" in message and "--workers" in message
+    wait_until_gone(workers)
+    assert not loader.processes()
+    next(loader.epoch(0))  # begins with new workers
+    loader.close()
+
+
+def test_workers_killed_between_epochs_are_reported():
+    with made_up_loader(workers=1, fast=True) as loader:
+        list(loader.epoch(0))
+        os.kill(loader.processes()[0], signal.SIGKILL)
+        with pytest.raises(UserError, match="data worker 0"):
+            list(loader.epoch(1))
+
+
+@MODES
+def test_closing_ends_workers_at_once_even_in_the_middle_of_an_epoch(fast):
+    loader = made_up_loader(workers=2, fast=fast)
+    batch = next(loader.epoch(0))
+    kept = batch.images.clone()
+    workers = loader.processes()
+    loader.close()
+    wait_until_gone(workers, seconds=0.5)
+    assert (batch.images == kept).all(), "what the caller holds stays readable"
+    loader.close()
+
+
+@MODES
+def test_a_forgotten_loader_cleans_up(fast):
+    loader = made_up_loader(workers=2, fast=fast)
+    batches = loader.epoch(0)
+    next(batches)
+    workers = loader.processes()
+    del loader, batches
+    gc.collect()
+    wait_until_gone(workers, seconds=0.5)
+
+
+def test_plain_workers_end_with_their_epoch():
+    loader = made_up_loader(workers=2)
+    batches = loader.epoch(0)
+    workers = loader.processes()
+    list(batches)
+    wait_until_gone(workers, seconds=0.5)
+    assert not loader.processes()
+
+
+def test_persistent_workers_survive_epochs():
+    with made_up_loader(workers=2, persistent=True) as loader:
+        list(loader.epoch(0))
+        workers = loader.processes()
+        list(loader.epoch(1))
+        assert loader.processes() == workers
+
+
+@MODES
+def test_nothing_lies_in_dev_shm(fast):
+    with made_up_loader(workers=2, fast=fast) as loader:
+        batches = loader.epoch(0)
+        held = next(batches)
+        for process in [os.getpid(), *loader.processes()]:
+            mapped = Path(f"/proc/{process}/maps").read_text()
+            assert "/dev/shm" not in mapped
+        assert "memfd:yolofast" in Path("/proc/self/maps").read_text()
+        assert len(held.images) == 8
+
+
+def test_files_are_closed():
+    def run():
+        with made_up_loader(workers=2) as loader:
+            list(loader.epoch(0))
+            next(loader.epoch(1))
+
+    run()
+    gc.collect()
+    before = psutil.Process().num_fds()
+    for _ in range(3):
+        run()
+    gc.collect()
+    assert psutil.Process().num_fds() == before

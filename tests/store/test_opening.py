@@ -1,0 +1,101 @@
+"""What loaders call: every kind of cache opens, says so, and shows the same pixels."""
+
+from collections import namedtuple
+
+import cv2
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from tests.store.made_up import index_of, some_pictures
+from yolofast.errors import UserError
+from yolofast.pixels import PackedImages
+from yolofast.store import FileImages, JpegImages, measure_room, open_images, store_folder, store_name
+from yolofast.store.fitted import Fit
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
+    return index_of(some_pictures(tmp_path / "set" / "images" / "train", 4))
+
+
+@pytest.mark.parametrize(
+    ("cache", "kind", "form"),
+    [
+        ("auto", "ram", PackedImages),
+        ("ram", "ram", PackedImages),
+        ("disk", "disk", PackedImages),
+        ("jpeg", "jpeg", JpegImages),
+        ("off", "off", FileImages),
+    ],
+)
+def test_every_kind_opens_and_says_why(index, cache, kind, form):
+    said = []
+    images, choice = open_images(index, 48, 48, cache, say=said.append)
+    assert choice.kind == kind
+    assert isinstance(images, form)
+    assert said == [f"images: cache {kind} ({choice.reason})"]
+    tolerance = 60 if kind == "jpeg" else 0  # the pictures are noisy, which JPEG smooths
+    for number in range(4):
+        expected = cv2.imread(str(index.path(number)))
+        assert np.abs(images.image(number).astype(int) - expected).max() <= tolerance
+
+
+def test_stores_lie_beside_the_data_set(index, tmp_path):
+    for cache in ("off", "disk"):
+        assert not (tmp_path / "set" / ".yolofast").exists(), "without a store there is no folder"
+        open_images(index, 48, 48, cache, say=str)
+    assert len(list((tmp_path / "set" / ".yolofast").glob("*.pixels"))) == 1
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_read_only_data_set_is_left_alone(index, tmp_path):
+    (tmp_path / "set").chmod(0o555)
+    try:
+        open_images(index, 48, 48, "disk", say=str)
+    finally:
+        (tmp_path / "set").chmod(0o755)
+    assert not (tmp_path / "set" / ".yolofast").exists()
+    assert len(list((tmp_path / "cache" / "stores").glob("*.pixels"))) == 1
+
+
+def test_a_store_in_a_read_only_folder_is_used(index, tmp_path):
+    open_images(index, 48, 48, "disk", say=str)
+    beside = tmp_path / "set" / ".yolofast"
+    beside.chmod(0o555)
+    try:
+        open_images(index, 48, 48, "disk", say=str)
+    finally:
+        beside.chmod(0o755)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_images_without_a_folder_in_common_go_to_the_cache(index, tmp_path):
+    apart = index.take([0, 1])
+    apart.files[:] = [b"/one/a.png", b"/two/b.png"]
+    assert store_folder(apart, store_name(apart, Fit(48, 48, True), "pixels")) == tmp_path / "cache" / "stores"
+
+
+def test_memory_is_shared_among_the_processes_of_a_machine(tmp_path, monkeypatch):
+    memory = namedtuple("memory", "available")
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory(800))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    assert measure_room(tmp_path / "not" / "yet", torch.device("cpu")).ram_free == 100
+
+
+def test_a_finished_store_needs_no_more_room(index, monkeypatch):
+    for cache in ("disk", "jpeg"):
+        open_images(index, 48, 48, cache, say=str)
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(10**6, 10**6, 0))
+    for cache in ("disk", "jpeg"):
+        assert open_images(index, 48, 48, cache, say=str)[1].reason == "as asked for; no more disk is needed"
+        with pytest.raises(UserError, match=f"--cache {cache} cannot work"):
+            open_images(index, 40, 40, cache, say=str)
+
+
+def test_a_gpu_that_is_not_there_is_refused(index):
+    with pytest.raises(UserError, match="--cache gpu cannot work"):
+        open_images(index, 48, 48, "gpu", device="cpu", say=str)

@@ -1,0 +1,68 @@
+"""Batches of one data set, planned: what is seen, which boxes it has, and what is pasted into it."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.augment.by_head import HeadPolicy
+from yolofast.augment.labels import LabelledBoxes, place_boxes, to_rows, transform_labels
+from yolofast.augment.paste import add_copies, add_pastes, objects_with_polygon
+from yolofast.augment.plan import Plan, draw_plan
+from yolofast.augment.recipe import Recipe
+from yolofast.image_index import ImageIndex
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    plan: Plan
+    rows: npt.NDArray[np.float32]
+    """[n, 6] image class cx cy w h, normalised: what the rendered images show."""
+
+
+class Planner:
+    """Plans are a pure function of seed, epoch, positions and images: any process may make any of them."""
+
+    def __init__(
+        self, index: ImageIndex, stored_sizes: Ints, recipe: Recipe, width: int, height: int, *, seed: int = 0,
+        heads: HeadPolicy | None = None,
+    ) -> None:  # fmt: skip
+        self.index, self.stored_sizes, self.recipe = index, stored_sizes, recipe
+        self.width, self.height, self.seed, self.heads = width, height, seed, heads
+        self._objects = objects_with_polygon(index) if recipe.paste_in > 0 else np.zeros(0, np.int64)
+        self._labelled = np.unique(index.image_of_box()[~index.crowd])
+
+    def without_mosaic(self) -> "Planner":
+        """For the last epochs, which see single images."""
+        recipe = self.recipe.without_mosaic()
+        return Planner(self.index, self.stored_sizes, recipe, self.width, self.height, seed=self.seed, heads=self.heads)
+
+    def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
+        """The batch of these images, which stand at these positions of the epoch."""
+        plan = draw_plan(
+            self.recipe, images, positions, self.stored_sizes, self.width, self.height,
+            seed=self.seed, epoch=epoch, labelled=self._labelled, heads=self.heads,
+        )  # fmt: skip
+        placed = place_boxes(plan, self.index, self.stored_sizes)
+        if self.recipe.copy_paste > 0:
+            plan, placed = add_copies(plan, placed, self.index)
+        boxes = transform_labels(placed, plan, self.index)
+        if self.recipe.style == "yolox":
+            plan, boxes = _blend_only_with_boxes(plan, boxes)
+        if self.recipe.paste_in > 0:
+            plan, boxes = add_pastes(plan, boxes, self.index, self.stored_sizes, self._objects)
+        return PlannedBatch(plan, to_rows(boxes, plan))
+
+
+def _blend_only_with_boxes(plan: Plan, boxes: LabelledBoxes) -> tuple[Plan, LabelledBoxes]:
+    """YOLOX blends nothing into a mosaic that shows no box."""
+    bare = np.ones(len(plan), np.bool_)
+    bare[boxes.image[boxes.view == 0]] = False
+    source_BVT, blend_B = plan.source_BVT.copy(), np.where(bare, 1.0, plan.blend_B)
+    source_BVT[bare, 1] = -1
+    keep = ~bare[boxes.image]
+    plan = dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B)
+    return plan, LabelledBoxes(boxes.image[keep], boxes.view[keep], boxes.label[keep], boxes.corners[keep])

@@ -1,0 +1,132 @@
+"""`yolofast check`: what is in a data set, and everything that is wrong with it."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from yolofast.commands.console import console, table
+from yolofast.dataset.check import CheckedSplit, check_data
+from yolofast.dataset.faults import Fault, fault_as_dict
+from yolofast.dataset.overview_picture import draw_overview
+from yolofast.errors import UserError
+
+EXIT_CLEAN, EXIT_FAULTS = 0, 1
+_SHOWN_PER_KIND = 20
+
+
+def run(args: argparse.Namespace) -> int:
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("decoding", total=None)
+        splits = check_data(
+            args.data,
+            args.splits,
+            single_cls=args.single_cls,
+            done=lambda more, total: progress.update(task, advance=more, total=total),
+        )
+    picture = None if args.plot is None else str(draw_overview(_split_to_draw(splits), args.plot))
+    fatal = any(fault.fatal for split in splits for fault in split.faults)
+    if args.json:
+        print(json.dumps(_as_json(args.data, splits, fatal, picture), indent=2))
+    else:
+        _print(args.data, splits, picture)
+    return EXIT_FAULTS if fatal else EXIT_CLEAN
+
+
+def _split_to_draw(splits: list[CheckedSplit]) -> Any:
+    for split in splits:
+        if split.index is not None and len(split.index):
+            return split.index
+    raise UserError("no split can be drawn: none of them could be read", fix="leave --plot away to see why")
+
+
+def _as_json(data: str, splits: list[CheckedSplit], fatal: bool, picture: str | None) -> dict[str, Any]:
+    return {
+        "data": str(data),
+        "ok": not fatal,
+        "splits": {split.name: _numbers(split) for split in splits},
+        "faults": [{"split": split.name, **fault_as_dict(fault)} for split in splits for fault in split.faults],
+        "picture": picture,
+    }
+
+
+def _numbers(split: CheckedSplit) -> dict[str, Any]:
+    fatal = sum(fault.fatal for fault in split.faults)
+    counts: dict[str, Any] = {"faults": fatal, "warnings": len(split.faults) - fatal}
+    if split.index is None:
+        return {"images": 0, "boxes": 0, "background": 0, "crowd": 0, **counts, "classes": {}}
+    index = split.index
+    per_class = np.bincount(index.labels, minlength=len(index.names)).tolist()
+    return {
+        "images": len(index),
+        "boxes": len(index.labels),
+        "background": int((np.diff(index.starts) == 0).sum()),
+        "crowd": int(index.crowd.sum()),
+        **counts,
+        "classes": {f"{i} {name}": count for i, (name, count) in enumerate(zip(index.names, per_class, strict=True))},
+    }
+
+
+def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
+    out = console()
+    numbers = [_numbers(split) for split in splits]
+    listing = table("split", ">images", ">boxes", ">background", ">classes", ">faults", ">warnings")
+    for split, number in zip(splits, numbers, strict=True):
+        seen = sum(count > 0 for count in number["classes"].values())
+        columns = [number[name] for name in ("images", "boxes", "background")]
+        columns += [f"{seen} of {len(number['classes'])}", number["faults"], number["warnings"]]
+        listing.add_row(split.name, *(f"{value:,}" if isinstance(value, int) else value for value in columns))
+    out.print(listing)
+    out.print()
+    _print_classes(out, splits, numbers)
+    _print_faults(out, [fault for split in splits for fault in split.faults])
+    if picture is not None:
+        out.print(f"overview: {picture}", soft_wrap=True)
+    _print_verdict(out, data, numbers)
+
+
+def _print_classes(out: Console, splits: list[CheckedSplit], numbers: list[dict[str, Any]]) -> None:
+    names = dict.fromkeys(name for number in numbers for name in number["classes"])
+    listing = table("class", *(f">{split.name}" for split in splits))
+    for name in names:
+        listing.add_row(name, *(f"{number['classes'].get(name, 0):,}" for number in numbers))
+    if names:
+        out.print(listing)
+        out.print()
+
+
+def _print_faults(out: Console, faults: list[Fault]) -> None:
+    """Faults before warnings, each kind together; paths are not wrapped, so that they can be copied."""
+    for fatal, word in ((True, "fault"), (False, "warning")):
+        chosen = [fault for fault in faults if fault.fatal is fatal]
+        for kind, count in Counter(fault.kind for fault in chosen).items():
+            _print_kind(out, f"{word}: {kind} ({count:,})", [fault for fault in chosen if fault.kind == kind])
+
+
+def _print_kind(out: Console, title: str, faults: list[Fault]) -> None:
+    out.print(title)
+    shown = faults[:_SHOWN_PER_KIND]
+    fixes = {fault.fix for fault in shown}
+    for fault in shown:
+        out.print(f"  {fault}", soft_wrap=True)
+        if len(fixes) > 1:
+            out.print(f"    fix: {fault.fix}", soft_wrap=True)
+    if len(fixes) == 1:
+        out.print(f"  fix: {fixes.pop()}", soft_wrap=True)
+    if len(faults) > len(shown):
+        out.print(f"  … and {len(faults) - len(shown):,} more; --json lists all")
+    out.print()
+
+
+def _print_verdict(out: Console, data: str, numbers: list[dict[str, Any]]) -> None:
+    faults, warnings = (sum(number[name] for number in numbers) for name in ("faults", "warnings"))
+    if faults:
+        out.print(f"{data}: {faults:,} faults, {warnings:,} warnings", soft_wrap=True)
+        out.print("training refuses it, or leaves the faulty images out with --skip-bad")
+    else:
+        out.print(f"{data}: no faults, {warnings:,} warnings", soft_wrap=True)

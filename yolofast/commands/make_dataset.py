@@ -1,0 +1,17 @@
+"""`yolofast dataset shapes`: the built-in data set, written where the user wants it."""
+
+import argparse
+import shlex
+
+from yolofast.dataset.shapes import is_made, make_shapes
+from yolofast.dataset.shapes_files import split_sizes
+from yolofast.dataset.shapes_outline import NAMES
+
+
+def shapes(args: argparse.Namespace) -> None:
+    found = is_made(args.out, args.n, args.seed)
+    data_yaml = make_shapes(args.out, args.n, args.seed)
+    sizes = split_sizes(args.n)
+    content = f"{sizes['train']:,} pictures to train on, {sizes['val']:,} to validate, {len(NAMES)} classes"
+    print(f"{data_yaml}: {'already there, nothing to do: ' if found else 'made '}{content} ({', '.join(NAMES)})")
+    print(f"next: yolofast check --data {shlex.quote(str(data_yaml))}")

@@ -1,0 +1,80 @@
+"""`yolofast pack`: the images of a data set decoded and resized once, before training asks for them."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from yolofast.commands.console import console
+from yolofast.dataset.split import read_split
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.store import PackedStore, pack, pack_jpeg, store_folder, store_name, verify
+from yolofast.store.amount import amount
+from yolofast.store.fitted import Fit
+from yolofast.store.room import usable_cores
+
+_MOST_NAMED = 10
+
+
+def run(args: argparse.Namespace) -> None:
+    height, width = (*args.img_size, args.img_size[0])[:2]
+    for split in args.splits:
+        index = read_split(args.data, split, skip_bad=args.skip_bad)
+        store = _pack_split(index, split, width, height, args)
+        if args.verify:
+            _verify(store, split, args.workers)
+
+
+def _pack_split(index: ImageIndex, split: str, width: int, height: int, args: argparse.Namespace) -> PackedStore:
+    """Packs as training will ask for it: the train split resized for augmentation, the others for evaluation."""
+    augmented = split == "train"
+    make, flavour = (pack_jpeg, "jpeg") if args.cache == "jpeg" else (pack, "pixels")
+    name = store_name(index, Fit(width, height, augmented), flavour)
+    folder = store_folder(index, name) if args.out is None else Path(args.out)
+    started, packed = time.perf_counter(), 0
+    with _progress(f"packing {split}") as show:
+
+        def count(done: int, total: int) -> None:
+            nonlocal packed
+            packed += 1
+            show(done, total)
+
+        store = make(
+            index, width, height, folder, augmented=augmented, threads=args.workers, progress=count, say=_say_above
+        )
+    seconds = time.perf_counter() - started
+    work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"
+    print(f"{split}: {len(store):,} images, {amount(store.nbytes)}, {work}\n  {store.data}")
+    return store
+
+
+def _verify(store: PackedStore, split: str, threads: int | None) -> None:
+    with _progress(f"verifying {split}") as show:
+        damaged = verify(store, threads=threads or usable_cores(), progress=show)
+    if damaged:
+        named = "".join(f"\n  {file}" for file in damaged[:_MOST_NAMED])
+        more = f"\n  … and {len(damaged) - _MOST_NAMED:,} more" if len(damaged) > _MOST_NAMED else ""
+        what = f"{len(damaged):,} of {len(store):,} stored images are damaged:{named}{more}"
+        raise UserError(what, where=store.data, fix="delete this file and pack again; check the disk")
+    print(f"  all {len(store):,} checksums are right")
+
+
+def _say_above(text: str) -> None:
+    print(text, flush=True)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, nothing in a log."""
+    if not sys.stdout.isatty():
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

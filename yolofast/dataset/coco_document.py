@@ -1,0 +1,134 @@
+"""A COCO annotation file, checked: its images, categories and annotations as typed values.
+
+What cannot be used is a fault that names the entry. A file that is not of this form at all is refused at once.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yolofast.errors import UserError, shorten
+
+_MAX_ID = 2**62
+
+
+@dataclass(frozen=True)
+class CocoImage:
+    id: int
+    file_name: str
+    size: tuple[int, int] | None
+    """Width and height the boxes refer to, if the file says so."""
+
+
+@dataclass(frozen=True)
+class CocoCategory:
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class CocoDocument:
+    images: list[CocoImage]
+    categories: list[CocoCategory]
+    """Sorted by id."""
+    annotations: list[dict[str, Any]]
+
+
+class BadEntryError(ValueError):
+    """An annotation that cannot be used; the text says why."""
+
+
+def parse_coco(content: bytes, path: Path) -> CocoDocument:
+    try:
+        document = json.loads(content)
+    except json.JSONDecodeError as error:
+        fix = "export it again"
+        raise UserError(f"is not valid JSON: {error.msg}", where=path, line=error.lineno, fix=fix) from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"is not valid JSON: {error}", where=path, fix="export it again") from None
+    if not isinstance(document, dict):
+        raise UserError("is not a COCO annotation file", where=path, fix="it needs images, annotations and categories")
+    images = [_image(entry, i, path) for i, entry in enumerate(_section(document, "images", path))]
+    categories = [_category(entry, i, path) for i, entry in enumerate(_section(document, "categories", path))]
+    annotations = _section(document, "annotations", path) if "annotations" in document else []
+    for section, entries in (("images", images), ("categories", categories)):
+        _require_different_ids(section, [entry.id for entry in entries], path)
+    for i, annotation in enumerate(annotations):
+        if not isinstance(annotation, dict):
+            raise _refusal("annotations", i, f"is {shorten(annotation)}, not an object", path)
+    return CocoDocument(images, sorted(categories, key=lambda category: category.id), annotations)
+
+
+def _section(document: dict[str, Any], name: str, path: Path) -> list[Any]:
+    value = document.get(name)
+    if not isinstance(value, list):
+        what = f"{name} is missing or not a list" if value is None else f"{name} is not a list"
+        raise UserError(f"is not a COCO annotation file: {what}", where=path, fix="export it again as COCO detection")
+    return value
+
+
+def _image(entry: Any, number: int, path: Path) -> CocoImage:
+    if not isinstance(entry, dict) or not _is_id(entry.get("id")):
+        raise _refusal("images", number, "has no id that is a whole number", path)
+    name = entry.get("file_name")
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise _refusal("images", number, "has no file_name", path)
+    width, height = entry.get("width"), entry.get("height")
+    if isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0:
+        return CocoImage(entry["id"], name, (width, height))
+    return CocoImage(entry["id"], name, None)
+
+
+def _category(entry: Any, number: int, path: Path) -> CocoCategory:
+    if not isinstance(entry, dict) or not _is_id(entry.get("id")):
+        raise _refusal("categories", number, "has no id that is a whole number", path)
+    return CocoCategory(entry["id"], str(entry.get("name", entry["id"])))
+
+
+def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:
+    seen: set[int] = set()
+    for number, one in enumerate(ids):
+        if one in seen:
+            raise _refusal(section, number, f"has the id {one}, which another entry has too", path)
+        seen.add(one)
+
+
+def _refusal(section: str, number: int, what: str, path: Path) -> UserError:
+    return UserError(f"{section}[{number}] {what}", where=path, fix="mend the entry, or export the file again")
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_ID
+
+
+def pixel_box(annotation: dict[str, Any]) -> tuple[float, float, float, float]:
+    """x, y, width, height in pixels, finite and not negative in size."""
+    box = annotation.get("bbox")
+    if not isinstance(box, list) or len(box) != 4 or not all(_is_number(value) for value in box):
+        raise BadEntryError(f"bbox is {shorten(box)}, not [x, y, width, height]")
+    if box[2] < 0 or box[3] < 0:
+        raise BadEntryError(f"bbox {shorten(box)} has a negative size")
+    return float(box[0]), float(box[1]), float(box[2]), float(box[3])
+
+
+def polygon_points(annotation: dict[str, Any]) -> list[float]:
+    """x1, y1, x2, y2, … of the outline; [] if there is none, or a run-length mask, which has no outline.
+
+    The parts of an object that something else cuts in two are laid end to end: a box around the points then still holds
+    all of it, which the largest part alone would not.
+    """
+    parts = annotation.get("segmentation")
+    if not isinstance(parts, list):
+        return []
+    whole = [part for part in parts if isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0]
+    points = [value for part in whole for value in part]
+    if not all(_is_number(value) for value in points):
+        raise BadEntryError("segmentation holds something that is not a number")
+    return points
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9 and math.isfinite(value)

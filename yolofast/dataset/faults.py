@@ -1,0 +1,78 @@
+"""What can be wrong with a data set, as values: collected in full, then listed, counted, refused or skipped.
+
+Readers append faults instead of raising at the first one, so that a user mends a data set in one round. A fatal fault
+makes its image unusable; the others are worth knowing, and training goes on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from yolofast.errors import UserError
+
+_SHOWN_IN_A_REFUSAL = 5
+
+
+class FaultKind(StrEnum):
+    MISSING_IMAGE = "missing image"
+    NOT_AN_IMAGE = "not an image"
+    EMPTY_FILE = "empty file"
+    TRUNCATED = "truncated image"
+    UNREADABLE = "unreadable image"
+    TOO_SMALL = "image too small"
+    ROTATED = "rotated by EXIF"
+    UNREADABLE_LABEL = "unreadable label file"
+    COLUMNS = "wrong columns"
+    NOT_A_NUMBER = "not a number"
+    OUT_OF_RANGE = "outside the image"
+    UNKNOWN_CLASS = "unknown class"
+    DUPLICATE_ROW = "duplicate row"
+    TINY_BOX = "box under 2 pixels"
+    NO_LABEL = "image without label"
+    NO_IMAGE = "label without image"
+    LISTED_TWICE = "image listed twice"
+    EMPTY_SPLIT = "unusable split"
+    BAD_ANNOTATION = "bad annotation"
+    LEAKAGE = "same image in two splits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    kind: FaultKind
+    where: str
+    """The file to open."""
+    line: int | None = None
+    what: str
+    fix: str
+    fatal: bool = True
+    image: str | None = None
+    """The image that `skip_bad` leaves out because of it; None if no single image is to blame."""
+
+    def __str__(self) -> str:
+        place = self.where if self.line is None else f"{self.where}:{self.line}"
+        return f"{place}: {self.what}"
+
+
+def fault_as_dict(fault: Fault) -> dict[str, Any]:
+    return asdict(fault)
+
+
+def fault_from_dict(values: dict[str, Any]) -> Fault:
+    return Fault(**{**values, "kind": FaultKind(values["kind"])})
+
+
+def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
+    """Raises one message that shows the first fatal faults, says how many there are, and the ways out."""
+    fatal = [fault for fault in faults if fault.fatal]
+    if not fatal:
+        return
+    first = "".join(f"\n  {fault}\n    fix: {fault.fix}" for fault in fatal[:_SHOWN_IN_A_REFUSAL])
+    rest = len(fatal) - _SHOWN_IN_A_REFUSAL
+    more = f"\n  … and {rest:,} more" if rest > 0 else ""
+    count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"
+    raise UserError(
+        f"the {split} split has {count}:{first}{more}",
+        where=data_yaml,
+        fix=f"`yolofast check --data {data_yaml}` shows all; mend them, or leave the images out with --skip-bad",
+    )

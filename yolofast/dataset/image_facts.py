@@ -1,0 +1,75 @@
+"""What is known of every image file of a split without decoding it: size, modification time, width and height."""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from yolofast.dataset.faults import Fault, FaultKind
+from yolofast.dataset.image_header import BadImageError, ImageHeader, TruncatedImageError, read_image_header
+from yolofast.dataset.in_threads import in_threads
+from yolofast.image_index import Ints
+
+SMALLEST_SIDE = 10
+_MISSING = (-1, -1)
+_UPRIGHT = 1
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    sizes: Ints
+    """[N, 2] width and height as shown; 0 where the file is no image."""
+    faults: list[Fault]
+
+
+def file_stamps(images: list[str]) -> Ints:
+    """[N, 2] bytes and modification time in nanoseconds; -1 for a file that is not there."""
+    return np.array(in_threads(_stamp, images), dtype=np.int64).reshape(-1, 2)
+
+
+def read_image_facts(images: list[str]) -> ImageFacts:
+    found = in_threads(_look_at, images)
+    sizes = np.array([size for size, _ in found], dtype=np.int64).reshape(-1, 2)
+    return ImageFacts(sizes, [fault for _, fault in found if fault is not None])
+
+
+def _stamp(image: str) -> tuple[int, int]:
+    try:
+        status = os.stat(image)
+    except OSError:
+        return _MISSING
+    return status.st_size, status.st_mtime_ns
+
+
+def _look_at(image: str) -> tuple[tuple[int, int], Fault | None]:
+    try:
+        header = read_image_header(image)
+    except (OSError, BadImageError) as error:
+        return (0, 0), image_fault(image, error)
+    return (header.width, header.height), _header_fault(image, header)
+
+
+def image_fault(image: str, error: OSError | BadImageError) -> Fault:
+    """Why an image cannot be used."""
+    if isinstance(error, FileNotFoundError):
+        kind, what, fix = FaultKind.MISSING_IMAGE, "no such image", "restore it, or remove it from the list"
+    elif isinstance(error, OSError):
+        kind, what, fix = FaultKind.UNREADABLE, f"cannot be read: {error.strerror}", "check its permissions"
+    elif _stamp(image)[0] == 0:
+        kind, what, fix = FaultKind.EMPTY_FILE, "is an empty file", "copy it again, or remove it"
+    elif isinstance(error, TruncatedImageError):
+        kind, what, fix = FaultKind.TRUNCATED, str(error), "copy it again, or remove it"
+    else:
+        kind, what, fix = FaultKind.UNREADABLE, str(error), "convert it to JPEG or PNG, or remove it"
+    return Fault(kind=kind, where=image, what=what, fix=fix, image=image)
+
+
+def _header_fault(image: str, header: ImageHeader) -> Fault | None:
+    if min(header.width, header.height) < SMALLEST_SIDE:
+        what = f"is {header.width}×{header.height} pixels; the smallest side allowed is {SMALLEST_SIDE}"
+        return Fault(kind=FaultKind.TOO_SMALL, where=image, what=what, fix="remove it", image=image)
+    if header.orientation != _UPRIGHT:
+        what = f"is shown rotated or mirrored by its EXIF orientation {header.orientation}; labels must fit that view"
+        fix = "look at it with its boxes; to be sure save it upright, without EXIF"
+        return Fault(kind=FaultKind.ROTATED, where=image, what=what, fix=fix, fatal=False, image=image)
+    return None

@@ -1,0 +1,186 @@
+"""Size, EXIF rotation and completeness of an image from its first and last bytes, without decoding a pixel.
+
+Every start of a training run looks at every image, and decoding them all would take minutes. JPEG, PNG and BMP are read
+here; of other formats the library decodes the whole image. A file damaged in its middle is found by `image_check` only.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import cv2
+
+# Start-of-frame markers, C0 to CF without DHT (C4), JPG (C8) and DAC (CC).
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_END, _JPEG_START_OF_SCAN, _JPEG_EXIF = 0xD9, 0xDA, 0xE1
+_PNG_START = b"\x89PNG\r\n\x1a\n"
+_ORIENTATION_TAG = 0x0112
+_SIDEWAYS = frozenset({5, 6, 7, 8})  # orientations that swap width and height
+_BMP_HEADER = 34
+
+
+class BadImageError(ValueError):
+    """The file is no image we can read; the text says why."""
+
+
+class TruncatedImageError(BadImageError):
+    """The file ends before the image does."""
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    width: int
+    """As shown, that is after the EXIF rotation, as `cv2.imread` gives it."""
+    height: int
+    orientation: int = 1
+    """EXIF's number, 1 to 8; 1 is upright."""
+
+
+def read_image_header(path: str | Path) -> ImageHeader:
+    """Raises OSError if the file cannot be read and BadImageError if it is not a whole image."""
+    with open(path, "rb") as file:
+        header = _stored_header(file, os.fspath(path))
+    if min(header.width, header.height) < 1:
+        raise BadImageError(f"is an image of {header.width}×{header.height} pixels")
+    if header.orientation in _SIDEWAYS:
+        return ImageHeader(header.height, header.width, header.orientation)
+    return header
+
+
+def _stored_header(file: BinaryIO, path: str) -> ImageHeader:
+    start = file.read(_BMP_HEADER)
+    if start[:2] == b"\xff\xd8":
+        return _jpeg_header(file)
+    if start[:8] == _PNG_START:
+        return _png_header(file)
+    if start[:2] == b"BM":
+        return _bmp_header(file, start)
+    return _header_by_decoding(path)
+
+
+def _jpeg_header(file: BinaryIO) -> ImageHeader:
+    """Walks the segments to the frame header; EXIF, if any, stands before it."""
+    file.seek(2)
+    orientation = 1
+    while True:
+        marker, size = _jpeg_segment(file)
+        if marker in _JPEG_FRAMES:
+            frame = _exactly(file, 5)
+            _require_jpeg_end(file)
+            height, width = int.from_bytes(frame[1:3], "big"), int.from_bytes(frame[3:5], "big")
+            return ImageHeader(width, height, orientation)
+        if marker in (_JPEG_END, _JPEG_START_OF_SCAN):
+            raise BadImageError("is a JPEG without a frame header")
+        if marker == _JPEG_EXIF:
+            content = _exactly(file, size)
+            if content[:6] == b"Exif\0\0":
+                orientation = exif_orientation(content[6:])
+        else:
+            file.seek(size, os.SEEK_CUR)
+
+
+def _jpeg_segment(file: BinaryIO) -> tuple[int, int]:
+    """Marker and length of the next segment; the file then stands at its content."""
+    if _exactly(file, 1) != b"\xff":
+        raise BadImageError("is a JPEG with a damaged header")
+    marker = 0xFF
+    while marker == 0xFF:  # any number of fill bytes may precede a marker
+        marker = _exactly(file, 1)[0]
+    if marker == _JPEG_END:
+        return marker, 0
+    size = int.from_bytes(_exactly(file, 2), "big") - 2
+    if size < 0:
+        raise BadImageError("is a JPEG with a damaged header")
+    return marker, size
+
+
+def _require_jpeg_end(file: BinaryIO) -> None:
+    """Most files end in the end marker; where something follows it, the whole file is searched for it."""
+    file.seek(-2, os.SEEK_END)
+    if file.read(2) == b"\xff\xd9":
+        return
+    file.seek(0)
+    if not _has_jpeg_end(file.read()):
+        raise TruncatedImageError("ends before the image does")
+
+
+def _has_jpeg_end(content: bytes) -> bool:
+    """Whether the markers lead to the end; a thumbnail's own end marker lies inside a segment and is jumped over."""
+    place = 2
+    while (place := content.find(b"\xff", place)) >= 0 and place + 1 < len(content):
+        marker = content[place + 1]
+        if marker == _JPEG_END:
+            return True
+        inside_a_scan = marker in (0x00, 0x01) or 0xD0 <= marker <= 0xD7
+        if inside_a_scan:
+            place += 2
+        elif marker == 0xFF:
+            place += 1
+        else:
+            place += 2 + max(2, int.from_bytes(content[place + 2 : place + 4], "big"))
+    return False
+
+
+def _png_header(file: BinaryIO) -> ImageHeader:
+    """The first chunk holds the size; EXIF may stand anywhere, so all chunks are walked past, to the last one."""
+    file.seek(16)
+    width, height = (int.from_bytes(_exactly(file, 4), "big") for _ in range(2))
+    file.seek(8)
+    orientation = 1
+    while True:
+        length, kind = int.from_bytes(_exactly(file, 4), "big"), _exactly(file, 4)
+        if kind == b"eXIf":
+            orientation = exif_orientation(_exactly(file, length))
+            length = 0
+        file.seek(length + 4, os.SEEK_CUR)  # with the chunk's checksum
+        if kind == b"IEND":
+            return ImageHeader(width, height, orientation)
+
+
+def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
+    if len(start) < _BMP_HEADER:
+        raise TruncatedImageError("ends before the image does")
+    width, height = (int.from_bytes(start[i : i + 4], "little", signed=True) for i in (18, 22))
+    height = abs(height)  # negative when rows run from the top
+    bits, compression = int.from_bytes(start[28:30], "little"), int.from_bytes(start[30:34], "little")
+    row_bytes = (width * bits + 31) // 32 * 4
+    whole = int.from_bytes(start[10:14], "little") + row_bytes * height
+    if compression == 0 and os.fstat(file.fileno()).st_size < whole:
+        raise TruncatedImageError("ends before the image does")
+    return ImageHeader(width, height)
+
+
+def _header_by_decoding(path: str) -> ImageHeader:
+    try:
+        pixels = cv2.imread(path, cv2.IMREAD_COLOR)
+    except cv2.error:  # such as more pixels than the library is willing to hold
+        pixels = None
+    if pixels is None:
+        raise BadImageError("is not an image that can be decoded, or is cut short")
+    height, width = pixels.shape[:2]
+    return ImageHeader(width, height)
+
+
+def exif_orientation(tiff: bytes) -> int:
+    """The orientation in an EXIF block; 1, upright, if it has none or a wrong one, which decoders ignore too."""
+    if tiff[:2] not in (b"II", b"MM"):
+        return 1
+
+    def number(place: int, size: int) -> int:
+        return int.from_bytes(tiff[place : place + size], "little" if tiff[:2] == b"II" else "big")
+
+    directory = number(4, 4)
+    for entry in range(min(number(directory, 2), 1000)):
+        place = directory + 2 + 12 * entry
+        if number(place, 2) == _ORIENTATION_TAG:
+            value = number(place + 8, 2)
+            return value if 1 <= value <= 8 else 1
+    return 1
+
+
+def _exactly(file: BinaryIO, size: int) -> bytes:
+    content = file.read(size)
+    if len(content) < size:
+        raise TruncatedImageError("ends before the image does")
+    return content

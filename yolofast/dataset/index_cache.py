@@ -1,0 +1,114 @@
+"""Readings kept between runs, and used again only while nothing they were read from has changed.
+
+Labels are compared by the hash of their text, images by size and modification time: a label edited within a clock tick
+and to the same length is seen, and no image has to be read. The price is reading all label texts at every start. A
+cache that is missing, damaged or old is no cache: it is made anew without a word.
+"""
+
+import hashlib
+import io
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.dataset.atomic_file import write_whole
+from yolofast.dataset.faults import fault_as_dict, fault_from_dict
+from yolofast.dataset.image_facts import file_stamps
+from yolofast.dataset.reading import Reading
+from yolofast.image_index import ImageIndex
+from yolofast.resources import ROOT
+
+_FOLDER = ".yolofast"
+_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+_ARRAYS = (
+    "files", "sizes", "starts", "labels", "boxes", "points", "point_starts", "crowd", "image_ids", "category_ids",
+)  # fmt: skip
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError)
+
+
+def cache_files(data_yaml: Path, split: str, settings: str) -> list[Path]:
+    """Where a split's reading may lie, best first; one file per way of reading it, replaced when the data changes."""
+    identity = hashlib.blake2b(f"{data_yaml.resolve()}\n{settings}".encode("utf-8", "surrogateescape"), digest_size=6)
+    name = f"{data_yaml.stem}-{split}-{identity.hexdigest()}.index.npz"
+    return [folder / name for folder in _folders(data_yaml)]
+
+
+def _folders(data_yaml: Path) -> Iterator[Path]:
+    """Beside the data yaml, or in the user's cache if nothing can or should be written there."""
+    beside = data_yaml.absolute().parent
+    if _may_be_written(beside) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
+        yield beside / _FOLDER
+    yield user_cache_folder() / "index"
+
+
+def _may_be_written(folder: Path) -> bool:
+    """Goes by the folder's mode too: an administrator could write into one that is marked read-only, but must not."""
+    try:
+        return bool(folder.stat().st_mode & _ANY_WRITE) and os.access(folder, os.W_OK)
+    except OSError:
+        return False
+
+
+def user_cache_folder() -> Path:
+    if chosen := os.environ.get("YOLOFAST_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolofast"
+
+
+def load_reading(files: list[Path], key: str) -> Reading | None:
+    """The stored reading whose labels have this key and whose images are unchanged, if there is one."""
+    for file in files:
+        try:
+            reading = _decode(file.read_bytes())
+        except _DAMAGED:
+            continue
+        if reading.key == key and np.array_equal(file_stamps(_paths(reading.index)), reading.stamps):
+            return reading
+    return None
+
+
+def store_reading(files: list[Path], reading: Reading) -> None:
+    """Into the first place that can be written; nowhere if none can."""
+    content = _encode(reading)
+    for file in files:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, content)
+        except OSError:
+            continue
+        return
+
+
+def _paths(index: ImageIndex) -> list[str]:
+    return [os.fsdecode(file) for file in index.files.tolist()]
+
+
+def _encode(reading: Reading) -> bytes:
+    index = reading.index
+    about = {
+        "key": reading.key,
+        "names": index.names,
+        "annotations": None if index.annotations is None else str(index.annotations),
+        "faults": [fault_as_dict(fault) for fault in reading.faults],
+    }
+    arrays = {name: getattr(index, name) for name in _ARRAYS}
+    buffer = io.BytesIO()
+    np.savez(buffer, about=np.frombuffer(json.dumps(about).encode(), np.uint8), stamps=reading.stamps, **arrays)
+    return buffer.getvalue()
+
+
+def _decode(content: bytes) -> Reading:
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays: dict[str, npt.NDArray[Any]] = {name: stored[name] for name in (*_ARRAYS, "stamps", "about")}
+    about = json.loads(arrays.pop("about").tobytes())
+    stamps = arrays.pop("stamps")
+    annotations = None if about["annotations"] is None else Path(about["annotations"])
+    index = ImageIndex(names=tuple(about["names"]), annotations=annotations, **arrays)
+    return Reading(index, [fault_from_dict(fault) for fault in about["faults"]], stamps, about["key"])

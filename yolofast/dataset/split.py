@@ -1,0 +1,187 @@
+"""One split of a data set, from its data yaml to an `ImageIndex`: what `yolofast` commands and training read.
+
+Which form the labels have is found, not asked: a `.json` entry or an `annotations` entry is COCO, text files beside the
+images are YOLO's, and without either a COCO file is looked for where they usually lie.
+"""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.dataset.coco_files import conventional_annotations
+from yolofast.dataset.coco_labels import coco_key, open_coco, read_coco
+from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
+from yolofast.dataset.faults import Fault, FaultKind, refuse_fatal
+from yolofast.dataset.index_cache import cache_files, load_reading, store_reading
+from yolofast.dataset.listing import IMAGE_SUFFIXES, Listing, first_share, label_path, list_split
+from yolofast.dataset.reading import SINGLE_CLASS, Classes, Reading, build_index
+from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
+from yolofast.errors import UserError, shorten
+from yolofast.image_index import ImageIndex
+
+# Raised whenever the same files would be read differently, so that older caches are left alone.
+_READER_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    index: ImageIndex
+    """The usable images if bad ones were skipped; otherwise all, bad ones without boxes."""
+    faults: tuple[Fault, ...]
+    skipped: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Request:
+    data: DataYaml
+    split: str
+    single_cls: bool
+    fraction: float
+    cache: bool
+
+    def settings(self) -> str:
+        """Everything beside the files that a reading depends on."""
+        data = self.data
+        return json.dumps(
+            [_READER_VERSION, self.split, data.nc, data.names, data.category_ids, self.single_cls, self.fraction]
+        )
+
+
+def read_split(
+    data_yaml: str | Path,
+    split: str = "train",
+    *,
+    single_cls: bool = False,
+    fraction: float = 1.0,
+    skip_bad: bool = False,
+    cache: bool = True,
+) -> ImageIndex:
+    """The images of a split and their boxes; a split with fatal faults is refused, or cleaned with `skip_bad`.
+
+    `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the
+    first ones of the list.
+    """
+    return read_split_report(
+        data_yaml, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad, cache=cache
+    ).index
+
+
+def read_split_report(
+    data_yaml: str | Path,
+    split: str = "train",
+    *,
+    single_cls: bool = False,
+    fraction: float = 1.0,
+    skip_bad: bool = False,
+    cache: bool = True,
+) -> SplitReport:
+    """As `read_split`, with the warnings and what was skipped."""
+    report = inspect_split(data_yaml, split, single_cls=single_cls, fraction=fraction, cache=cache)
+    unusable = [fault for fault in report.faults if fault.kind is FaultKind.EMPTY_SPLIT]
+    refuse_fatal(unusable if skip_bad else report.faults, split, str(data_yaml))
+    bad = {os.fsencode(fault.image) for fault in report.faults if fault.fatal and fault.image is not None}
+    index = report.index
+    keep = np.array([file not in bad for file in index.files.tolist()], dtype=np.bool_)
+    if not keep.any():
+        raise UserError(f"no image of the {split} split is usable", where=data_yaml, fix="see yolofast check")
+    skipped = tuple(index.path(int(i)) for i in np.flatnonzero(~keep))
+    return replace(report, index=index.take(np.flatnonzero(keep)) if skipped else index, skipped=skipped)
+
+
+def inspect_split(
+    data_yaml: str | Path, split: str, *, single_cls: bool = False, fraction: float = 1.0, cache: bool = True
+) -> SplitReport:
+    """All images and all faults that show without decoding; refuses only what leaves nothing to look at."""
+    if not 0.0 < fraction <= 1.0:
+        raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
+    request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache)
+    data = request.data
+    entries = data.entries(split)
+    if any(entry.lower().endswith(".json") for entry in entries):
+        return _inspect_coco(request, _only_entry(entries, data, split), None)
+    listing = list_split(data, split)
+    if not listing.images:
+        return _empty(request, listing)
+    if (annotations := data.annotations(split)) is not None:
+        return _inspect_coco(request, annotations, listing)
+    listing = replace(listing, images=listing.images[: first_share(len(listing.images), fraction)])
+    digests = label_digests(listing.images)
+    if not any(digest != NO_LABEL_FILE for digest in digests):
+        if (found := conventional_annotations(listing.sources, split)) is not None:
+            return _inspect_coco(request, str(found), list_split(data, split))
+        listing.faults.append(_no_labels(request, listing))
+    return _inspect_yolo(request, listing, digests)
+
+
+def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> SplitReport:
+    files = cache_files(request.data.path, request.split, request.settings()) if request.cache else []
+    reading = load_reading(files, yolo_key(digests, listing.images, request.settings()))
+    if reading is None:
+        classes = SINGLE_CLASS if request.single_cls else _yolo_classes(request.data)
+        reading = read_yolo(listing.images, classes, request.single_cls, request.settings())
+        store_reading(files, reading)
+    return _report(reading, listing)
+
+
+def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> SplitReport:
+    data, settings = request.data, request.settings()
+    path = data.locate(entry)
+    if path is None:
+        line = data.file.line("annotations" if listing is not None else request.split)
+        raise UserError(data.not_found(entry), where=data.path, line=line, fix="check the entry, and `path`")
+    file = open_coco(path)
+    files = cache_files(data.path, request.split, settings) if request.cache else []
+    reading = load_reading(files, coco_key(file, listing, settings))
+    if reading is None:
+        reading = read_coco(file, listing, data, request.single_cls, request.fraction, settings)
+        store_reading(files, reading)
+    if not len(reading.index):
+        return _empty(request, listing or Listing([], [path], []))
+    return _report(reading, listing)
+
+
+def _report(reading: Reading, listing: Listing | None) -> SplitReport:
+    return SplitReport(reading.index, (*(listing.faults if listing is not None else ()), *reading.faults))
+
+
+def _yolo_classes(data: DataYaml) -> Classes:
+    names = data.classes()
+    ids = range(len(names)) if data.category_ids is None else data.category_ids
+    return Classes(names, np.array(ids, dtype=np.int64))
+
+
+def _only_entry(entries: list[str], data: DataYaml, split: str) -> str:
+    if len(entries) > 1:
+        what, fix = f"{split} lists a COCO file beside other entries", "give one COCO file, or folders and list files"
+        raise UserError(what, where=data.path, line=data.file.line(split), fix=fix)
+    return entries[0]
+
+
+def _empty(request: _Request, listing: Listing) -> SplitReport:
+    data, split = request.data, request.split
+    fault = Fault(
+        kind=FaultKind.EMPTY_SPLIT,
+        where=str(data.path),
+        line=data.file.line(split),
+        what=f"the {split} split holds no image",
+        fix=f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}",
+    )
+    classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
+    index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
+    return SplitReport(index, (*listing.faults, fault))
+
+
+def _no_labels(request: _Request, listing: Listing) -> Fault:
+    """Fatal where labels are needed; a test split may go without."""
+    first = listing.images[0]
+    return Fault(
+        kind=FaultKind.EMPTY_SPLIT,
+        where=str(request.data.path),
+        line=request.data.file.line(request.split),
+        what=f"none of the {len(listing.images)} {request.split} images has a label file",
+        fix=f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`",
+        fatal=request.split != "test",
+    )

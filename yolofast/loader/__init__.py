@@ -1,0 +1,1 @@
+"""Composition: an order of images, their plans and their pixels joined into batches."""

@@ -1,0 +1,108 @@
+"""One batch from start to end: planned, rendered by OpenCV, its boxes padded. Every process makes the same one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from yolofast.augment.planner import Planner
+from yolofast.augment.render_cv2 import render
+from yolofast.loader.forgiving import ForgivingImages, without_boxes_of
+from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
+from yolofast.pixels import ImageSource
+from yolofast.structures import Targets
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a batch is made of."""
+
+    images: Ints
+    positions: Ints
+    epoch: int
+    width: int
+    height: int
+    """Of the single images, before four of them are joined."""
+    mosaic: bool
+    """Whether the recipe's mosaics (and what builds upon them) are allowed."""
+
+
+@dataclass(frozen=True)
+class Made:
+    targets: Targets
+    skipped: tuple[str, ...] = ()
+    """One message for each image that could not be read and is grey instead."""
+
+
+class BatchMaker:
+    """Holds what all batches of a run have in common; forked processes share it."""
+
+    def __init__(
+        self, planner: Planner, images: ImageSource, *, rgb: bool = True, quad: bool = False, skip_bad: bool = False
+    ) -> None:
+        self.planner, self.images = planner, images
+        self.rgb, self.quad, self.skip_bad = rgb, quad, skip_bad
+        self._planners: dict[tuple[int, int, bool], Planner] = {}
+
+    def shape(self, job: Job) -> tuple[int, int, int, int]:
+        """Of the batch's images."""
+        if self.quad:
+            return len(job.images) // GROUP, 3, 2 * job.height, 2 * job.width
+        return len(job.images), 3, job.height, job.width
+
+    def sources(self, job: Job) -> Ints:
+        """Which image of the data set each image of the batch is, or begins with."""
+        if not self.quad:
+            return job.images
+        enlarged = self._enlarged(job)
+        return job.images[np.where(enlarged >= 0, enlarged, np.arange(len(enlarged)) * GROUP)]
+
+    def make(self, job: Job, out: Pixels) -> Made:
+        """Render the batch into `out`, which has its shape."""
+        if not self.quad:
+            rows, skipped = self._render(job, out)
+        else:
+            single = np.empty((len(job.images), 3, job.height, job.width), np.uint8)
+            rows, skipped = self._render(job, single)
+            enlarged = self._enlarged(job)
+            join_images(single, enlarged, out)
+            rows = join_rows(rows, enlarged)
+        return Made(Targets.from_rows(torch.from_numpy(rows), len(out)), skipped)
+
+    def _enlarged(self, job: Job) -> Ints:
+        return choose_enlarged(self.planner.seed, job.epoch, job.positions)
+
+    def _render(self, job: Job, out: Pixels) -> tuple[Rows, tuple[str, ...]]:
+        planner = self._planner_for(job)
+        if not self.skip_bad:
+            return _plan_and_render(planner, job, self.images, out, self.rgb), ()
+        # Which images are needed is known only by rendering, and an image that is missing takes its boxes with it: the
+        # batch is made again until nothing new is missing. Nothing is remembered, so no process knows more than others.
+        forgiving = ForgivingImages(self.images)
+        rows = _plan_and_render(planner, job, forgiving, out, self.rgb)
+        known = 0
+        while known < len(forgiving.missing):
+            known = len(forgiving.missing)
+            rows = _plan_and_render(without_boxes_of(planner, forgiving.missing), job, forgiving, out, self.rgb)
+        return rows, tuple(str(error) for error in forgiving.missing.values())
+
+    def _planner_for(self, job: Job) -> Planner:
+        key = (job.width, job.height, job.mosaic)
+        if key not in self._planners:
+            p = self.planner
+            recipe = p.recipe if job.mosaic else p.recipe.without_mosaic()
+            self._planners[key] = Planner(
+                p.index, p.stored_sizes, recipe, job.width, job.height, seed=p.seed, heads=p.heads
+            )
+        return self._planners[key]
+
+
+def _plan_and_render(planner: Planner, job: Job, images: ImageSource, out: Pixels, rgb: bool) -> Rows:
+    planned = planner.plan(job.images, job.positions, job.epoch)
+    render(planned.plan, images, out, rgb=rgb)
+    return planned.rows

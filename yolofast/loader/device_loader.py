@@ -1,0 +1,201 @@
+"""Batches made on the device: a thread plans, a side stream renders one batch ahead, the host is nearly idle.
+
+Plans are made for several batches at once, because NumPy costs per call rather than per element, and travel in one
+copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
+is valid until the loader has been asked for the next but `slots - 1`.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from yolofast.augment import render_torch, render_triton
+from yolofast.augment.planner import Planner
+from yolofast.augment.render_table import HostTable, RenderTable, build_table
+from yolofast.loader.device_pixels import DevicePixels, Fetched
+from yolofast.loader.order import EpochOrder, OrderedBatch
+from yolofast.structures import Batch, Targets
+
+Ints = npt.NDArray[np.int64]
+_BATCHES_PER_PLAN = 8
+_BATCHES_PER_FETCH = 2
+_PLANS_AHEAD = 2
+
+
+@dataclass(frozen=True)
+class InputFormat:
+    """What the network wants to see."""
+
+    dtype: torch.dtype = torch.float32
+    rgb: bool = True
+    gain: float = 1 / 255
+    """Levels are multiplied by this; YOLOX takes them as they are."""
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Several batches, planned: small tables on the host, pixels on their way."""
+
+    table: HostTable
+    targets: Targets
+    fetched: Fetched
+    images: list[Ints]
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    batch: Batch
+    ready: Any
+    """The event after which it is, on a GPU."""
+    slot: int
+
+
+_Plans = queue.Queue[_Chunk | BaseException | None]
+
+
+class DeviceLoader:
+    """`epoch(…)` yields the batches of an epoch."""
+
+    def __init__(
+        self, planner: Planner, pixels: DevicePixels, order: EpochOrder, device: torch.device | str,
+        input_format: InputFormat | None = None, *, slots: int = 2, capacity: int | None = None,
+        close_mosaic_from: int | None = None,
+    ) -> None:  # fmt: skip
+        """`capacity` is the number of boxes an image may have; None finds it from the boxes. No epoch from
+        `close_mosaic_from` on has mosaics."""
+        self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
+        self.format, self.capacity = input_format or InputFormat(), capacity
+        self._close_mosaic_from, self._plain = close_mosaic_from, planner.without_mosaic()
+        self._on_gpu = self.device.type == "cuda"
+        self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]
+        shape = (order.batch_size // order.world, 3, planner.height, planner.width)
+        self._slots = [
+            torch.empty(shape, dtype=self.format.dtype, device=self.device, memory_format=torch.channels_last)
+            for _ in range(slots)
+        ]
+        self._free: list[Any] = [torch.cuda.Event() for _ in range(slots if self._on_gpu else 0)]  # type: ignore[no-untyped-call]
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return len(self.order)
+
+    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from `start_batch` on."""
+        plans: _Plans = queue.Queue(_PLANS_AHEAD)
+        stop = threading.Event()
+        thread = threading.Thread(target=self._plan_all, args=(number, start_batch, plans, stop), daemon=True)
+        thread.start()
+        try:
+            yield from self._one_ahead(self._rendered(plans))
+        finally:
+            stop.set()
+            thread.join()
+
+    def _one_ahead(self, rendered: Iterator[_Rendered]) -> Iterator[Batch]:
+        """Hand out a batch only when the one after it is being rendered, as far as there are slots for that."""
+        waiting: deque[_Rendered] = deque()
+        for item in rendered:
+            waiting.append(item)
+            if len(waiting) == len(self._slots):
+                yield from self._lend(waiting.popleft())
+        while waiting:
+            yield from self._lend(waiting.popleft())
+
+    def _lend(self, item: _Rendered) -> Iterator[Batch]:
+        """The batch; when it is asked for the next one, what was done with this one has been started."""
+        if self._stream is None:
+            yield item.batch
+            return
+        current = torch.cuda.current_stream(self.device)
+        current.wait_event(item.ready)
+        for tensor in (item.batch.targets.boxes, item.batch.targets.labels, item.batch.targets.valid):
+            tensor.record_stream(current)
+        try:
+            yield item.batch
+        finally:
+            self._free[item.slot].record(torch.cuda.current_stream(self.device))
+
+    def _rendered(self, plans: _Plans) -> Iterator[_Rendered]:
+        number = 0
+        while (chunk := plans.get()) is not None:
+            if isinstance(chunk, BaseException):
+                raise chunk
+            with self._side_stream():
+                data = chunk.fetched.on_device()
+                table, targets = chunk.table.to(self.device), chunk.targets.to(self.device, non_blocking=True)
+            first = 0
+            for images in chunk.images:
+                which, slot = slice(first, first + len(images)), number % len(self._slots)
+                out = self._slots[slot][: len(images)]
+                part = Targets(targets.boxes[which], targets.labels[which], targets.valid[which])
+                with self._side_stream():
+                    ready = self._render_when_free(slot, table.of_images(which), data, out)
+                yield _Rendered(Batch(out, part, images), ready, slot)
+                first, number = which.stop, number + 1
+
+    def _side_stream(self) -> AbstractContextManager[Any]:
+        return torch.cuda.stream(self._stream) if self._stream is not None else nullcontext()
+
+    def _render_when_free(self, slot: int, table: RenderTable, data: Tensor, out: Tensor) -> Any:
+        """Returns the event that says it is done."""
+        if self._stream is None:
+            self._render(table, data, out)
+            return None
+        self._stream.wait_event(self._free[slot])
+        self._render(table, data, out)
+        return self._stream.record_event()
+
+    def _render(self, table: RenderTable, data: Tensor, out: Tensor) -> None:
+        additive, style = self.planner.recipe.style == "yolox", self.format
+        if render_triton.can_run(self.device):
+            render_triton.render_table(table, data, out, additive=additive, rgb=style.rgb, gain=style.gain)
+            return
+        width, height = self.planner.width, self.planner.height
+        levels = render_torch.render_table(table, data, width, height, additive, rgb=style.rgb)
+        out.copy_(levels if style.gain == 1 else levels.float() * style.gain)
+
+    def _plan_all(self, epoch: int, start_batch: int, plans: _Plans, stop: threading.Event) -> None:
+        per_chunk = _BATCHES_PER_PLAN if self.pixels.resident else _BATCHES_PER_FETCH
+        closed = self._close_mosaic_from is not None and epoch >= self._close_mosaic_from
+        planner = self._plain if closed else self.planner
+        try:
+            batches = self.order.batches(epoch, start_batch)
+            while some := list(islice(batches, per_chunk)):
+                if stop.is_set():
+                    return
+                _put(plans, self._plan(planner, epoch, some), stop)
+            _put(plans, None, stop)
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are asked for
+            _put(plans, error, stop)
+
+    def _plan(self, planner: Planner, epoch: int, batches: Sequence[OrderedBatch]) -> _Chunk:
+        images = np.concatenate([batch.images for batch in batches])
+        planned = planner.plan(images, np.concatenate([batch.positions for batch in batches]), epoch)
+        sources = planned.plan.sources()
+        fetched = self.pixels.fetch(sources)
+        plan, sizes = planned.plan.renumbered(sources), self.pixels.sizes[sources]
+        table = build_table(plan, fetched.starts, sizes, pin=self._on_gpu)
+        targets = Targets.from_rows(torch.from_numpy(planned.rows), len(images), self.capacity)
+        if self._on_gpu:
+            targets = Targets(*(t.pin_memory() for t in (targets.boxes, targets.labels, targets.valid)))
+        return _Chunk(table, targets, fetched, [batch.images for batch in batches])
+
+
+def _put(plans: _Plans, item: _Chunk | BaseException | None, stop: threading.Event) -> None:
+    """Wait for room, unless nobody wants plans any more."""
+    while not stop.is_set():
+        try:
+            plans.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+        return

@@ -1,0 +1,113 @@
+"""Which image stands where in an epoch, and which of them a rank takes in each batch.
+
+Positions, not images, name what is drawn for an image, and a rank takes its part of each batch of the whole run. So the
+number of ranks changes neither what is in a batch nor how it is augmented, and an epoch can start at any batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.augment.draws import uniform
+from yolofast.errors import UserError
+
+Ints = npt.NDArray[np.int64]
+
+# Streams of draws that no augmentation uses.
+_SHUFFLE_STREAM, _WEIGHT_STREAM = 8, 9
+
+
+@dataclass(frozen=True)
+class OrderedBatch:
+    number: int
+    """Which batch of the epoch."""
+    images: Ints
+    positions: Ints
+    """Where in the epoch they stand."""
+
+
+@dataclass(frozen=True)
+class EpochOrder:
+    images: int | Ints
+    """How many images there are, or which ones in which order."""
+    _: KW_ONLY
+    seed: int
+    shuffle: bool
+    """False is what YOLOv7 does on one GPU: every epoch in the order of the files."""
+    batch_size: int
+    """Images of a batch over all ranks."""
+    weights: npt.NDArray[np.float64] | None = None
+    """[images] how often each is drawn, with replacement, in place of once."""
+    rank: int = 0
+    world: int = 1
+    drop_last: bool = False
+    """Leave out the last batch if it is not full."""
+    multiple: int = 1
+    """Every rank's part of a batch is a multiple of this (quad needs 4); what is left over is left out."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.batch_size % (self.world * self.multiple):
+            groups = f" in groups of {self.multiple}" if self.multiple > 1 else ""
+            what = f"a batch of {self.batch_size} cannot be divided among {self.world} processes{groups}"
+            raise UserError(what, fix=f"give a --batch-size that is a multiple of {self.world * self.multiple}")
+        if not 0 <= self.rank < self.world:
+            raise UserError(f"rank {self.rank} of {self.world} processes", fix="ranks count from 0")
+        if self.weights is not None:
+            _check_weights(self.weights, self.count)
+        if not len(self):
+            least = self.batch_size if self.drop_last else self.world * self.multiple
+            what = f"{self.count} images do not make a single batch"
+            raise UserError(what, fix=f"give at least {least} images, or a smaller --batch-size")
+
+    @property
+    def count(self) -> int:
+        """Positions of an epoch."""
+        return self.images if isinstance(self.images, int) else len(self.images)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self.count // self.batch_size + (self._last_size() > 0)
+
+    def batches(self, epoch: int, start_batch: int = 0) -> Iterator[OrderedBatch]:
+        """This rank's parts of the batches of an epoch, from `start_batch` on."""
+        order = self._order(epoch)
+        full = self.count // self.batch_size
+        for number in range(start_batch, len(self)):
+            size = self.batch_size if number < full else self._last_size()
+            positions = number * self.batch_size + self._own_part(size)
+            yield OrderedBatch(number, order[positions], positions)
+
+    def _last_size(self) -> int:
+        """Images of the last, partial batch. Too few for every rank to get some, it is left out: no rank can wait for
+        another that has nothing to do."""
+        left = self.count % self.batch_size
+        left -= left % self.multiple
+        return 0 if self.drop_last or left < self.world * self.multiple else left
+
+    def _own_part(self, size: int) -> Ints:
+        groups = size // self.multiple
+        first, last = (groups * rank // self.world for rank in (self.rank, self.rank + 1))
+        return np.arange(first * self.multiple, last * self.multiple)
+
+    def _order(self, epoch: int) -> Ints:
+        """[positions] the image at each."""
+        positions = np.arange(self.count)
+        if self.weights is not None:
+            share = np.cumsum(self.weights, dtype=np.float64)
+            draws = uniform(self.seed, epoch, positions, 1, _WEIGHT_STREAM)[:, 0]
+            chosen = np.searchsorted(share, draws * share[-1], side="right")
+        elif self.shuffle:
+            chosen = np.argsort(uniform(self.seed, epoch, positions, 1, _SHUFFLE_STREAM)[:, 0], kind="stable")
+        else:
+            chosen = positions
+        ordered: Ints = chosen if isinstance(self.images, int) else self.images[chosen]
+        return ordered
+
+
+def _check_weights(weights: npt.NDArray[np.float64], images: int) -> None:
+    if weights.shape != (images,):
+        raise UserError(f"there are image weights of shape {weights.shape} for {images} images")
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
+        raise UserError("image weights are negative, not finite or all 0", fix="give at least one image some weight")

@@ -1,0 +1,167 @@
+"""Batches to evaluate on: every image once, padded and otherwise as stored, with the way back to the original image.
+
+Threads do it, because there is little to compute and OpenCV and NumPy let others run meanwhile. Stored images are never
+resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from yolofast.augment.plan import FILL
+from yolofast.augment.render_cv2 import write_image
+from yolofast.dataset.rect import rect_order, rect_shapes
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex, expand
+from yolofast.pixels import ImageSource
+from yolofast.store.room import usable_cores
+from yolofast.structures import Batch, Targets
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_BATCHES_AHEAD = 2
+
+
+def validation_batches(
+    index: ImageIndex,
+    images: ImageSource,
+    batch_size: int,
+    size: int | tuple[int, int],
+    stride: int,
+    *,
+    rect: bool = False,
+    top_left: bool = False,
+    rgb: bool = True,
+    threads: int | None = None,
+    pin_memory: bool | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> "ValidationBatches":
+    """Batches of all images, which are stored to fit `size` (one side, or width and height).
+
+    `rect` takes them in the order of their shapes and pads each batch only as far as it needs. Padding is on both sides
+    (YOLOv7), or behind the image if it is to lie at the `top_left` (YOLOX). Of `world` processes each takes every
+    `world`-th batch.
+    """
+    if batch_size < 1:
+        raise UserError(f"the batch size for validation is {batch_size}", fix="give at least 1")
+    width, height = (size, size) if isinstance(size, int) else size
+    batches = -(-len(index) // batch_size)
+    order, shapes = np.arange(len(index)), np.tile((height, width), (batches, 1))
+    if rect:
+        if width != height:
+            raise UserError(f"rectangular batches of {width}×{height}", fix="give one size, the long side")
+        order = rect_order(index.sizes)
+        shapes = rect_shapes(index.sizes[order], batch_size, width, stride)
+    parts = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    _check_fit(images.sizes, parts, shapes)
+    return ValidationBatches(
+        index=index,
+        images=images,
+        parts=parts[rank::world],
+        shapes=shapes[rank::world],
+        top_left=top_left,
+        rgb=rgb,
+        threads=threads or usable_cores(),
+        pin_memory=torch.cuda.is_available() if pin_memory is None else pin_memory,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationBatches:
+    """May be gone through any number of times."""
+
+    index: ImageIndex
+    images: ImageSource
+    parts: list[Ints]
+    """The images of each batch."""
+    shapes: Ints
+    """[batches, 2] height and width."""
+    top_left: bool
+    rgb: bool
+    threads: int
+    pin_memory: bool
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Batch]:
+        pool = ThreadPoolExecutor(self.threads, "yolofast-validation")
+        under_way: deque[tuple[Batch, list[Future[None]]]] = deque()
+        try:
+            for number in range(len(self)):
+                under_way.append(self._begin(number, pool))
+                if len(under_way) > _BATCHES_AHEAD:
+                    yield _finished(*under_way.popleft())
+            while under_way:
+                yield _finished(*under_way.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _begin(self, number: int, pool: ThreadPoolExecutor) -> tuple[Batch, list[Future[None]]]:
+        """The batch, and what has to be waited for until its pixels are there."""
+        part = self.parts[number]
+        height, width = (int(side) for side in self.shapes[number])
+        pixels = torch.empty((len(part), 3, height, width), dtype=torch.uint8, pin_memory=self.pin_memory)
+        corner = self._corners(part, width, height)
+        work = [
+            pool.submit(self._fill, pixels, part, corner, some)
+            for some in np.array_split(np.arange(len(part)), min(self.threads, len(part)))
+        ]
+        batch = Batch(
+            images=pixels,
+            targets=self._targets(part, corner, width, height),
+            sources=part,
+            gain=self.images.sizes[part] / self.index.sizes[part],
+            pad=corner.astype(np.float64),
+        )
+        return batch, work
+
+    def _corners(self, part: Ints, width: int, height: int) -> Ints:
+        """[B, 2] where the images begin; YOLOv7 rounds half a pixel down."""
+        room = np.array((width, height)) - self.images.sizes[part]
+        return np.zeros_like(room) if self.top_left else np.round(room / 2 - 0.1).astype(np.int64)
+
+    def _fill(self, pixels: Tensor, part: Ints, corner: Ints, some: Ints) -> None:
+        out: npt.NDArray[np.uint8] = pixels.numpy()
+        for b in some:
+            image = self.images.image(int(part[b]))
+            left, top = corner[b]
+            bottom, right = top + image.shape[0], left + image.shape[1]
+            out[b, :, :top], out[b, :, bottom:] = FILL, FILL
+            out[b, :, top:bottom, :left], out[b, :, top:bottom, right:] = FILL, FILL
+            write_image(image, out[b, :, top:bottom, left:right], self.rgb)
+
+    def _targets(self, part: Ints, corner: Ints, width: int, height: int) -> Targets:
+        """The boxes without crowds, as shares of the padded image."""
+        index = self.index
+        box = expand(index.starts[part], index.starts[part + 1])
+        image = np.repeat(np.arange(len(part)), np.diff(index.starts)[part])
+        real = ~index.crowd[box]
+        box, image = box[real], image[real]
+        stored, canvas = self.images.sizes[part[image]], np.array((width, height))
+        centre = (index.boxes[box, :2] * stored + corner[image]) / canvas
+        sides = index.boxes[box, 2:] * stored / canvas
+        rows = np.column_stack((image, index.labels[box], centre, sides)).astype(np.float32)
+        return Targets.from_rows(torch.from_numpy(rows), len(part))
+
+
+def _finished(batch: Batch, work: list[Future[None]]) -> Batch:
+    for part in work:
+        part.result()
+    return batch
+
+
+def _check_fit(stored: Ints, parts: list[Ints], shapes: Ints) -> None:
+    for part, (height, width) in zip(parts, shapes, strict=True):
+        largest = stored[part].max(axis=0)
+        if (largest > (width, height)).any():
+            what = f"stored images of up to {largest[0]}×{largest[1]} pixels do not fit a batch of {width}×{height}"
+            raise UserError(what, fix="store them at the size they are evaluated at")

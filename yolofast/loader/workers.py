@@ -1,0 +1,195 @@
+"""The CPU path: batches made by worker processes (or by this one), always the same ones in the same order.
+
+What a batch holds depends on seed, epoch and position alone, so the number of workers, their speed and the transport
+change nothing but the time it takes.
+"""
+
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from yolofast.errors import UserError
+from yolofast.loader.batch_maker import BatchMaker, Job
+from yolofast.loader.carrier import Carrier, Reply
+from yolofast.loader.fresh_blocks import FreshBlocks
+from yolofast.loader.order import EpochOrder
+from yolofast.loader.pinning import in_background, pinned_copy
+from yolofast.loader.pool import WorkerPool
+from yolofast.loader.ring import Ring, slot_bytes
+from yolofast.loader.shared_block import check_room
+from yolofast.structures import Batch
+
+# Batches of a ring that the consumer may hold: the one in use and the one before, whose copy may be under way.
+_HELD = 2
+
+
+class WorkerLoader:
+    """Batches of uint8 images on the host. Close it, or use it in a `with`; forgotten, it cleans up after itself.
+
+    `order` may be exchanged between epochs (image weights change with the results).
+    """
+
+    def __init__(
+        self,
+        maker: BatchMaker,
+        order: EpochOrder,
+        *,
+        workers: int = 0,
+        persistent: bool = False,
+        worker_tensor: bool = False,
+        fast: bool = False,
+        pin_memory: bool | None = None,
+        prefetch: int = 2,
+        shapes: npt.NDArray[np.int64] | None = None,
+        close_mosaic_from: int | None = None,
+        say: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """`workers` 0 makes batches in this process. `persistent` keeps the workers from epoch to epoch.
+
+        `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is asked
+        for; `fast` is both. `pin_memory` (None: if there is a GPU) is for fast copies to a GPU. `prefetch` batches per
+        worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches, which have no
+        mosaics; nor has any epoch from `close_mosaic_from` on. `say` hears of skipped images.
+        """
+        _check_counts(workers, prefetch)
+        self.maker, self.order, self._workers = maker, order, workers
+        self._persistent, self._worker_tensor = persistent or fast, worker_tensor or fast
+        self._pin = torch.cuda.is_available() if pin_memory is None else pin_memory
+        self._in_flight = prefetch * workers
+        self._shapes, self._close_mosaic_from, self._say = shapes, close_mosaic_from, say
+        self._said: set[str] = set()
+        self._pool: WorkerPool | None = None
+        self._turn = 0
+        self._running: weakref.ref[Generator[Batch]] | None = None
+        self._carrier = self._make_carrier() if workers else None
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return len(self.order)
+
+    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from `start_batch` on. An epoch begun before ends there."""
+        self._end_epoch()
+        jobs = self._jobs(number, start_batch)
+        if self._carrier is None:
+            return map(self._make_here, jobs)
+        batches = self._made_by(self._ready_pool(self._carrier), self._carrier, jobs)
+        if self._pin and not self._worker_tensor:
+            batches = in_background(batches, pinned_copy)
+        self._running = weakref.ref(batches)
+        return batches
+
+    def close(self) -> None:
+        """End the workers and give the memory back; batches the caller still holds stay as they are."""
+        self._end_epoch()
+        if self._pool is not None:
+            self._pool.close()
+        if self._carrier is not None:
+            self._carrier.close()
+
+    def processes(self) -> list[int]:
+        """The workers' process numbers, while there are any."""
+        return [] if self._pool is None else self._pool.processes()
+
+    def __enter__(self) -> "WorkerLoader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _end_epoch(self) -> None:
+        running = None if self._running is None else self._running()
+        if running is not None:
+            running.close()
+
+    def _jobs(self, epoch: int, start_batch: int) -> Iterator[Job]:
+        mosaic = self._shapes is None and (self._close_mosaic_from is None or epoch < self._close_mosaic_from)
+        for part in self.order.batches(epoch, start_batch):
+            height, width = self._shape(part.number)
+            yield Job(part.images, part.positions, epoch, width, height, mosaic)
+
+    def _shape(self, batch: int) -> tuple[int, int]:
+        if self._shapes is None:
+            return self.maker.planner.height, self.maker.planner.width
+        return int(self._shapes[batch, 0]), int(self._shapes[batch, 1])
+
+    def _make_here(self, job: Job) -> Batch:
+        images = torch.empty(self.maker.shape(job), dtype=torch.uint8, pin_memory=self._pin)
+        made = self.maker.make(job, images.numpy())
+        self._tell(made.skipped)
+        return Batch(images, made.targets, self.maker.sources(job))
+
+    def _make_carrier(self) -> Carrier:
+        batch = self.order.batch_size // self.order.world
+        largest = self.maker.planner.height * self.maker.planner.width
+        if self._shapes is not None:
+            largest = int(self._shapes.prod(axis=1).max())
+        image_bytes, slots = batch * 3 * largest, self._in_flight + _HELD
+        needed = slots * (slot_bytes(batch, image_bytes) if self._worker_tensor else image_bytes)
+        check_room(needed, f"{slots} batches of {batch} images for {self._workers} workers")
+        return Ring(slots, batch, image_bytes, pinned=self._pin) if self._worker_tensor else FreshBlocks()
+
+    def _ready_pool(self, carrier: Carrier) -> WorkerPool:
+        """The workers of the epoch before, idle, or new ones."""
+        if self._pool is not None and self._pool.is_open:
+            self._pool.discard()
+        else:
+            self._pool = WorkerPool(self._workers, _Work(self.maker, carrier))
+        return self._pool
+
+    def _made_by(self, pool: WorkerPool, carrier: Carrier, jobs: Iterator[Job]) -> Generator[Batch]:
+        under_way: deque[tuple[Job, int]] = deque()
+
+        def give(count: int) -> None:
+            for job in islice(jobs, count):
+                pool.submit((job, self._turn))
+                under_way.append((job, self._turn))
+                self._turn += 1
+
+        try:
+            give(self._in_flight)
+            while under_way:
+                (parcel, skipped), file = pool.collect()
+                job, turn = under_way.popleft()
+                images, targets = carrier.take(self.maker.shape(job), turn, parcel, file)
+                give(1)  # into the place of the batch before the last: who asks for this one is done with that
+                self._tell(skipped)
+                yield Batch(images, targets, self.maker.sources(job))
+        finally:
+            if not self._persistent:
+                pool.close()
+
+    def _tell(self, messages: tuple[str, ...]) -> None:
+        for message in messages:
+            if message not in self._said:
+                self._said.add(message)
+                self._say(f"skipped: {message}")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does with a task. Not a method of the loader, which the workers' pool must not keep alive."""
+
+    maker: BatchMaker
+    carrier: Carrier
+
+    def __call__(self, task: tuple[Job, int]) -> tuple[Reply, int | None]:
+        job, turn = task
+        return self.carrier.make(self.maker, job, turn)
+
+
+def _check_counts(workers: int, prefetch: int) -> None:
+    if workers < 0:
+        raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
+    if prefetch < 1:
+        raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")

@@ -1,0 +1,87 @@
+"""A pack in the making: the data written so far, and a journal of its images, so that a killed pack can go on.
+
+Images are written strictly in order, so that what is done is a run from the first on and the finished file is the same
+however often it was interrupted. Nothing is trusted when going on: a journal entry counts only if the image file is
+unchanged and the bytes have the checksum, hence no write needs to wait for the disk.
+"""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.store.packed_store import RECORD, Records, stored_bytes
+from yolofast.store.sources import same_source
+
+
+class Journal:
+    """Appends images to `data` and their records to `journal`; `records` are those so far."""
+
+    def __init__(self, data: Path, journal: Path, records: Records) -> None:
+        self.data, self.journal = data, journal
+        self._records = [records]
+        self._end = int(records["length"].sum())
+        for file, size in ((data, self._end), (journal, len(records) * RECORD.itemsize)):
+            with file.open("ab") as handle:
+                handle.truncate(size)
+        self._data_file, self._journal_file = data.open("ab"), journal.open("ab")
+
+    def append(self, record: Records, content: memoryview) -> None:
+        """Adds one image; its record's start is filled in."""
+        record["start"] = self._end
+        self._data_file.write(content)
+        self._data_file.flush()
+        self._journal_file.write(record.tobytes())
+        self._journal_file.flush()
+        self._end += int(record["length"][0])
+        self._records.append(record)
+
+    @property
+    def records(self) -> Records:
+        return np.concatenate(self._records)
+
+    def sync(self) -> None:
+        os.fsync(self._data_file.fileno())
+
+    def discard(self) -> None:
+        self.data.unlink(missing_ok=True)
+        self.journal.unlink(missing_ok=True)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._data_file.close()
+        self._journal_file.close()
+
+
+def completed(data: Path, journal: Path, sources: Records, lengths: npt.NDArray[np.int64] | None) -> Records:
+    """The records of the images an earlier pack has completed, from the first on.
+
+    `sources` are records of the files as they are now, and `lengths` the bytes each image must have, where known.
+    """
+    try:
+        content = journal.read_bytes()
+        with data.open("rb") as file:
+            records = np.frombuffer(content, RECORD, count=len(content) // RECORD.itemsize)[: len(sources)]
+            records = records[: _first_false(_fits(records, sources, lengths))]
+            intact = (stored_bytes(record, file.fileno()) is not None for record in records)
+            done = next((place for place, good in enumerate(intact) if not good), len(records))
+            return records[:done].copy()
+    except FileNotFoundError:
+        return np.empty(0, RECORD)
+
+
+def _fits(records: Records, sources: Records, lengths: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
+    count = len(records)
+    fits = same_source(records, sources[:count])
+    fits &= (records["length"] >= 0) & (records["start"] == np.cumsum(records["length"]) - records["length"])
+    return fits if lengths is None else fits & (records["length"] == lengths[:count])
+
+
+def _first_false(values: npt.NDArray[np.bool_]) -> int:
+    return len(values) if values.all() else int(values.argmin())

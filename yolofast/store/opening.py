@@ -1,0 +1,66 @@
+"""The images of a split, wherever it is best to keep them: what loaders call."""
+
+from pathlib import Path
+
+import torch
+
+from yolofast.image_index import ImageIndex
+from yolofast.pixels import ImageSource, PackedImages
+from yolofast.store.choose import Choice, choose_cache
+from yolofast.store.fitted import Fit
+from yolofast.store.images import FileImages, JpegImages, open_packed
+from yolofast.store.location import store_folder, store_name
+from yolofast.store.packing import FLAVOURS, Flavour, PackJob, Progress, Say
+from yolofast.store.residence import in_host_memory, to_device
+from yolofast.store.room import measure_room
+
+
+def open_images(
+    index: ImageIndex,
+    width: int,
+    height: int,
+    cache: str = "auto",
+    *,
+    device: torch.device | str = "cpu",
+    augmented: bool = True,
+    folder: Path | None = None,
+    threads: int | None = None,
+    say: Say,
+    progress: Progress | None = None,
+) -> tuple[ImageSource | PackedImages, Choice]:
+    """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
+
+    `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
+    """
+    device = torch.device(device)
+    pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
+    choice = _choose(pixels, jpeg, cache, device)
+    say(f"images: cache {choice.kind} ({choice.reason})")
+    if choice.kind == "off":
+        return FileImages(index, width, height, augmented), choice
+    if choice.kind == "jpeg":
+        return JpegImages(jpeg.run(threads, progress, say)), choice
+    packed = open_packed(pixels.run(threads, progress, say))
+    if choice.kind == "gpu":
+        packed = to_device(packed, device)
+    elif choice.kind == "ram":
+        packed = in_host_memory(packed, pinned=device.type == "cuda")
+    return packed, choice
+
+
+def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> PackJob:
+    return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
+
+
+def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device) -> Choice:
+    room = measure_room(pixels.folder, device)
+    return choose_cache(
+        cache,
+        int(pixels.pixel_bytes().sum()),
+        gpu_free=room.gpu_free,
+        ram_free=room.ram_free,
+        disk_free=room.disk_free,
+        cores=room.cores,
+        pixels_on_disk=pixels.taken_bytes(),
+        jpeg_on_disk=jpeg.taken_bytes(),
+    )

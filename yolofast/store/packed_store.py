@@ -1,0 +1,136 @@
+"""A store on the disk: one file with all images end to end, and an index of where each is and what it was made of.
+
+The index is an `.npz` of plain arrays. It names its data file, so replacing it replaces the store: whoever has mapped
+the old data keeps it until done.
+"""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.errors import UserError
+from yolofast.store.threads import in_order
+
+RECORD = np.dtype(
+    [("start", "<i8"), ("length", "<i8"), ("checksum", "<u4"), ("source_bytes", "<i8"), ("source_mtime_ns", "<i8")]
+)
+"""One stored image: its place in the data file, the CRC-32 of its bytes, and the state of the file it came from."""
+
+Records = npt.NDArray[np.void]
+
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What reading something that is not, or no longer, an index may end in."""
+
+
+@dataclass(frozen=True)
+class PackedStore:
+    """N images; cheap to hand to other processes, which then map the data themselves."""
+
+    data: Path
+    files: npt.NDArray[np.bytes_]
+    """[N] the image files it was made of."""
+    sizes: npt.NDArray[np.int64]
+    """[N, 2] width and height as stored."""
+    records: Records
+    """[N] of `RECORD`."""
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        return np.ascontiguousarray(self.records["start"], dtype=np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.records["length"].sum())
+
+    def is_whole(self) -> bool:
+        """Whether the data file is there with all its bytes; whether they are the right ones, `verify` says."""
+        try:
+            return self.data.stat().st_size == self.nbytes
+        except OSError:
+            return False
+
+
+def read_store(index_file: Path) -> PackedStore | None:
+    """The store an index describes; None if there is none, or one that cannot be understood and has to be made anew."""
+    try:
+        with index_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            data = index_file.with_name(str(arrays["data"]))
+            store = PackedStore(data, arrays["files"], arrays["sizes"], arrays["records"])
+    except _DAMAGED:
+        return None
+    return store if _is_consistent(store) else None
+
+
+def write_store(store: PackedStore, index_file: Path) -> None:
+    """Writes the index to `index_file`, down to the disk."""
+    with index_file.open("wb") as file:
+        arrays: dict[str, Any] = {
+            "data": np.array(store.data.name),
+            "files": store.files,
+            "sizes": store.sizes,
+            "records": store.records,
+        }
+        np.savez(file, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def verify(
+    store: PackedStore, *, threads: int = 1, progress: Callable[[int, int], None] | None = None
+) -> tuple[Path, ...]:
+    """Reads everything and compares the checksums; the image files whose stored bytes are damaged."""
+    damaged = []
+    with open_data(store) as file:
+        number = file.fileno()
+        for image, good in enumerate(in_order(lambda i: _is_intact(store, number, i), range(len(store)), threads)):
+            if not good:
+                damaged.append(Path(os.fsdecode(store.files[image])))
+            if progress is not None:
+                progress(image + 1, len(store))
+    return tuple(damaged)
+
+
+def open_data(store: PackedStore) -> BinaryIO:
+    """The data file, open for reading; refused if it is not all there."""
+    try:
+        file = store.data.open("rb")
+    except OSError as error:
+        what = f"the packed images cannot be read: {error.strerror}"
+        raise UserError(what, where=store.data, fix="pack them again: yolofast pack") from None
+    found = os.fstat(file.fileno()).st_size
+    if found != store.nbytes:
+        file.close()
+        what = f"the packed images should be {store.nbytes:,} bytes, but {found:,} are there"
+        raise UserError(what, where=store.data, fix="pack them again: yolofast pack")
+    return file
+
+
+def stored_bytes(record: np.void, file_number: int) -> bytes | None:
+    """The bytes a record describes; None if they are not what was written, or the disk fails to give them."""
+    try:
+        content = os.pread(file_number, int(record["length"]), int(record["start"]))
+    except OSError:
+        return None
+    return content if zlib.crc32(content) == int(record["checksum"]) else None
+
+
+def _is_intact(store: PackedStore, file_number: int, image: int) -> bool:
+    return stored_bytes(store.records[image], file_number) is not None
+
+
+def _is_consistent(store: PackedStore) -> bool:
+    count = len(store.files)
+    if store.records.dtype != RECORD or store.records.shape != (count,) or store.sizes.shape != (count, 2):
+        return False
+    ends = np.cumsum(store.records["length"])
+    return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())

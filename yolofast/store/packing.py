@@ -1,0 +1,222 @@
+"""Image files -> a packed store: every image decoded once, all or nothing, and only once however many processes ask.
+
+Writes go to a partial file beside a journal, which a later call goes on with. The store appears by renaming; a store
+whose images have changed is replaced by a new one, in which the unchanged images are copied rather than decoded.
+"""
+
+import os
+import zlib
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.store.amount import amount
+from yolofast.store.choose import JPEG_SHARE
+from yolofast.store.donor import Donor
+from yolofast.store.fitted import Fit, read_as_jpeg, read_fitted
+from yolofast.store.journal import Journal, completed
+from yolofast.store.location import store_name
+from yolofast.store.lock import locked
+from yolofast.store.packed_store import PackedStore, Records, read_store, write_store
+from yolofast.store.room import disk_free, usable_cores
+from yolofast.store.sources import same_source, source_state, source_states
+from yolofast.store.threads import in_order
+
+Progress = Callable[[int, int], None]
+"""Called with how many images are done, and how many there are."""
+Say = Callable[[str], None]
+Flavour = Literal["pixels", "jpeg"]
+FLAVOURS: tuple[Flavour, ...] = get_args(Flavour)
+
+_MOST_NAMED = 10
+
+
+def pack(
+    index: ImageIndex,
+    width: int,
+    height: int,
+    folder: Path,
+    *,
+    augmented: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> PackedStore:
+    """The store of all images fitted to width × height as plain pixels, in `folder`; made if it is not there.
+
+    `augmented` says how images that shrink are resized: linearly, or else averaged over areas.
+    """
+    job = PackJob(index, Fit(width, height, augmented), "pixels", folder)
+    return job.run(threads, progress, say)
+
+
+def pack_jpeg(
+    index: ImageIndex,
+    width: int,
+    height: int,
+    folder: Path,
+    *,
+    augmented: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> PackedStore:
+    """As `pack`, but as JPEG: about a sixth of the size, decoded whenever an image is used.
+
+    A JPEG file that needs neither resizing nor turning is taken as it is; others are encoded at quality 95.
+    """
+    job = PackJob(index, Fit(width, height, augmented), "jpeg", folder)
+    return job.run(threads, progress, say)
+
+
+@dataclass(frozen=True)
+class PackJob:
+    """One store to be made: which images, fitted how, stored as what, and where."""
+
+    index: ImageIndex
+    fit: Fit
+    flavour: Flavour
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return store_name(self.index, self.fit, self.flavour)
+
+    def run(self, threads: int | None, progress: Progress | None, say: Say | None) -> PackedStore:
+        name = self.name
+        index_file = self.folder / f"{name}.index"
+        if (store := self._finished(index_file)) is not None:
+            return store
+
+        def waiting() -> None:
+            if say is not None:
+                say(f"another process is packing {self.folder / name}; waiting for it")
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with locked(self.folder / f"{name}.lock", waiting):
+                if (store := self._finished(index_file)) is not None:
+                    return store
+                return self._make(name, index_file, threads or usable_cores(), progress)
+        except OSError as error:
+            what = f"the store could not be written: {error.strerror}"
+            fix = "make room or name another folder; what is packed already is kept, and the next run goes on"
+            raise UserError(what, where=self.folder, fix=fix) from error
+
+    def taken_bytes(self) -> int:
+        """What an existing store, finished or not, already takes of the disk."""
+        name, taken = self.name, 0
+        for pattern in (f"{name}.partial", f"{name}-*.{self.flavour}"):  # in the order a pack elsewhere renames them
+            for file in self.folder.glob(pattern):
+                with suppress(FileNotFoundError):
+                    taken = max(taken, file.stat().st_size)
+        return taken
+
+    def pixel_bytes(self) -> npt.NDArray[np.int64]:
+        """[N] bytes of each image as plain pixels."""
+        sizes = self.fit.sizes(self.index.sizes)
+        return sizes[:, 0] * sizes[:, 1] * 3
+
+    def _finished(self, index_file: Path) -> PackedStore | None:
+        """The store, if it is whole and its image files are unchanged."""
+        store = read_store(index_file)
+        if store is None or not store.is_whole() or not np.array_equal(store.files, self.index.files):
+            return None
+        return store if same_source(store.records, source_states(self.index)).all() else None
+
+    def _make(self, name: str, index_file: Path, threads: int, progress: Progress | None) -> PackedStore:
+        sources = source_states(self.index)
+        lengths = self.pixel_bytes()
+        partial, journal_file = self.folder / f"{name}.partial", self.folder / f"{name}.journal"
+        done = completed(partial, journal_file, sources, lengths if self.flavour == "pixels" else None)
+        share = JPEG_SHARE if self.flavour == "jpeg" else 1
+        check_space(int(lengths[len(done) :].sum() * share), self.folder, self.flavour)
+        with Journal(partial, journal_file, done) as journal:
+            with Donor(read_store(index_file)) as donor:
+                self._fill(journal, len(done), donor, threads, progress)
+            journal.sync()
+            store = self._publish(journal, name, index_file)
+        _remove_others(store.data, name, self.flavour)
+        return store
+
+    def _fill(self, journal: Journal, done: int, donor: Donor, threads: int, progress: Progress | None) -> None:
+        total, bad = len(self.index), []
+        with closing(in_order(lambda image: self._stored_form(image, donor), range(done, total), threads)) as work:
+            for image, made in enumerate(work, done):
+                if isinstance(made, UserError):
+                    bad.append(made)
+                elif not bad:  # after a bad image the others are only looked at, to name all bad ones at once
+                    journal.append(*made)
+                if progress is not None:
+                    progress(image + 1, total)
+        if bad:
+            journal.discard()  # removing the bad files makes it another store, which could not go on with this one
+            raise _bad_images(bad, total)
+
+    def _stored_form(self, image: int, donor: Donor) -> tuple[Records, memoryview] | UserError:
+        """The record and bytes of one image, or what is wrong with it."""
+        file, size = self.index.path(image), self.index.sizes[image]
+        try:
+            record = source_state(file)  # before reading: a file that changes in between is packed again next time
+            kept = donor.content(image, record)
+            content = self._read(file, size) if kept is None else memoryview(kept)
+        except UserError as error:
+            return error
+        record["length"], record["checksum"] = content.nbytes, zlib.crc32(content)
+        return record, content
+
+    def _read(self, file: Path, size: npt.NDArray[np.int64]) -> memoryview:
+        if self.flavour == "jpeg":
+            return memoryview(read_as_jpeg(file, size, self.fit))
+        return read_fitted(file, size, self.fit).data
+
+    def _publish(self, journal: Journal, name: str, index_file: Path) -> PackedStore:
+        """Gives both files their names. The data's is its own for every content, so the old index stays true until
+        the new one takes its place."""
+        records = journal.records
+        data = self.folder / f"{name}-{zlib.crc32(records.tobytes()):08x}.{self.flavour}"
+        store = PackedStore(data, self.index.files, self.fit.sizes(self.index.sizes), records)
+        new_index = self.folder / f"{name}.index.new"
+        write_store(store, new_index)
+        journal.data.replace(data)
+        new_index.replace(index_file)
+        _sync_folder(self.folder)
+        journal.discard()
+        return store
+
+
+def check_space(needed: int, folder: Path, flavour: Flavour) -> None:
+    free = disk_free(folder)
+    if needed > free:
+        smaller = "--cache jpeg, which takes about a fifth" if flavour == "pixels" else "--cache off, which takes none"
+        what = f"packing the images needs {amount(needed)}, but only {amount(free)} of the disk are free"
+        raise UserError(what, where=folder, fix=f"make room, name another folder, or use {smaller}")
+
+
+def _bad_images(bad: list[UserError], total: int) -> UserError:
+    lines = [f"\n  {error.where}: {error.what}" for error in bad[:_MOST_NAMED]]
+    more = [f"\n  … and {len(bad) - _MOST_NAMED:,} more"] if len(bad) > _MOST_NAMED else []
+    what = f"{len(bad):,} of {total:,} images cannot be packed:" + "".join(lines + more)
+    return UserError(what, fix="restore or remove them; yolofast check shows every fault of a data set")
+
+
+def _remove_others(data: Path, name: str, flavour: Flavour) -> None:
+    """Data of earlier versions of this store; a process that has mapped it keeps it until done."""
+    for file in data.parent.glob(f"{name}-*.{flavour}"):
+        if file != data:
+            file.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
