@@ -74,6 +74,21 @@ def measure(name: str, size: int, epoch: Epoch, seconds: float, consume: Callabl
     return f"| {name} | {size} | {rate:,.0f} | {each:.2f} | {main_share:.0f} | {host_share:.0f} |"
 
 
+_CATCH_UP = 0.1  # seconds a paced consumer may be late and make up for it
+
+
+class Paced:
+    """A consumer that takes a batch and then waits as long as a training step of that many images per second would."""
+
+    def __init__(self, images_per_second: float) -> None:
+        self._rate, self._due = images_per_second, 0.0
+
+    def __call__(self, batch: Batch) -> None:
+        now = time.perf_counter()
+        self._due = max(self._due, now - _CATCH_UP) + len(batch.images) / self._rate
+        time.sleep(max(self._due - now, 0))
+
+
 def to_gpu(batch: Batch) -> object:
     images = batch.images.cuda(non_blocking=True).float() / 255
     return images, batch.targets.to("cuda", non_blocking=True)
@@ -103,6 +118,9 @@ def device_rows(
         loader = DeviceLoader(planner, pixels, order, "cuda", InputFormat(dtype=torch.bfloat16))
         try:
             yield measure(f"GPU path, {name}", size, loader.epoch, args.seconds, lambda batch: None)
+            if name in ("store on GPU", "store in RAM"):
+                paced = f"GPU path, {name}, taken at {args.pace:,} img/s"
+                yield measure(paced, size, loader.epoch, args.seconds, Paced(args.pace))
         except Exception as error:  # noqa: BLE001 - the other rows are still wanted
             yield f"| GPU path, {name} | {size} | failed: {str(error)[:80]} | | | |"
 
@@ -155,6 +173,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--pace", type=int, default=8200, help="images per second of the paced rows")
     parser.add_argument("--rows", nargs="+", default=["render", "device", "workers"])
     args = parser.parse_args()
     index = read_split(args.data, "train")

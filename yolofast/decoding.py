@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from yolofast.places import cell_index
 from yolofast.raw_rows import RowReader
 from yolofast.structures import HeadLayout, RawMapReader
 
@@ -27,32 +28,34 @@ def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
     rows = []
     for head in range(layout.heads):
         for level, stride in enumerate(layout.strides):
-            prediction = decode_map(raw[head * layout.levels + level], anchors_px[level], stride, layout)
+            prediction = _decode_map(raw[head * layout.levels + level], anchors_px[level], stride, layout)
             if model.class_columns is not None:
                 prediction = _spread_classes(prediction, model.class_columns[head])
-            rows.append(prediction.flatten(1, 3))
+            rows.append(prediction)
     return torch.cat(rows, dim=1)
 
 
-def decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
-    """One raw map `[B, na, H, W, channels]` as `[B, na, H, W, 5 + classes]` in pixels."""
-    scores = RowReader(layout.bins).scores(raw).float().sigmoid()
+def _decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
+    """One raw map `[B, na, H, W, channels]` as `[B, na · H · W, 5 + classes]` in pixels."""
+    scores = RowReader(layout.bins).scores(raw).flatten(1, 3).float().sigmoid()
     return torch.cat((decode_boxes(raw, anchors_px, stride, layout), scores), dim=-1)
 
 
 def decode_boxes(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
-    """The boxes of one raw map, `[B, na, H, W, 4]`: cx, cy, w, h in pixels. Points have no use for `anchors_px`."""
+    """The boxes of one raw map, `[B, na · H · W, 4]`: cx, cy, w, h in pixels. Points have no use for `anchors_px`.
+
+    Rows are laid end to end before anything is computed: torch 2.11's compiler pads a result it computes in the map's
+    own order, and then reads it end to end as if it were not padded.
+    """
     reader = RowReader(layout.bins)
-    rows = raw[..., : reader.objectness].float()
+    rows = raw[..., : reader.objectness].flatten(1, 3).float()
     height, width = raw.shape[2:4]
-    y, x = torch.meshgrid(
-        torch.arange(height, device=raw.device), torch.arange(width, device=raw.device), indexing="ij"
-    )
-    index = torch.stack((x, y), dim=-1)
+    cell = torch.arange(rows.shape[1], device=raw.device)
+    index = cell_index(cell, (height, width))
     if layout.kind == "point":
         return decode_points(rows, index, stride)
     centre = (reader.centres(rows) + index) * stride
-    size = reader.sizes(rows) * anchors_px.to(rows)[None, :, None, None, :]
+    size = reader.sizes(rows) * anchors_px.to(rows)[cell // (height * width)]
     return torch.cat((centre, size), dim=-1)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.dataset.make import coco, image, write
+from yolofast.cache_folder import user_cache_folder
 from yolofast.dataset import split as split_module
-from yolofast.dataset.index_cache import user_cache_folder
 from yolofast.dataset.split import read_split, read_split_report
 
 

@@ -1,5 +1,6 @@
 """However a run ends, it ends soon, and neither processes nor memory stay behind."""
 
+import errno
 import gc
 import os
 import signal
@@ -97,6 +98,30 @@ def test_a_killed_worker_is_reported(fast):
     assert not loader.processes()
     next(loader.epoch(0))  # begins with new workers
     loader.close()
+
+
+def test_another_signal_is_not_blamed_on_memory():
+    with made_up_loader(images=400, workers=1, fast=True) as loader:
+        batches = loader.epoch(0)
+        os.kill(loader.processes()[0], signal.SIGUSR1)
+        with pytest.raises(UserError, match=r"ended by SIGUSR1\n  fix: .*--workers 0"):
+            list(batches)
+
+
+def test_workers_that_cannot_be_started_are_reported(monkeypatch):
+    fork = os.fork
+    forks = []
+
+    def fork_once():
+        if forks:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        forks.append(fork())
+        return forks[0]
+
+    monkeypatch.setattr(os, "fork", fork_once)
+    with pytest.raises(UserError, match="data worker 1 could not be started: Resource temporarily unavailable"):
+        made_up_loader(workers=2).epoch(0)
+    wait_until_gone(forks, seconds=0.5)
 
 
 def test_workers_killed_between_epochs_are_reported():

@@ -25,8 +25,8 @@ def own_memory(loader):
 
 @pytest.mark.parametrize("options", [{}, {"persistent": True}, {"fast": True}], ids=["plain", "persistent", "fast"])
 def test_memory_is_flat_over_twenty_epochs(options):
-    """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 13 MB after 17 epochs; what moves without being
-    kept (freed pages, copies of pages the workers touch) was about 2 MB."""
+    """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 13 MB after 17 epochs; what moves without
+    being kept (freed pages, copies of pages the workers touch) was about 2 MB."""
     with made_up_loader(images=64, size=128, batch_size=16, workers=2, **options) as loader:
         after = {}
         for epoch in range(1, 21):

@@ -68,6 +68,8 @@ def test_an_epoch_can_start_at_any_batch():
     assert images_of(shuffled, 2, start=5) == images_of(shuffled, 2)[5:]
     assert [batch.number for batch in shuffled.batches(2, 5)] == list(range(5, 13))
     assert images_of(shuffled, 2, start=13) == []
+    with pytest.raises(UserError, match="13 batches cannot start at batch 14"):
+        images_of(shuffled, 2, start=14)
 
 
 def test_weights_draw_images_in_proportion():

@@ -116,6 +116,19 @@ def test_a_ring_s_batch_is_valid_until_the_next_but_one_is_asked_for():
             before = batch.images
 
 
+@pytest.mark.parametrize("prefetch", [1, 2])
+def test_a_ring_s_batch_outlives_an_abandoned_epoch_as_long_as_any_other(prefetch):
+    with made_up_loader(images=160, workers=2, fast=True, prefetch=prefetch) as loader:
+        for epoch in range(5):
+            batches = loader.epoch(epoch)
+            for _ in range(3):
+                last = next(batches)
+            kept = last.images.clone()
+            next(loader.epoch(epoch + 1))
+            time.sleep(0.05)
+            assert torch.equal(last.images, kept)
+
+
 def test_a_ring_s_batches_are_views_of_one_block():
     with made_up_loader(images=80, workers=1, fast=True) as loader:
         places = {batch.images.data_ptr() for epoch in range(3) for batch in loader.epoch(epoch)}

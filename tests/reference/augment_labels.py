@@ -1,25 +1,28 @@
-"""What a plan does to boxes, box by box in plain loops, polygons by a thousand points along their outline."""
+"""What a plan does to boxes, box by box in plain loops, polygons by a thousand points along their outline.
+
+Points miss what lies between them, so the reference is a pair of boxes: around the points seen, and around all that can
+lie between them. The right box contains the one and lies in the other.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 POINTS = 1000
+ROUNDING = 1e-4
 
 
 @dataclass
 class Candidate:
-    """A box of a tile after the transform, and whether it is kept."""
+    """A box of a tile after the transform."""
 
     image: int
     view: int
     label: int
-    corners: tuple
-    keep: bool
-    tolerance: float
-    """How far the corners may be off, in pixels: the largest gap between two of the thousand points."""
-    doubtful: bool
-    """Whether an error of that size could change the decision."""
+    inner: tuple
+    outer: tuple
+    keep: bool | None
+    """None if the two boxes do not tell."""
 
 
 def candidates(plan, index, stored_sizes):
@@ -47,17 +50,13 @@ def _follow(plan, index, size, b, v, t, box):
             (min(max(float(x) * size[0] + left, 0), width), min(max(float(y) * size[1] + top, 0), height))
             for x, y in polygon
         ]
-        outline = [move(x, y) for x, y in _resampled(on_canvas)]
-        inside = [(x, y) for x, y in outline if 0 <= x <= plan.width and 0 <= y <= plan.height]
-        corners = _around(inside) if inside else (0.0, 0.0, 0.0, 0.0)
-        gaps = np.diff([*outline, outline[0]], axis=0)
-        tolerance = float(np.abs(gaps).max())
+        inner, outer = _seen([move(x, y) for x, y in _resampled(on_canvas)], plan.width, plan.height)
     else:
-        corners = _around([move(x1, y1), move(x2, y1), move(x2, y2), move(x1, y2)])
-        tolerance = 1e-4
-    corners = tuple(min(max(c, 0), limit) for c, limit in zip(corners, (plan.width, plan.height) * 2, strict=True))
-    keep, doubtful = _decide(corners, old_area, yolov7, bool(len(polygon)), tolerance)
-    return Candidate(b, v, int(index.labels[box]), corners, keep, tolerance, doubtful)
+        inner = _around([move(x1, y1), move(x2, y1), move(x2, y2), move(x1, y2)])
+        inner = outer = _cut(inner, plan.width, plan.height)
+    inner, outer = _grown(inner, -ROUNDING), _grown(outer, ROUNDING)
+    keep = _keep(_sides(inner), _sides(outer), old_area, yolov7, bool(len(polygon)))
+    return Candidate(b, v, int(index.labels[box]), inner, outer, keep)
 
 
 def _mover(plan, b, v):
@@ -86,23 +85,42 @@ def _resampled(polygon):
     return list(zip(np.interp(at, along, closed[:, 0]), np.interp(at, along, closed[:, 1]), strict=True))
 
 
+def _seen(outline, width, height):
+    """The box of the points in the image, and that of all that could be in it between two points."""
+    gap = float(np.abs(np.diff([*outline, outline[0]], axis=0)).max())
+    inside = [(x, y) for x, y in outline if 0 <= x <= width and 0 <= y <= height]
+    near = [(x, y) for x, y in outline if -gap <= x <= width + gap and -gap <= y <= height + gap]
+    inner = _around(inside) if inside else (0.0, 0.0, 0.0, 0.0)
+    return inner, _cut(_grown(_around(near), gap), width, height) if near else inner
+
+
 def _around(points):
     xs, ys = zip(*points, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _decide(corners, old_area, yolov7, has_polygon, tolerance):
-    w, h = corners[2] - corners[0], corners[3] - corners[1]
+def _cut(corners, width, height):
+    return tuple(min(max(c, 0), limit) for c, limit in zip(corners, (width, height) * 2, strict=True))
+
+
+def _grown(corners, by):
+    x1, y1, x2, y2 = corners
+    return x1 - by, y1 - by, x2 + by, y2 + by
+
+
+def _sides(corners):
+    return max(corners[2] - corners[0], 0), max(corners[3] - corners[1], 0)
+
+
+def _keep(inner, outer, old_area, yolov7, has_polygon):
     if not yolov7:
-        smallest = min(w, h)
-        return smallest > 1, abs(smallest - 1) < 2 * tolerance
-    area, least = w * h / (old_area + 1e-16), 0.01 if has_polygon else 0.10
-    aspect = max(w / (h + 1e-16), h / (w + 1e-16))
-    keep = w > 2 and h > 2 and area > least and aspect < 20
-    wrong = 2 * tolerance
-    doubtful = (
-        abs(min(w, h) - 2) < wrong
-        or abs(area - least) * old_area < wrong * (w + h + wrong)
-        or abs(max(w, h) - 20 * min(w, h)) < 21 * wrong
-    )
-    return keep, doubtful
+        return _agreed(min(inner) > 1, min(outer) > 1)
+    least = (0.01 if has_polygon else 0.10) * old_area
+    enough, maybe = (min(sides) > 2 and sides[0] * sides[1] > least for sides in (inner, outer))
+    thinnest = max(outer[0] / max(inner[1], 1e-9), outer[1] / max(inner[0], 1e-9))
+    stoutest = max(inner[0] / max(outer[1], 1e-9), inner[1] / max(outer[0], 1e-9))
+    return _agreed(enough and thinnest < 20, maybe and stoutest < 20)
+
+
+def _agreed(surely, maybe):
+    return surely if surely == maybe else None

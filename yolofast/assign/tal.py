@@ -77,7 +77,7 @@ def alignment(
     """`[B, G, A]` each, on one level: ln of the alignment, overlap, and whether the box may take the prediction."""
     height, width = raw_map.shape[2:4]
     truth_BG4 = to_pixels(targets.boxes, width * stride, height * stride)
-    boxes_BA4 = decode_boxes(raw_map, anchors_px, stride, layout).flatten(1, 3)
+    boxes_BA4 = decode_boxes(raw_map, anchors_px, stride, layout)
     overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(boxes_BA4))
     cell = torch.arange(boxes_BA4.shape[1], device=raw_map.device)
     centre_A2 = (cell_index(cell, (height, width)) + 0.5) * stride

@@ -146,6 +146,13 @@ def polygons_on_canvas(placed: PlacedBoxes, index: ImageIndex, chosen: Ints) -> 
 
 def _warped_corners(matrix: Doubles, corners: Doubles) -> Doubles:
     """[n, 4] the upright boxes around the warped ones."""
+    if not matrix[:, 2, :2].any():
+        centre = (corners[:, :2] + corners[:, 2:]) / 2
+        half = (corners[:, 2:] - corners[:, :2]) / 2
+        x, y = apply(matrix, centre, 1)
+        reach = np.abs(matrix[:, :2, :2])
+        across, down = (reach[:, i, 0] * half[:, 0] + reach[:, i, 1] * half[:, 1] for i in (0, 1))
+        return np.stack((x - across, y - down, x + across, y + down), axis=1)
     points = corners[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 2)
     x, y = (axis.reshape(-1, 4).T for axis in apply(matrix, points, 4))
     return np.stack((x.min(axis=0), y.min(axis=0), x.max(axis=0), y.max(axis=0)), axis=1)
@@ -194,8 +201,10 @@ def _boxes_of_cut_edges(x: Doubles, y: Doubles, edge: Ints, following: Ints, fir
 
 def _enough_left(before: Doubles, after: Doubles, least_area: Doubles) -> Bools:
     """Boxes worth learning: not too small, not too cut, not too thin."""
-    old, new = before[:, 2:] - before[:, :2], after[:, 2:] - after[:, :2]
-    aspect = np.maximum(new[:, 0] / (new[:, 1] + _TINY), new[:, 1] / (new[:, 0] + _TINY))
-    area = new.prod(axis=1) / (old.prod(axis=1) + _TINY)
-    keep: Bools = (new > _SMALLEST_SIDE).all(axis=1) & (area > least_area) & (aspect < _LARGEST_ASPECT)
+    old_width, old_height = (before[:, 2:] - before[:, :2]).T
+    width, height = (after[:, 2:] - after[:, :2]).T
+    aspect = np.maximum(width / (height + _TINY), height / (width + _TINY))
+    area = width * height / (old_width * old_height + _TINY)
+    large = (width > _SMALLEST_SIDE) & (height > _SMALLEST_SIDE)
+    keep: Bools = large & (area > least_area) & (aspect < _LARGEST_ASPECT)
     return keep

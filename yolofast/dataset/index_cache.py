@@ -9,7 +9,6 @@ import hashlib
 import io
 import json
 import os
-import stat
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.cache_folder import BESIDE, may_be_written, user_cache_folder
 from yolofast.dataset.atomic_file import write_whole
 from yolofast.dataset.faults import fault_as_dict, fault_from_dict
 from yolofast.dataset.image_facts import file_stamps
@@ -25,8 +25,6 @@ from yolofast.dataset.reading import Reading
 from yolofast.image_index import ImageIndex
 from yolofast.resources import ROOT
 
-_FOLDER = ".yolofast"
-_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _ARRAYS = (
     "files", "sizes", "starts", "labels", "boxes", "points", "point_starts", "crowd", "image_ids", "category_ids",
 )  # fmt: skip
@@ -43,23 +41,9 @@ def cache_files(data_yaml: Path, split: str, settings: str) -> list[Path]:
 def _folders(data_yaml: Path) -> Iterator[Path]:
     """Beside the data yaml, or in the user's cache if nothing can or should be written there."""
     beside = data_yaml.absolute().parent
-    if _may_be_written(beside) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
-        yield beside / _FOLDER
+    if may_be_written(beside) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
+        yield beside / BESIDE
     yield user_cache_folder() / "index"
-
-
-def _may_be_written(folder: Path) -> bool:
-    """Goes by the folder's mode too: an administrator could write into one that is marked read-only, but must not."""
-    try:
-        return bool(folder.stat().st_mode & _ANY_WRITE) and os.access(folder, os.W_OK)
-    except OSError:
-        return False
-
-
-def user_cache_folder() -> Path:
-    if chosen := os.environ.get("YOLOFAST_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolofast"
 
 
 def load_reading(files: list[Path], key: str) -> Reading | None:

@@ -9,9 +9,9 @@ than drawing them; a picture that a power cut emptied is noticed the next time.
 import os
 import secrets
 import shutil
-import sys
 from pathlib import Path
 
+from yolofast.cache_folder import user_cache_folder
 from yolofast.dataset.shapes_files import VERSION, is_complete, is_shapes, write_files
 from yolofast.errors import UserError, shorten
 
@@ -38,7 +38,7 @@ def make_shapes(folder: str | Path, n: int = 1000, seed: int = 0) -> Path:
 
 def shapes_data_yaml(n: int = 1000, seed: int = 0) -> Path:
     """The data yaml of the data set in the user's cache folder; the first call makes it, which takes seconds."""
-    return make_shapes(_cache_folder() / f"shapes-v{VERSION}-n{n}-seed{seed}", n, seed)
+    return make_shapes(user_cache_folder() / f"shapes-v{VERSION}-n{n}-seed{seed}", n, seed)
 
 
 def is_made(folder: str | Path, n: int = 1000, seed: int = 0) -> bool:
@@ -97,15 +97,3 @@ def _put_in_place(temporary: Path, folder: Path, n: int, seed: int) -> None:
     except OSError:
         if not is_complete(folder, n, seed):  # it is when another process was faster
             raise
-
-
-def _cache_folder() -> Path:
-    """`YOLOFAST_CACHE`, or where the system keeps what can be made again."""
-    if chosen := os.environ.get("YOLOFAST_CACHE"):
-        return Path(chosen)
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "yolofast"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "yolofast"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "yolofast"

@@ -47,7 +47,7 @@ class BatchMaker:
     ) -> None:
         self.planner, self.images = planner, images
         self.rgb, self.quad, self.skip_bad = rgb, quad, skip_bad
-        self._planners: dict[tuple[int, int, bool], Planner] = {}
+        self._planners = {(planner.width, planner.height, True): planner}
 
     def shape(self, job: Job) -> tuple[int, int, int, int]:
         """Of the batch's images."""

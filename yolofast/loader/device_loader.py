@@ -20,15 +20,18 @@ import torch
 from torch import Tensor
 
 from yolofast.augment import render_torch, render_triton
+from yolofast.augment.plan import Plan
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_table import HostTable, RenderTable, build_table
 from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import EpochOrder, OrderedBatch
+from yolofast.loader.padded import padded_targets
 from yolofast.structures import Batch, Targets
 
 Ints = npt.NDArray[np.int64]
 _BATCHES_PER_PLAN = 8
-_BATCHES_PER_FETCH = 2
+_FETCHED_BYTES = 256 * 2**20
+_IMAGES_PER_IMAGE = 4  # a mosaic shows so many, or a few more
 _PLANS_AHEAD = 2
 
 
@@ -165,15 +168,16 @@ class DeviceLoader:
         out.copy_(levels if style.gain == 1 else levels.float() * style.gain)
 
     def _plan_all(self, epoch: int, start_batch: int, plans: _Plans, stop: threading.Event) -> None:
-        per_chunk = _BATCHES_PER_PLAN if self.pixels.resident else _BATCHES_PER_FETCH
+        at_once, most = 1, self._batches_at_once()  # few at first: somebody is waiting
         closed = self._close_mosaic_from is not None and epoch >= self._close_mosaic_from
         planner = self._plain if closed else self.planner
         try:
             batches = self.order.batches(epoch, start_batch)
-            while some := list(islice(batches, per_chunk)):
+            while some := list(islice(batches, at_once)):
                 if stop.is_set():
                     return
                 _put(plans, self._plan(planner, epoch, some), stop)
+                at_once = min(2 * at_once, most)
             _put(plans, None, stop)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are asked for
             _put(plans, error, stop)
@@ -181,14 +185,25 @@ class DeviceLoader:
     def _plan(self, planner: Planner, epoch: int, batches: Sequence[OrderedBatch]) -> _Chunk:
         images = np.concatenate([batch.images for batch in batches])
         planned = planner.plan(images, np.concatenate([batch.positions for batch in batches]), epoch)
-        sources = planned.plan.sources()
-        fetched = self.pixels.fetch(sources)
-        plan, sizes = planned.plan.renumbered(sources), self.pixels.sizes[sources]
+        fetched, plan, sizes = self._fetch(planned.plan)
         table = build_table(plan, fetched.starts, sizes, pin=self._on_gpu)
-        targets = Targets.from_rows(torch.from_numpy(planned.rows), len(images), self.capacity)
-        if self._on_gpu:
-            targets = Targets(*(t.pin_memory() for t in (targets.boxes, targets.labels, targets.valid)))
+        targets = padded_targets(planned.rows, len(images), self.capacity, pin=self._on_gpu)
         return _Chunk(table, targets, fetched, [batch.images for batch in batches])
+
+    def _fetch(self, plan: Plan) -> tuple[Fetched, Plan, Ints]:
+        """The pixels a plan needs, the plan in terms of what is fetched, and its sizes."""
+        if self.pixels.resident:
+            return self.pixels.fetch(np.arange(len(self.pixels.sizes))), plan, self.pixels.sizes
+        sources = plan.sources()
+        return self.pixels.fetch(sources), plan.renumbered(sources), self.pixels.sizes[sources]
+
+    def _batches_at_once(self) -> int:
+        """How many batches are planned together: as many as pay, and as few as their pixels need."""
+        if self.pixels.resident:
+            return _BATCHES_PER_PLAN
+        image_bytes = 3 * self.pixels.sizes.prod(axis=1).mean()
+        batch_bytes = image_bytes * _IMAGES_PER_IMAGE * len(self._slots[0])
+        return int(np.clip(_FETCHED_BYTES // batch_bytes, 1, _BATCHES_PER_PLAN))
 
 
 def _put(plans: _Plans, item: _Chunk | BaseException | None, stop: threading.Event) -> None:

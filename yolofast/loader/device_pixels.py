@@ -27,6 +27,7 @@ except ImportError:  # Triton is not there on every platform
 Ints = npt.NDArray[np.int64]
 _WORD = 8
 _BLOCK = 1024
+_IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another
 
 
 @runtime_checkable
@@ -177,11 +178,12 @@ class _Staged:
         self._host = torch.empty(max(int(places[-1]), 1), dtype=torch.uint8, pin_memory=device.type == "cuda")
         buffer = self._host.numpy()
 
-        def write(place: int) -> None:
-            image = source.image(int(images[place]))
-            buffer[places[place] : places[place + 1]] = image.reshape(-1)
+        def write(first: int) -> None:
+            for place in range(first, min(first + _IMAGES_PER_TASK, len(images))):
+                image = source.image(int(images[place]))
+                buffer[places[place] : places[place + 1]] = image.reshape(-1)
 
-        self._done: Iterator[None] = threads.map(write, range(len(images)))
+        self._done: Iterator[None] = threads.map(write, range(0, len(images), _IMAGES_PER_TASK))
 
     def on_device(self) -> Tensor:
         for _ in self._done:  # waits, and raises what reading an image raised

@@ -72,6 +72,9 @@ class EpochOrder:
 
     def batches(self, epoch: int, start_batch: int = 0) -> Iterator[OrderedBatch]:
         """This rank's parts of the batches of an epoch, from `start_batch` on."""
+        if not 0 <= start_batch <= len(self):
+            what = f"an epoch of {len(self)} batches cannot start at batch {start_batch}"
+            raise UserError(what, fix="resume with the data set and --batch-size of the interrupted run")
         order = self._order(epoch)
         full = self.count // self.batch_size
         for number in range(start_batch, len(self)):

@@ -1,7 +1,7 @@
 """Host memory the GPU's copy engine can read by itself."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ def pinned_copy(batch: Batch) -> Batch:
     return replace(batch, images=batch.images.pin_memory(), targets=pinned)
 
 
-def in_background(batches: Iterator[Batch], prepare: Callable[[Batch], Batch]) -> Generator[Batch]:
+def in_background(batches: Generator[Batch], prepare: Callable[[Batch], Batch]) -> Generator[Batch]:
     """The batches prepared by a thread, one ahead of the caller."""
 
     def take() -> Batch | None:
@@ -52,3 +52,4 @@ def in_background(batches: Iterator[Batch], prepare: Callable[[Batch], Batch]) -
             yield batch
     finally:
         thread.shutdown(cancel_futures=True)
+        batches.close()

@@ -57,13 +57,13 @@ class _Answer:
 class WorkerPool:
     def __init__(self, count: int, work: Work) -> None:
         self._workers: list[_Worker] = []
-        self._stop = weakref.finalize(self, _stop, self._workers, os.getpid())
-        self._given = self._collected = 0
         self._answers: dict[int, tuple[_Answer, int | None]] = {}
+        self._stop = weakref.finalize(self, _stop, self._workers, self._answers, os.getpid())
+        self._given = self._collected = 0
         with _no_interrupt(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)  # see above
             for number in range(count):
-                self._workers.append(_start(number, work))
+                self._workers.append(self._started(number, work))
 
     @property
     def pending(self) -> int:
@@ -75,12 +75,11 @@ class WorkerPool:
 
     def submit(self, task: Any) -> None:
         worker = min(self._workers, key=lambda worker: worker.tasks)
-        try:
-            worker.connection.send((self._given, task))
-        except OSError:
-            error = self._death_of(worker)
-            self.close()
-            raise error from None
+        with self._closing_if_interrupted():
+            try:
+                worker.connection.send((self._given, task))
+            except OSError:
+                raise self._death_of(worker) from None
         worker.tasks += 1
         self._given += 1
 
@@ -103,18 +102,29 @@ class WorkerPool:
     def close(self) -> None:
         """End all workers, whatever they are doing: they own nothing that could be left half done."""
         self._stop()
-        for _, file in self._answers.values():
-            _close_file(file)
-        self._answers.clear()
+
+    @contextlib.contextmanager
+    def _closing_if_interrupted(self) -> Iterator[None]:
+        """After half a message nothing that follows could be understood."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _started(self, number: int, work: Work) -> _Worker:
+        try:
+            return _start(number, work)
+        except OSError as error:
+            self.close()
+            what = f"data worker {number} could not be started: {error.strerror}"
+            raise UserError(what, fix="use fewer --workers") from None
 
     def _next_answer(self) -> tuple[_Answer, int | None]:
         assert self.pending, "nothing was submitted"
-        try:
+        with self._closing_if_interrupted():
             while self._collected not in self._answers:
                 self._receive()
-        except BaseException:  # interrupted in the middle of a message, nothing after it could be understood
-            self.close()
-            raise
         self._collected += 1
         return self._answers.pop(self._collected - 1)
 
@@ -137,10 +147,11 @@ class WorkerPool:
         worker.process.join(_PATIENCE_S)
         code = worker.process.exitcode
         how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit code {code}"
-        return UserError(
-            f"data worker {worker.number} (process {worker.process.pid}) was ended {how}",
-            fix="most likely memory ran out (see `dmesg`): use fewer --workers, a smaller --batch-size or --cache disk",
-        )
+        fix = "find out why with --workers 0, which does the same work in the training process"
+        if code == -signal.SIGKILL:
+            fewer = "use fewer --workers, a smaller --batch-size or --cache disk"
+            fix = f"most likely memory ran out (see `dmesg`): {fewer}"
+        return UserError(f"data worker {worker.number} (process {worker.process.pid}) was ended {how}", fix=fix)
 
 
 def _close_file(file: int | None) -> None:
@@ -159,9 +170,11 @@ def _start(number: int, work: Work) -> _Worker:
     return _Worker(number, process, ours)
 
 
-def _stop(workers: list[_Worker], owner: int) -> None:
+def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the pool: the processes are not its own
         return
+    while answers:
+        _close_file(answers.popitem()[1][1])
     for worker in workers:
         worker.process.terminate()
     for worker in workers:

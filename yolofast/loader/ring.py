@@ -38,6 +38,7 @@ class Ring:
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
         slot = self._slot(turn)
         shape = maker.shape(job)
+        assert np.prod(shape) <= self._image_bytes, "the batch is larger than those the ring was made for"
         made = maker.make(job, slot[: int(np.prod(shape))].reshape(shape))
         given = made.targets
         images, capacity = given.labels.shape

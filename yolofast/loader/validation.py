@@ -40,7 +40,7 @@ def validation_batches(
     top_left: bool = False,
     rgb: bool = True,
     threads: int | None = None,
-    pin_memory: bool | None = None,
+    pin_memory: bool = True,
     rank: int = 0,
     world: int = 1,
 ) -> "ValidationBatches":
@@ -70,7 +70,7 @@ def validation_batches(
         top_left=top_left,
         rgb=rgb,
         threads=threads or usable_cores(),
-        pin_memory=torch.cuda.is_available() if pin_memory is None else pin_memory,
+        pin_memory=pin_memory and torch.cuda.is_available(),
     )
 
 

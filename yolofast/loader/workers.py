@@ -46,7 +46,7 @@ class WorkerLoader:
         persistent: bool = False,
         worker_tensor: bool = False,
         fast: bool = False,
-        pin_memory: bool | None = None,
+        pin_memory: bool = True,
         prefetch: int = 2,
         shapes: npt.NDArray[np.int64] | None = None,
         close_mosaic_from: int | None = None,
@@ -55,19 +55,19 @@ class WorkerLoader:
         """`workers` 0 makes batches in this process. `persistent` keeps the workers from epoch to epoch.
 
         `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is asked
-        for; `fast` is both. `pin_memory` (None: if there is a GPU) is for fast copies to a GPU. `prefetch` batches per
-        worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches, which have no
-        mosaics; nor has any epoch from `close_mosaic_from` on. `say` hears of skipped images.
+        for; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many batches
+        per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches, which have
+        no mosaics; nor has any epoch from `close_mosaic_from` on. `say` hears of skipped images.
         """
         _check_counts(workers, prefetch)
         self.maker, self.order, self._workers = maker, order, workers
         self._persistent, self._worker_tensor = persistent or fast, worker_tensor or fast
-        self._pin = torch.cuda.is_available() if pin_memory is None else pin_memory
+        self._pin = pin_memory and torch.cuda.is_available()
         self._in_flight = prefetch * workers
         self._shapes, self._close_mosaic_from, self._say = shapes, close_mosaic_from, say
         self._said: set[str] = set()
         self._pool: WorkerPool | None = None
-        self._turn = 0
+        self._turn = 0  # of the batch that is handed out next
         self._running: weakref.ref[Generator[Batch]] | None = None
         self._carrier = self._make_carrier() if workers else None
 
@@ -148,20 +148,20 @@ class WorkerLoader:
         return self._pool
 
     def _made_by(self, pool: WorkerPool, carrier: Carrier, jobs: Iterator[Job]) -> Generator[Batch]:
-        under_way: deque[tuple[Job, int]] = deque()
+        under_way: deque[Job] = deque()
 
         def give(count: int) -> None:
             for job in islice(jobs, count):
-                pool.submit((job, self._turn))
-                under_way.append((job, self._turn))
-                self._turn += 1
+                pool.submit((job, self._turn + len(under_way)))
+                under_way.append(job)
 
         try:
             give(self._in_flight)
             while under_way:
                 (parcel, skipped), file = pool.collect()
-                job, turn = under_way.popleft()
-                images, targets = carrier.take(self.maker.shape(job), turn, parcel, file)
+                job = under_way.popleft()
+                images, targets = carrier.take(self.maker.shape(job), self._turn, parcel, file)
+                self._turn += 1
                 give(1)  # into the place of the batch before the last: who asks for this one is done with that
                 self._tell(skipped)
                 yield Batch(images, targets, self.maker.sources(job))

@@ -4,10 +4,10 @@ import hashlib
 import os
 from pathlib import Path
 
+from yolofast.cache_folder import BESIDE, may_be_written, user_cache_folder
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
 
-_FOLDER = ".yolofast"
 _VERSION = 1
 """Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
 
@@ -25,14 +25,7 @@ def store_folder(index: ImageIndex, name: str) -> Path:
     beside = _data_folder(index)
     if beside is not None and ((beside / f"{name}.index").exists() or _can_write(beside)):
         return beside
-    return cache_folder() / "stores"
-
-
-def cache_folder() -> Path:
-    """`YOLOFAST_CACHE`, or the user's cache folder."""
-    if named := os.environ.get("YOLOFAST_CACHE"):
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yolofast"
+    return user_cache_folder() / "stores"
 
 
 def _data_folder(index: ImageIndex) -> Path | None:
@@ -45,13 +38,9 @@ def _data_folder(index: ImageIndex) -> Path | None:
         while common.name != "images":
             common = common.parent
         common = common.parent
-    return None if common == common.parent else common / _FOLDER
+    return None if common == common.parent else common / BESIDE
 
 
 def _can_write(folder: Path) -> bool:
-    """Whether a file can be made in `folder`, which may have to be made itself.
-
-    A folder nobody has the right to write to is left alone by the superuser too, who could.
-    """
-    place = folder if folder.exists() else folder.parent
-    return bool(place.stat().st_mode & 0o222) and os.access(place, os.W_OK | os.X_OK)
+    """Whether a file can be made in `folder`, which may have to be made itself."""
+    return may_be_written(folder if folder.exists() else folder.parent)
