@@ -56,13 +56,15 @@ def test_faults_are_shown_with_file_line_and_fix_and_the_code_is_1(capsys, data)
     assert "25 faults" in out and "--skip-bad" in out
 
 
-def test_warnings_alone_are_no_failure(capsys, data):
+def test_background_is_no_failure_but_warnings_are(capsys, data):
     (data.parent / "labels/val/1.txt").unlink()
     code, out, _ = run(capsys, "--data", data, "--splits", "train")
     assert (code, "warning:" in out) == (0, False)
+    code, out, _ = run(capsys, "--data", data)
+    assert (code, "warning: image without label (1)" in out) == (0, True)
     write(data.parent / "labels/val/0.txt", "1 .5 .5 .01 .5\n")
     code, out, _ = run(capsys, "--data", data)
-    assert code == 0
+    assert code == 1
     assert re.search(r"warning: box under 2 pixels \(1\)\n  .*0\.txt:1: the box is 0\.64×24 pixels", out)
     assert "warning: image without label (1)" in out
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.sample_data import sample
+from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.model.grouping import (
     LabelStatistics,
@@ -155,10 +156,12 @@ def test_missing_scikit_learn_says_how_to_install_it(monkeypatch):
 
 
 def test_packaged_geometry_is_what_its_header_says():
-    from yolofast.dataset.label_files import read_split
-
-    labels = read_split(sample("coco200/data.yaml"))
+    index = read_split(sample("coco200/data.yaml"), cache=False)
+    image_index = index.image_of_box()
     boxes = LabelStatistics(
-        image_index=labels.image_index, class_id=labels.class_id, box_wh_px=labels.box_wh_px(), nc=labels.nc
+        image_index=image_index,
+        class_id=index.labels,
+        box_wh_px=index.boxes[:, 2:] * index.sizes[image_index],
+        nc=len(index.names),
     )
     assert geometry_grouping(boxes) == read_head_config("geometry")

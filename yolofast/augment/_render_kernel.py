@@ -64,21 +64,23 @@ def _modulo(a, b: tl.constexpr):
 
 
 @triton.jit
-def _channel(turn, strength, value, OFFSET: tl.constexpr):
-    away = _modulo(turn + OFFSET, 6.0)
-    lacking = tl.minimum(tl.maximum(tl.minimum(away, 4 - away), 0.0), 1.0)
-    return tl.floor(value * (1 - strength * lacking) + 0.5)
+def _channel(hue, saturation, value, OFFSET: tl.constexpr, WHOLE: tl.constexpr):
+    away = _modulo(hue + OFFSET, 180.0)
+    lacking = tl.minimum(tl.maximum(tl.minimum(away, 120 - away), 0.0), 30.0)
+    return tl.floor(value - value * saturation * lacking / WHOLE + 0.5 / WHOLE)
 
 
 @triton.jit
-def _coloured(blue, green, red, by_hue, by_saturation, by_value, ADDITIVE: tl.constexpr):
+def _coloured(
+    blue, green, red, by_hue, by_saturation, by_value, ADDITIVE: tl.constexpr, HALF: tl.constexpr, WHOLE: tl.constexpr
+):
     value = tl.maximum(tl.maximum(blue, green), red)
     spread = value - tl.minimum(tl.minimum(blue, green), red)
-    saturation = tl.floor(255 * spread / tl.maximum(value, 1.0) + 0.5)
+    saturation = tl.floor(255 * spread / tl.maximum(value, 1.0) + HALF)
     sector = tl.where(
         value == red, green - blue, tl.where(value == green, blue - red + 2 * spread, red - green + 4 * spread)
     )
-    hue = tl.floor(30 * sector / tl.maximum(spread, 1.0) + 0.5)
+    hue = tl.floor(30 * sector / tl.maximum(spread, 1.0) + HALF)
     hue = tl.where(hue < 0, hue + 180, hue)
     if ADDITIVE:
         hue = _modulo(hue + by_hue, 180.0)
@@ -86,10 +88,13 @@ def _coloured(blue, green, red, by_hue, by_saturation, by_value, ADDITIVE: tl.co
     else:
         hue = tl.floor(_modulo(hue * by_hue, 180.0))
         saturation, value = saturation * by_saturation, value * by_value
-    strength = tl.floor(tl.minimum(tl.maximum(saturation, 0.0), 255.0)) / 255
+    saturation = tl.floor(tl.minimum(tl.maximum(saturation, 0.0), 255.0))
     value = tl.floor(tl.minimum(tl.maximum(value, 0.0), 255.0))
-    turn = hue / 30
-    return _channel(turn, strength, value, 1), _channel(turn, strength, value, 3), _channel(turn, strength, value, 5)
+    return (
+        _channel(hue, saturation, value, 30, WHOLE),
+        _channel(hue, saturation, value, 90, WHOLE),
+        _channel(hue, saturation, value, 150, WHOLE),
+    )
 
 
 @triton.jit
@@ -135,7 +140,8 @@ def _mix(upper_left, upper_right, lower_left, lower_right, across, down, covered
 def render_kernel(
     data, out, inverse, blends, colours, flips, counts, canvas, tiles, starts, copies, paste_starts, pastes,
     paste_widths, paste_sources, masks, width, height, stride_b, stride_c, stride_y, stride_x, gain,
-    ADDITIVE: tl.constexpr, RGB: tl.constexpr, TILES: tl.constexpr, FILL: tl.constexpr, BLOCK: tl.constexpr,
+    ADDITIVE: tl.constexpr, RGB: tl.constexpr, TILES: tl.constexpr, FILL: tl.constexpr, EQUAL: tl.constexpr,
+    HALF: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(1)
     pixel = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -152,15 +158,15 @@ def render_kernel(
         blue2, green2, red2 = _view(
             data, b * 2 + 1, inverse, tiles, starts, counts, copies, masks, canvas, height, x, y, TILES, FILL
         )
-        blue = tl.floor(blue * share + blue2 * (1 - share))
-        green = tl.floor(green * share + green2 * (1 - share))
-        red = tl.floor(red * share + red2 * (1 - share))
+        blue = tl.floor(blue * share + blue2 * (1 - share) + EQUAL)
+        green = tl.floor(green * share + green2 * (1 - share) + EQUAL)
+        red = tl.floor(red * share + red2 * (1 - share) + EQUAL)
 
     colour = colours + b * 3
     by_hue, by_saturation, by_value = tl.load(colour), tl.load(colour + 1), tl.load(colour + 2)
     same = 0.0 if ADDITIVE else 1.0
     if (by_hue != same) | (by_saturation != same) | (by_value != same):
-        blue, green, red = _coloured(blue, green, red, by_hue, by_saturation, by_value, ADDITIVE)
+        blue, green, red = _coloured(blue, green, red, by_hue, by_saturation, by_value, ADDITIVE, HALF, WHOLE)
 
     p = tl.load(paste_starts + b)
     end = tl.load(paste_starts + b + 1)

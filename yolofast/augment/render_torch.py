@@ -12,6 +12,12 @@ from yolofast.augment.plan import FILL, Plan
 from yolofast.augment.render_table import RenderTable, build_table
 from yolofast.pixels import PackedImages
 
+# Levels are cut or rounded where exact arithmetic often gives a whole number or a half. What is added in front of it is
+# less than the distance to the next possible value and more than a rounding error, so that all devices cut alike.
+EQUAL = 1 / 1024
+HALF = 0.501
+WHOLE = 30 * 255.0
+
 
 def render(plan: Plan, images: PackedImages, *, rgb: bool = True) -> Tensor:
     """[B, 3, height, width] uint8 on the device of the images."""
@@ -24,7 +30,7 @@ def render_table(table: RenderTable, data: Tensor, width: int, height: int, addi
     levels = _view(table, data, 0, x, y)
     if bool((table.tiles_BV[:, 1] > 0).any()):
         share = table.blend_B[:, None, None, None]
-        mixed = (levels * share + _view(table, data, 1, x, y) * (1 - share)).floor()
+        mixed = (levels * share + _view(table, data, 1, x, y) * (1 - share) + EQUAL).floor()
         levels = torch.where(share < 1, mixed, levels)
     levels = change_colour(levels, table.colour_B3, additive)
     first, last = table.paste_start_B1[[0, -1]].tolist()
@@ -133,23 +139,22 @@ def _to_hsv(levels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     blue, green, red = levels.unbind(-1)
     value = levels.amax(-1)
     spread = value - levels.amin(-1)
-    saturation = (255 * spread / value.clamp(min=1) + 0.5).floor()
+    saturation = (255 * spread / value.clamp(min=1) + HALF).floor()
     sector = torch.where(
         value == red, green - blue, torch.where(value == green, blue - red + 2 * spread, red - green + 4 * spread)
     )
-    hue = (30 * sector / spread.clamp(min=1) + 0.5).floor()
+    hue = (30 * sector / spread.clamp(min=1) + HALF).floor()
     return torch.where(hue < 0, hue + 180, hue), saturation, value
 
 
 def _to_bgr(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
-    """[…, B G R], rounded."""
-    turn = hue / 30
-    strength = saturation / 255
+    """[…, B G R], cut to whole levels as OpenCV's vectorised code does (the few pixels left over it rounds)."""
 
     def channel(offset: int) -> Tensor:
-        # How far the hue is from this colour: full within a sixth of the circle, none beyond a third.
-        away = (turn + offset) % 6
-        lacking = torch.minimum(away, 4 - away).clamp(0, 1)
-        return value * (1 - strength * lacking)
+        # How far the hue is from this colour: full within a sixth of the circle (30 steps), none beyond a third.
+        away = (hue + offset) % 180
+        lacking = torch.minimum(away, 120 - away).clamp(0, 30)
+        # Whole numbers below 2²⁴ up to here, so nothing is rounded before the division.
+        return value - value * saturation * lacking / WHOLE
 
-    return (torch.stack((channel(1), channel(3), channel(5)), dim=-1) + 0.5).floor()
+    return (torch.stack((channel(30), channel(90), channel(150)), dim=-1) + 0.5 / WHOLE).floor()

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from yolofast.augment.plan import FILL, TILES, Plan
 from yolofast.augment.render_table import RenderTable, build_table
+from yolofast.augment.render_torch import EQUAL, HALF, WHOLE
 from yolofast.pixels import PackedImages
 
 try:
@@ -35,6 +36,6 @@ def render_table(table: RenderTable, data: Tensor, out: Tensor, *, additive: boo
         data, out, table.inverse_BV9, table.blend_B, table.colour_B3, table.flip_B2, table.tiles_BV, table.canvas_BV,
         table.tile_BVT7, table.start_BVT, table.copy_BV, table.paste_start_B1, table.paste_P8, table.paste_width_P,
         table.paste_source_P2, table.masks, width, height, *out.stride(), gain,
-        ADDITIVE=additive, RGB=rgb, TILES=TILES, FILL=FILL, BLOCK=_BLOCK,
+        ADDITIVE=additive, RGB=rgb, TILES=TILES, FILL=FILL, EQUAL=EQUAL, HALF=HALF, WHOLE=WHOLE, BLOCK=_BLOCK,
     )  # fmt: skip
     return out

@@ -12,11 +12,13 @@ from rich.progress import Progress
 
 from yolofast.commands.console import console, table
 from yolofast.dataset.check import CheckedSplit, check_data
-from yolofast.dataset.faults import Fault, fault_as_dict
+from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.errors import UserError
 
-EXIT_CLEAN, EXIT_FAULTS = 0, 1
+EXIT_CLEAN, EXIT_WRONG = 0, 1
+# An image without a label file is worth knowing of, but it is also how background is written.
+_BACKGROUND = FaultKind.NO_LABEL
 _SHOWN_PER_KIND = 20
 
 
@@ -30,12 +32,12 @@ def run(args: argparse.Namespace) -> int:
             done=lambda more, total: progress.update(task, advance=more, total=total),
         )
     picture = None if args.plot is None else str(draw_overview(_split_to_draw(splits), args.plot))
-    fatal = any(fault.fatal for split in splits for fault in split.faults)
+    wrong = any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
     if args.json:
-        print(json.dumps(_as_json(args.data, splits, fatal, picture), indent=2))
+        print(json.dumps(_as_json(args.data, splits, wrong, picture), indent=2))
     else:
         _print(args.data, splits, picture)
-    return EXIT_FAULTS if fatal else EXIT_CLEAN
+    return EXIT_WRONG if wrong else EXIT_CLEAN
 
 
 def _split_to_draw(splits: list[CheckedSplit]) -> Any:
@@ -45,10 +47,10 @@ def _split_to_draw(splits: list[CheckedSplit]) -> Any:
     raise UserError("no split can be drawn: none of them could be read", fix="leave --plot away to see why")
 
 
-def _as_json(data: str, splits: list[CheckedSplit], fatal: bool, picture: str | None) -> dict[str, Any]:
+def _as_json(data: str, splits: list[CheckedSplit], wrong: bool, picture: str | None) -> dict[str, Any]:
     return {
         "data": str(data),
-        "ok": not fatal,
+        "ok": not wrong,
         "splits": {split.name: _numbers(split) for split in splits},
         "faults": [{"split": split.name, **fault_as_dict(fault)} for split in splits for fault in split.faults],
         "picture": picture,

@@ -1,6 +1,6 @@
 """Groupings of classes into heads computed from a data set's labels.
 
-Pure functions on arrays: whoever reads the labels (`dataset.label_files`) and whoever uses the grouping meet in the
+Pure functions on arrays: whoever reads the labels (`dataset.split`) and whoever uses the grouping meet in the
 command line. scikit-learn is needed here only, so it is an extra and imported when a grouping is asked for.
 """
 
