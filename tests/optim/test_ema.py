@@ -1,0 +1,52 @@
+import math
+
+import torch
+from torch import nn
+
+from yolofast.optim.ema import ModelEma
+
+
+def small_model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4))
+
+
+def test_follows_the_published_formula():
+    model = small_model()
+    ema = ModelEma(model)
+    expected = {name: value.double() for name, value in model.state_dict().items() if value.is_floating_point()}
+    for n in range(1, 6):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += torch.randn_like(parameter)
+        model(torch.rand(2, 3, 4, 4))  # moves the statistics, and the count of batches
+        ema.update()
+        decay = 0.9999 * (1 - math.exp(-n / 2000))
+        for name, value in model.state_dict().items():
+            if name in expected:
+                expected[name] = expected[name] * decay + value.double() * (1 - decay)
+    average = ema.model.state_dict()
+    for name, value in expected.items():
+        torch.testing.assert_close(average[name].double(), value, rtol=1e-6, atol=1e-6)
+    assert average["1.num_batches_tracked"] == 5
+    assert not ema.model.training
+
+
+def test_continues_from_its_state():
+    model = small_model()
+    ema, other = ModelEma(model), ModelEma(small_model())
+    for _ in range(3):
+        ema.update()
+    other.load_state_dict(ema.state_dict())
+    with torch.no_grad():
+        model[0].weight.mul_(2)
+    ema.update()
+    # The other average follows a model of its own: give it the same weights.
+    fresh = small_model()
+    with torch.no_grad():
+        fresh[0].weight.mul_(2)
+    resumed = ModelEma(fresh)
+    resumed.load_state_dict(other.state_dict())
+    resumed.update()
+    for a, b in zip(ema.model.state_dict().values(), resumed.model.state_dict().values(), strict=True):
+        assert torch.equal(a, b)

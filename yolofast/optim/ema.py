@@ -1,0 +1,46 @@
+"""A moving average of a model's weights and statistics, moved inside the step.
+
+What is evaluated and shipped is the average. Its decay grows from 0, so that the first weights are forgotten quickly;
+it lives on the device, so that moving the average needs no word from the host.
+"""
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+YOLOV7_DECAY, YOLOX_DECAY = 0.9999, 0.9998
+_RAMP = 2000.0
+
+
+class ModelEma:
+    """`model` is the average; `update()` moves it towards the trained one."""
+
+    def __init__(self, trained: nn.Module, decay: float = YOLOV7_DECAY) -> None:
+        self.model = copy.deepcopy(trained).eval().requires_grad_(False)
+        self.decay = decay
+        source, target = trained.state_dict(), self.model.state_dict()
+        moving = [name for name, value in target.items() if value.is_floating_point()]
+        self._source, self._target = [source[n] for n in moving], [target[n] for n in moving]
+        self._counts = [(source[n], target[n]) for n in target if n not in set(moving)]
+        device = self._target[0].device
+        self.updates = torch.zeros((), dtype=torch.float64, device=device)
+
+    @torch.no_grad()
+    def update(self) -> None:
+        self.updates += 1
+        share = (1 - self.decay * (1 - torch.exp(-self.updates / _RAMP))).float()
+        # average += share · (trained - average)
+        difference = torch._foreach_sub(self._source, self._target)
+        torch._foreach_mul_(difference, share)
+        torch._foreach_add_(self._target, difference)
+        for trained, average in self._counts:
+            average.copy_(trained)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"model": self.model.state_dict(), "updates": self.updates}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.updates.copy_(torch.as_tensor(state["updates"]))

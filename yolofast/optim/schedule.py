@@ -1,0 +1,131 @@
+"""Learning rates, momentum and accumulation as pure functions of where in the run an iteration is.
+
+Nothing is remembered between calls, so a resumed run continues exactly, and a schedule can be printed before it is run.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from yolofast.optim.groups import BIASES
+
+NOMINAL_BATCH = 64
+_GROUPS = 3
+_LEAST_WARMUP = 1000
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What one iteration is run with."""
+
+    lr: tuple[float, ...]
+    """One per parameter group."""
+    momentum: float
+    accumulate: int
+    """Gradients of that many batches make one update."""
+
+
+class Schedule(Protocol):
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        """For a batch of an epoch, both counted from 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class YoloV7Schedule:
+    """A linear warm-up, then cosine or linear decay by epoch.
+
+    `lr` is not scaled by the batch size. During warm-up the learning rate rises from 0 (biases: falls from
+    `warmup_bias_lr`), momentum from `warmup_momentum`, and accumulation to the nominal batch of 64.
+    """
+
+    epochs: int
+    batches: int
+    """Of an epoch."""
+    batch_size: int
+    lr: float
+    final_share: float
+    """lrf: the last learning rate as a share of the first."""
+    momentum: float
+    warmup_epochs: float
+    warmup_momentum: float
+    warmup_bias_lr: float
+    shape: Literal["cosine", "linear", "flat_cosine"] = "cosine"
+    least_warmup: int = _LEAST_WARMUP
+    """Iterations the warm-up lasts at least, as published, whether or not the run is that long."""
+    flat_share: float = 0.5
+    """flat_cosine: the share of the epochs before the decay starts."""
+
+    @property
+    def warmup(self) -> int:
+        """Iterations; 0 without one."""
+        if self.warmup_epochs <= 0:
+            return 0
+        return max(round(self.warmup_epochs * self.batches), self.least_warmup)
+
+    def factor(self, epoch: int) -> float:
+        """The learning rate of an epoch as a share of the first."""
+        if self.shape == "linear":
+            return (1 - epoch / max(self.epochs - 1, 1)) * (1 - self.final_share) + self.final_share
+        start = self.flat_share * self.epochs if self.shape == "flat_cosine" else 0.0
+        done = max(epoch - start, 0) / (self.epochs - start)
+        return (1 - math.cos(math.pi * done)) / 2 * (self.final_share - 1) + 1
+
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        lr = self.lr * self.factor(epoch)
+        accumulate = max(round(NOMINAL_BATCH / self.batch_size), 1)
+        iteration = epoch * self.batches + batch
+        if iteration > self.warmup or not self.warmup:
+            return StepSettings((lr,) * _GROUPS, self.momentum, accumulate)
+
+        def rising(start: float, end: float) -> float:
+            return float(np.interp(iteration, (0, self.warmup), (start, end)))
+
+        starts = [self.warmup_bias_lr if group == BIASES else 0.0 for group in range(_GROUPS)]
+        return StepSettings(
+            tuple(rising(start, lr) for start in starts),
+            rising(self.warmup_momentum, self.momentum),
+            max(round(rising(1, NOMINAL_BATCH / self.batch_size)), 1),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class YoloXSchedule:
+    """`yoloxwarmcos`: a quadratic warm-up, a cosine down to the minimum, which is held while nothing is augmented."""
+
+    epochs: int
+    batches: int
+    lr: float
+    """Already multiplied by the batch size."""
+    momentum: float
+    min_share: float = 0.05
+    warmup_epochs: int = 5
+    plain_epochs: int = 15
+    warmup_lr: float = 0.0
+
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        return StepSettings((self.rate(epoch * self.batches + batch + 1),) * _GROUPS, self.momentum, 1)
+
+    def rate(self, iteration: int) -> float:
+        """The learning rate of the iteration, counted from 1."""
+        warmup, last = self.warmup_epochs * self.batches, (self.epochs - self.plain_epochs) * self.batches
+        least = self.lr * self.min_share
+        if iteration <= warmup:
+            return (self.lr - self.warmup_lr) * (iteration / warmup) ** 2 + self.warmup_lr
+        if iteration >= last:
+            return least
+        return least + 0.5 * (self.lr - least) * (1 + math.cos(math.pi * (iteration - warmup) / (last - warmup)))
+
+
+def scaled_decay(weight_decay: float, batch_size: int) -> float:
+    """Decay acts once per update, so it grows with the images an update sees."""
+    accumulate = max(round(NOMINAL_BATCH / batch_size), 1)
+    return weight_decay * batch_size * accumulate / NOMINAL_BATCH
+
+
+def auto_lr(lr: float, warmup_epochs: float, batch_size: int) -> tuple[float, float]:
+    """`--auto-lr`: beyond a batch of 64 the learning rate grows by the root, and from 128 on the warm-up is longer."""
+    if batch_size > NOMINAL_BATCH:
+        lr *= math.sqrt(batch_size / NOMINAL_BATCH)
+    return lr, max(warmup_epochs, 5) if batch_size >= 2 * NOMINAL_BATCH else warmup_epochs
