@@ -111,6 +111,19 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     check.add_argument("--single-cls", action="store_true", help="read all labels as one class")
     check.add_argument("--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
     check.add_argument("--json", action="store_true", help="print JSON, with every fault")
+
+    preview = commands.add_parser("preview", help="draw augmented images with their boxes, to look at")
+    preview.set_defaults(run="yolofast.commands.preview:run")
+    preview.add_argument("--data", required=True, help="data set yaml, or shapes")
+    preview.add_argument("--out", required=True, metavar="FILE", help="the picture to write: preview.jpg")
+    _add_image_size(preview)
+    preview.add_argument("--hyp", metavar="FILE", help="YOLOv7's hyper-parameters, by default those of yolov7-tiny")
+    preview.add_argument("--style", choices=("yolov7", "yolox"), default="yolov7", help="default: %(default)s")
+    preview.add_argument("--split", default="train", help="default: %(default)s")
+    preview.add_argument("--n", type=int, default=16, metavar="N", help="images to draw, default: %(default)s")
+    preview.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    preview.add_argument("--epoch", type=int, default=0, help="default: %(default)s")
+    preview.add_argument("--skip-bad", action="store_true", help="leave out images that `check` finds fault with")
     return parser, dict(commands.choices)
 
 

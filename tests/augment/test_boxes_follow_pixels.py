@@ -67,12 +67,12 @@ def painted_extent(image, colour):
     return None if not len(x) else np.array([x.min(), y.min(), x.max() + 1, y.max() + 1], float)
 
 
-def extents(recipe, seed, square, polygons=False, render="cv2"):
+def extents(recipe, seed, polygons, render="cv2"):
     """(row's corners, painted extent, its whole area) of each object that is on its image once.
 
     Corners and extent may be None.
     """
-    index, images = painted_set(seed, square, polygons)
+    index, images = painted_set(seed, False, polygons)
     planned = plan_batch(recipe, index, images, BATCH, SIZE, SIZE, epoch=seed)
     if render == "cv2":
         out = np.empty((BATCH, 3, SIZE, SIZE), np.uint8)
@@ -97,10 +97,9 @@ def extents(recipe, seed, square, polygons=False, render="cv2"):
 @pytest.mark.parametrize("polygons", [False, True])
 @pytest.mark.parametrize("name", UPRIGHT)
 def test_upright(name, polygons, render):
-    """In a 9-mosaic of unequal images some cover others, which boxes do not know: there all images are square."""
     compared = 0
     for seed in range(SEEDS if render == "cv2" else 1):
-        for corners, extent, whole in extents(UPRIGHT[name], seed, name == "nine", polygons, render):
+        for corners, extent, whole in extents(UPRIGHT[name], seed, polygons, render):
             if corners is None:
                 sides = np.zeros(2) if extent is None else extent[2:] - extent[:2]
                 # As published, a polygon of which only one edge is in sight has a box without area.
@@ -119,7 +118,7 @@ def test_turned(name, polygons):
     """Objects wholly in sight are as large as painted; of those cut by an edge, a turned box may be too large."""
     compared = 0
     for seed in range(SEEDS):
-        for corners, extent, _ in extents(TURNED[name], seed, name == "nine", polygons):
+        for corners, extent, _ in extents(TURNED[name], seed, polygons):
             if corners is None or extent is None:
                 continue
             if polygons and (extent[2:] - extent[:2]).max() == SIZE:

@@ -39,6 +39,18 @@ def test_nine_tiles_of_different_sizes():
     ]
 
 
+def test_no_tile_of_nine_covers_another():
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        sizes = generator.integers(1, 11, (1, 9, 2))
+        corners = geometry.nine_corners(sizes, 10, 10)[0]
+        seen = np.zeros((60, 60), int)
+        for (x, y), (w, h) in zip(corners + 15, sizes[0], strict=True):
+            seen[y : y + h, x : x + w] += 1
+        assert seen.max() == 1
+        assert seen.sum() == sizes.prod(axis=-1).sum()
+
+
 def test_a_tile_outside_of_the_canvas_has_no_area():
     corners, sizes = np.array([[-50, 10], [200, 10], [10, -90], [10, 230]]), np.array([[40, 40]] * 4)
     x1, y1, x2, y2 = geometry.clipped_rectangles(corners, sizes, (200, 200)).T

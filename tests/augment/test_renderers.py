@@ -117,19 +117,22 @@ def test_blending_rounds_down_as_bytes_do():
     assert 55 in by_cv2
 
 
-def all_colours(step):
-    levels = np.unique(np.append(np.arange(0, 256, step), 255)).astype(np.uint8)
-    return np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(1, -1, 3)
+def many_colours():
+    """A coarse grid with greys and pure colours, and random ones. A regular grid alone is full of ties."""
+    levels = np.array([0, 1, 64, 127, 128, 254, 255], np.uint8)
+    grid = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(-1, 3)
+    drawn = np.random.default_rng(0).integers(0, 256, (32 * 1000 - len(grid), 3), np.uint8)
+    return np.concatenate((grid, drawn))[None]  # whole vectors of OpenCV: it rounds otherwise in what is left over
 
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_colours_change_as_opencv_changes_them(additive):
-    """A grid of all colours, several changes.
+    """Many colours, several changes.
 
     OpenCV divides by a table of reciprocals, so a hue between two of its 180 steps may become the other one, and the
     gain may make two steps of it. A step is 255 / 30 levels.
     """
-    image = np.ascontiguousarray(all_colours(9))
+    image = many_colours()
     generator = np.random.default_rng(0)
     for _ in range(12):
         change_3 = generator.uniform(-1, 1, 3) * ((5, 30, 30) if additive else (0.015, 0.7, 0.4))
@@ -144,22 +147,22 @@ def test_colours_change_as_opencv_changes_them(additive):
 
 
 def test_hue_saturation_and_value_are_opencvs():
-    image = np.ascontiguousarray(all_colours(9))
+    image = many_colours()
     hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV).astype(int)
     hue, saturation, value = (
         channel.numpy().astype(int) for channel in render_torch._to_hsv(torch.from_numpy(image).float())
     )
     around = np.abs(hue - hsv[..., 0])
     assert np.minimum(around, 180 - around).max() <= 1
-    assert (around != 0).mean() < 0.04, "only ties, of which so regular a grid has many"
+    assert (around != 0).mean() < 0.02, "only ties"
     assert np.array_equal(value, hsv[..., 2])
     assert np.abs(saturation - hsv[..., 1]).max() <= 1
-    assert (saturation != hsv[..., 1]).mean() < 0.04
+    assert (saturation != hsv[..., 1]).mean() < 0.01
 
 
 def test_colours_that_do_not_change_are_untouched():
     """To HSV and back loses levels; images that keep their colour must not go there."""
-    image = torch.from_numpy(all_colours(9)).float()[None].repeat(2, 1, 1, 1)
+    image = torch.from_numpy(many_colours()).float()[None].repeat(2, 1, 1, 1)
     changed = render_torch.change_colour(image, torch.tensor([[1.0, 1, 1], [1.0, 1, 0.5]]), False)
     assert torch.equal(changed[0], image[0])
     assert not torch.equal(changed[1], image[1])

@@ -53,12 +53,3 @@ def test_continues_from_its_state():
     half, state = run(3)
     resumed, _ = run(3, state, half)
     assert torch.equal(whole, resumed)
-
-
-def test_zeroing_keeps_the_gradients_memory():
-    parameter = torch.nn.Parameter(torch.ones(3))
-    sgd = Sgd([{"params": [parameter], "weight_decay": 0.0}])
-    parameter.sum().backward()
-    memory = parameter.grad.data_ptr()
-    sgd.zero_grad()
-    assert parameter.grad.data_ptr() == memory and not parameter.grad.any()

@@ -74,8 +74,8 @@ def four_corners(sizes_n42: Ints, centre_n2: Ints) -> Ints:
 def nine_corners(sizes_n92: Ints, width: int, height: int) -> Ints:
     """[n, 9, 2] for a 9-mosaic on a canvas of three times the output: a spiral that starts in the middle field.
 
-    Each tile touches the ones before it: middle, top, top right, right, bottom right, bottom, bottom left, left, top
-    left. Tiles differ in size, so later ones may cover parts of earlier ones.
+    Each tile touches one before it: middle, top, top right, right, bottom right, bottom, bottom left, left, top left.
+    None covers another; as they differ in size, grey shows between them.
     """
     w, h = sizes_n92[..., 0], sizes_n92[..., 1]
     right, bottom = width + w[:, 0], height + h[:, 0]

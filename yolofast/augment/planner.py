@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.augment.by_head import HeadPolicy
-from yolofast.augment.labels import LabelledBoxes, place_boxes, to_rows, transform_labels
+from yolofast.augment.labels import PlacedBoxes, place_boxes, to_rows, transform_labels
 from yolofast.augment.paste import add_copies, add_pastes, objects_with_polygon
 from yolofast.augment.plan import Plan, draw_plan
 from yolofast.augment.recipe import Recipe
@@ -47,22 +47,23 @@ class Planner:
             seed=self.seed, epoch=epoch, labelled=self._labelled, heads=self.heads,
         )  # fmt: skip
         placed = place_boxes(plan, self.index, self.stored_sizes)
+        if self.recipe.style == "yolox":
+            plan, placed = _blend_only_into_labelled(plan, placed)
         if self.recipe.copy_paste > 0:
             plan, placed = add_copies(plan, placed, self.index)
         boxes = transform_labels(placed, plan, self.index)
-        if self.recipe.style == "yolox":
-            plan, boxes = _blend_only_with_boxes(plan, boxes)
         if self.recipe.paste_in > 0:
             plan, boxes = add_pastes(plan, boxes, self.index, self.stored_sizes, self._objects)
         return PlannedBatch(plan, to_rows(boxes, plan))
 
 
-def _blend_only_with_boxes(plan: Plan, boxes: LabelledBoxes) -> tuple[Plan, LabelledBoxes]:
-    """YOLOX blends nothing into a mosaic that shows no box."""
+def _blend_only_into_labelled(plan: Plan, placed: PlacedBoxes) -> tuple[Plan, PlacedBoxes]:
+    """YOLOX blends nothing into a mosaic of images without boxes. Whether a box is still in sight does not matter."""
+    views = plan.source_BVT.shape[1]
     bare = np.ones(len(plan), np.bool_)
-    bare[boxes.image[boxes.view == 0]] = False
+    bare[placed.view[placed.view % views == 0] // views] = False
     source_BVT, blend_B = plan.source_BVT.copy(), np.where(bare, 1.0, plan.blend_B)
     source_BVT[bare, 1] = -1
-    keep = ~bare[boxes.image]
-    plan = dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B)
-    return plan, LabelledBoxes(boxes.image[keep], boxes.view[keep], boxes.label[keep], boxes.corners[keep])
+    keep = ~bare[placed.view // views]
+    kept = {field.name: getattr(placed, field.name)[keep] for field in dataclasses.fields(PlacedBoxes)}
+    return dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B), PlacedBoxes(**kept)

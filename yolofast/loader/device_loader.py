@@ -2,7 +2,7 @@
 
 Plans are made for several batches at once, because NumPy costs per call rather than per element, and travel in one
 copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
-is valid until the loader has been asked for the next but `slots - 1`.
+is valid until the next one is asked for; what has been started with it by then on the current stream is waited for.
 """
 
 import queue

@@ -45,10 +45,9 @@ class Sgd:
             torch._foreach_mul_(ahead, lr)
             torch._foreach_sub_(params, ahead)
 
-    def zero_grad(self) -> None:
-        grads = [p.grad for params in self._params for p in params if p.grad is not None]
-        if grads:
-            torch._foreach_zero_(grads)
+    def tensors(self) -> list[Tensor]:
+        """What a step changes besides the parameters."""
+        return [velocity for group in self._velocity for velocity in group]
 
     def state_dict(self) -> dict[str, Any]:
         return {"velocity": self._velocity}

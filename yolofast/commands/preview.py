@@ -1,0 +1,135 @@
+"""`yolofast preview`: augmented images with their boxes in one picture, as training would see them, to look at.
+
+They are the first images of an epoch, planned as every loader plans them and rendered by OpenCV straight from the image
+files, so that a preview needs neither a packed store nor a GPU.
+"""
+
+import argparse
+import math
+import os
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.augment.planner import PlannedBatch, Planner
+from yolofast.augment.recipe import Recipe
+from yolofast.augment.render_cv2 import render_one
+from yolofast.dataset.atomic_file import write_whole
+from yolofast.dataset.shapes import shapes_data_yaml
+from yolofast.dataset.split import read_split
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.loader.order import EpochOrder
+from yolofast.pixels import Image
+from yolofast.resources import find_resource
+from yolofast.store.images import FileImages
+from yolofast.yaml_file import read_yaml
+
+_DEFAULT_HYP = "data/hyp.scratch.tiny.yaml"
+_FORMATS = (".jpg", ".jpeg", ".png")
+_MOST_IMAGES = 400
+_WIDEST_PICTURE = 2560
+_GAP = 4
+_FONT, _FONT_SCALE = cv2.FONT_HERSHEY_SIMPLEX, 0.45
+_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
+
+
+def run(args: argparse.Namespace) -> None:
+    _check(args)
+    recipe = _recipe(args.style, args.hyp)
+    index = read_split(_data_yaml(args.data), args.split, skip_bad=args.skip_bad)
+    height, width = (*args.img_size, args.img_size[0])[:2]
+    count = min(args.n, len(index))
+    images = FileImages(index, width, height, augmented=True)
+    first = next(EpochOrder(len(index), seed=args.seed, shuffle=True, batch_size=count).batches(args.epoch))
+    planner = Planner(index, images.sizes, recipe, width, height, seed=args.seed)
+    planned = planner.plan(first.images, first.positions, args.epoch)
+    columns = math.ceil(math.sqrt(count))
+    scale = min(1.0, _WIDEST_PICTURE / (columns * width))
+    cells = [_cell(planned, b, render_one(planned.plan, b, images), index, scale) for b in range(count)]
+    _write(Path(args.out), _grid(cells, columns))
+    print(f"{count} images of epoch {args.epoch} with {len(planned.rows)} boxes: {args.out}")
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What can be known before reading a data set, which may take long."""
+    if not 1 <= args.n <= _MOST_IMAGES:
+        raise UserError(f"--n is {args.n}", fix=f"give 1 to {_MOST_IMAGES} images")
+    if not (0 <= args.seed < 2**64 and 0 <= args.epoch < 2**32):
+        raise UserError(f"--seed is {args.seed} and --epoch {args.epoch}", fix="neither may be negative")
+    if Path(args.out).suffix.lower() not in _FORMATS:
+        raise UserError("cannot draw into this", where=args.out, fix=f"end the name in {', '.join(_FORMATS)}")
+
+
+def _data_yaml(data: str) -> str | Path:
+    return shapes_data_yaml() if data == "shapes" and not os.path.exists(data) else data
+
+
+def _recipe(style: str, hyp: str | None) -> Recipe:
+    if style == "yolox":
+        if hyp is not None:
+            raise UserError("--hyp holds YOLOv7's values, which YOLOX has no use for", fix="leave --hyp away")
+        return Recipe.yolox()
+    file = read_yaml(find_resource(hyp or _DEFAULT_HYP, "hyp"))
+    try:
+        return Recipe.from_hyp(file.values)
+    except UserError as error:
+        key = error.what.split()[0]
+        raise UserError(error.what, where=file.where, line=file.line(key), fix=error.fix) from None
+
+
+def _cell(planned: PlannedBatch, b: int, image: Image, index: ImageIndex, scale: float) -> Image:
+    """One image with its boxes, scaled first so that lines and letters keep their size."""
+    height, width = (max(round(side * scale), 1) for side in image.shape[:2])
+    cell: Image = np.ascontiguousarray(
+        image if scale == 1 else cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    )
+    rows = planned.rows[planned.rows[:, 0] == b]
+    # Large ones first, so that small ones inside stay visible.
+    for _, label, cx, cy, w, h in rows[np.argsort(-rows[:, 4] * rows[:, 5], kind="stable")]:
+        low = round((cx - w / 2) * width), round((cy - h / 2) * height)
+        high = round((cx + w / 2) * width), round((cy + h / 2) * height)
+        _draw_box(cell, low, high, index.names[int(label)], _colour(int(label)))
+    return cell
+
+
+def _draw_box(
+    cell: Image, low: tuple[int, int], high: tuple[int, int], name: str, colour: tuple[int, int, int]
+) -> None:
+    cv2.rectangle(cell, low, high, colour, 2)
+    (width, height), below = cv2.getTextSize(name, _FONT, _FONT_SCALE, 1)
+    x = max(min(low[0], cell.shape[1] - width - 2), 0)
+    y = max(low[1], height + below)  # inside at the top edge, above the box elsewhere
+    cv2.rectangle(cell, (x, y - height - below), (x + width + 2, y), colour, cv2.FILLED)
+    ink = _BLACK if sum(colour) > 380 else _WHITE
+    cv2.putText(cell, name, (x + 1, y - below + 2), _FONT, _FONT_SCALE, ink, 1, cv2.LINE_AA)
+
+
+def _colour(label: int) -> tuple[int, int, int]:
+    """Hues a golden section apart: neighbours in the list of classes differ most."""
+    hue = label * 0.618034 % 1 * 180
+    blue, green, red = cv2.cvtColor(np.array([[[hue, 210, 255]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0].tolist()
+    return blue, green, red
+
+
+def _grid(cells: list[Image], columns: int) -> Image:
+    height, width = cells[0].shape[:2]
+    rows = -(-len(cells) // columns)
+    picture: npt.NDArray[np.uint8] = np.full(
+        (rows * (height + _GAP) + _GAP, columns * (width + _GAP) + _GAP, 3), 255, np.uint8
+    )
+    for place, cell in enumerate(cells):
+        top, left = (place // columns) * (height + _GAP) + _GAP, (place % columns) * (width + _GAP) + _GAP
+        picture[top : top + height, left : left + width] = cell
+    return picture
+
+
+def _write(path: Path, picture: Image) -> None:
+    encoded = cv2.imencode(path.suffix.lower(), picture)[1]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, encoded.tobytes())
+    except OSError as error:
+        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None

@@ -1,0 +1,125 @@
+"""What happens in one step: forward, assignment and loss, backward, and every so often an update.
+
+The host never waits here: settings are written to the device beforehand, sums and the finiteness check stay there.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.engine.criterion import Criterion
+from yolofast.engine.precision import LossScale, Precision
+from yolofast.optim.ema import ModelEma
+from yolofast.optim.sgd import Sgd
+from yolofast.structures import LossTerms, Targets
+
+
+class StepKind(NamedTuple):
+    """What distinguishes one step from another, besides numbers on the device."""
+
+    sums: bool
+    """Gradients are added to those of other batches; otherwise each batch makes an update of its own."""
+    updates: bool
+
+
+class TrainStep:
+    """`run` learns from a batch and, if it is time, moves the weights and their average."""
+
+    def __init__(
+        self, model: nn.Module, criterion: Criterion, optimizer: Sgd, ema: ModelEma, precision: Precision
+    ) -> None:
+        self.model, self.criterion, self.optimizer, self.ema = model, criterion, optimizer, ema
+        self.precision, self.loss_scale = precision, LossScale(precision)
+        self.losses = RunningLosses(precision.device)
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._sums: list[Tensor] = []
+
+    def run(self, images: Tensor, targets: Targets, kind: StepKind) -> None:
+        self.prepare_gradients(kind)
+        terms = self.loss_of(images, targets)
+        self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        self.losses.add(terms, len(images))
+        if kind.updates:
+            self.loss_scale.unscale([p.grad for p in self._parameters if p.grad is not None])
+            self.optimizer.step()
+            self.ema.update()
+            if kind.sums:
+                torch._foreach_zero_(self._sums)
+
+    def prepare_gradients(self, kind: StepKind) -> None:
+        """Fresh ones for a batch of its own, which saves adding; sums live in memory that stays where it is."""
+        if not kind.sums:
+            for parameter in self._parameters:
+                parameter.grad = None
+            return
+        if not self._sums:
+            self._sums = [torch.zeros_like(p) for p in self._parameters]
+        for parameter, total in zip(self._parameters, self._sums, strict=True):
+            parameter.grad = total
+
+    def tensors(self) -> list[Tensor]:
+        """Everything a step changes, except fresh gradients."""
+        changed = [*self.model.state_dict().values(), *self.ema.model.state_dict().values(), self.ema.updates]
+        return [*changed, *self._sums, *self.optimizer.tensors(), *self.losses.tensors(), *self.loss_scale.tensors()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs beside the models: the optimizer, pending gradients, the loss scale."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "gradients": self._sums,
+            "loss_scale": self.loss_scale.tensors(),
+            "ema_updates": self.ema.updates,
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._sums = [torch.as_tensor(s).to(p) for s, p in zip(state["gradients"], self._parameters, strict=False)]
+        for own, given in zip(self.loss_scale.tensors(), state["loss_scale"], strict=True):
+            own.copy_(given)
+        self.ema.updates.copy_(state["ema_updates"])
+
+    def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
+        """Forward, assignment and loss: the part that is worth compiling."""
+        with self.precision.autocast():
+            raw: Sequence[Tensor] = self.model(as_input(images))
+        return self.criterion(raw, targets)
+
+
+def as_input(images: Tensor) -> Tensor:
+    """Levels from the host as the network takes them; images made on the device are that already."""
+    return images.float() / 255 if images.dtype is torch.uint8 else images
+
+
+class RunningLosses:
+    """Means of the loss terms since `reset`, summed on the device, and whether any of them was not a number."""
+
+    NAMES = ("box", "obj", "cls", "total")
+
+    def __init__(self, device: torch.device) -> None:
+        self._sums = torch.zeros(len(self.NAMES), dtype=torch.float64, device=device)
+        self._count = torch.zeros((), dtype=torch.float64, device=device)
+        self.bad_steps = torch.zeros((), dtype=torch.int64, device=device)
+
+    @torch.no_grad()
+    def add(self, terms: LossTerms, images: int) -> None:
+        box = terms.box if terms.box is not None else terms.iou
+        assert box is not None
+        values = torch.stack((box, terms.obj, terms.cls, terms.total / images)).detach()
+        self._sums += values
+        self._count += 1
+        self.bad_steps += ~values.isfinite().all()
+
+    def tensors(self) -> list[Tensor]:
+        return [self._sums, self._count, self.bad_steps]
+
+    def reset(self) -> None:
+        for tensor in (self._sums, self._count):
+            tensor.zero_()
+
+    def means(self) -> dict[str, float]:
+        """Waits for the device."""
+        means = (self._sums / self._count.clamp(min=1)).tolist()
+        return dict(zip(self.NAMES, means, strict=True))
