@@ -179,6 +179,37 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Detections:
+    """What was found on one image. On the host, because all that follows – matching, drawing, files – happens there."""
+
+    boxes: npt.NDArray[np.float32]
+    """[n, 4] x1, y1, x2, y2 in pixels."""
+    scores: npt.NDArray[np.float32]
+    """[n] best first."""
+    labels: npt.NDArray[np.int64]
+    """[n]"""
+
+    @staticmethod
+    def none() -> "Detections":
+        return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, chosen: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> "Detections":
+        return Detections(self.boxes[chosen], self.scores[chosen], self.labels[chosen])
+
+    def in_original(self, gain: npt.ArrayLike, pad: npt.ArrayLike, size: npt.ArrayLike) -> "Detections":
+        """From input pixels to those of the original image of this width and height (see `Batch.gain`), cut off there.
+
+        All three are x and y.
+        """
+        gain, pad, size = (np.tile(np.asarray(value, np.float64), 2) for value in (gain, pad, size))
+        boxes = ((self.boxes - pad) / gain).clip(0.0, size).astype(np.float32)
+        return Detections(boxes, self.scores, self.labels)
+
+
+@dataclass(frozen=True)
 class Assignment:
     """Who learns which box on one level, in S fixed slots per image; a cell may fill several slots."""
 

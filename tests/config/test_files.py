@@ -1,0 +1,138 @@
+"""args.yaml, resuming from it, environment variables, the built-in data set and the documentation page."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yolofast.config.args_file import as_text, from_yaml, to_yaml
+from yolofast.config.builtin_data import builtin_data
+from yolofast.config.environment import CompileRequest, compile_request
+from yolofast.config.from_settings import from_settings
+from yolofast.config.page import flags_page
+from yolofast.config.predict import PredictConfig
+from yolofast.config.resume import resumed
+from yolofast.config.setting import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.val import ValConfig
+from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.dataset.shapes_outline import NAMES
+from yolofast.errors import UserError
+from yolofast.yaml_file import parse_yaml
+
+CHANGED = (
+    TrainConfig(
+        epochs=7, img_size=(96, 64), name="123", weights="ä b.pt", resume=True, lr_mult_neck=1e-7, freeze=(1, 2)
+    ),
+    ValConfig(weights=("a.pt", "no"), img_size=None, save_per_class_ap="ap.json", rect=False),
+    PredictConfig(source="*.jpg", classes=(3, 1), name="off", line_width=2),
+)
+
+
+@pytest.mark.parametrize(
+    "config", [*CHANGED, TrainConfig.published(), ValConfig.published(), PredictConfig.published()]
+)
+def test_round_trip(config, tmp_path):
+    path = tmp_path / "args.yaml"
+    path.write_text("old")
+    to_yaml(config, path)
+    assert from_yaml(type(config), path) == config
+    assert os.listdir(tmp_path) == ["args.yaml"]
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), min_size=1, max_size=20))
+def test_any_name_survives(name):
+    config = PredictConfig(name=name)
+    assert from_settings(PredictConfig, parse_yaml(as_text(config), None).values) == config
+
+
+def test_all_settings_are_written():
+    assert [line.split(":")[0] for line in as_text(TrainConfig()).splitlines() if line[0] not in "- "] == list(
+        settings_of(TrainConfig)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs: 3\nepoch: 4\n", ":2: there is no setting 'epoch', did you mean 'epochs'?"),
+        ("epochs: 3\n\nbatch_size: x\n", ":3: --batch-size is 'x'"),
+        ("image_weights: true\nrect: true\n", "args.yaml: --image-weights draws"),
+        ("- 1\n", "must be a mapping"),
+    ],
+)
+def test_mistakes_in_a_file(text, message, tmp_path):
+    path = tmp_path / "args.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        from_yaml(TrainConfig, path)
+    assert message in str(error.value)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="the settings could not be written"):
+        to_yaml(TrainConfig(), tmp_path / "none" / "args.yaml")
+
+
+STORED = TrainConfig(epochs=50, batch_size=8, cfg="yolov7-tiny", img_size=(320,))
+
+
+def test_resuming():
+    asked = {"resume": True, "epochs": 80, "workers": 2, "batch_size": 8, "img_size": [320]}
+    config = resumed(STORED, asked)
+    assert (config.epochs, config.workers, config.batch_size, config.resume) == (80, 2, 8, True)
+    assert resumed(STORED, {}) == STORED
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_size": 16}, "--batch-size 16 with --resume: the run was started with 8"),
+        ({"weights": "x.pt"}, "--weights x.pt with --resume: the run was started with none"),
+        ({"faithful": True}, "--faithful on with --resume: the run was started with off"),
+        ({"epochs": 40}, "the run was planned for 50"),
+        ({"epochs": 60, "patience": 3, "notest": True}, "--patience 3 has nothing to go by"),
+    ],
+)
+def test_what_resuming_refuses(given, message):
+    with pytest.raises(UserError) as error:
+        resumed(STORED, {"resume": True, **given})
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("gear", "environ", "expected"),
+    [
+        ("auto", {}, ("auto", False)),
+        ("auto", {"USE_COMPILE": "1"}, ("compile", False)),
+        ("auto", {"USE_COMPILE": "0", "DIAGNOSE_COMPILE": "1"}, ("auto", True)),
+        ("eager", {"USE_COMPILE": "1"}, ("eager", False)),
+        ("graph", {"USE_COMPILE": "", "DIAGNOSE_COMPILE": "True"}, ("graph", True)),
+    ],
+)
+def test_environment(gear, environ, expected):
+    assert compile_request(gear, environ) == CompileRequest(*expected)
+
+
+def test_environment_that_makes_no_sense(monkeypatch):
+    monkeypatch.setenv("USE_COMPILE", "2")
+    with pytest.raises(UserError, match=r"USE_COMPILE is '2'\n.*USE_COMPILE=1"):
+        compile_request("auto")
+
+
+def test_builtin_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert builtin_data(TrainConfig().data) == builtin_data("shapes") == "shapes"
+    assert builtin_data("data/coco.yaml") is None
+    assert read_data_yaml("data/shapes.yaml").classes() == tuple(NAMES)
+    own = tmp_path / "own.yaml"
+    own.write_text("nc: 1\nbuiltin: shape\n")
+    with pytest.raises(UserError, match=r"own.yaml:2: .*'shape', did you mean 'shapes'"):
+        builtin_data(str(own))
+
+
+def test_the_page_is_up_to_date():
+    page = Path(__file__).parents[2] / "docs" / "flags.md"
+    assert page.read_text(encoding="utf-8") == flags_page(), "python -m yolofast.config.page > docs/flags.md"

@@ -1,0 +1,128 @@
+"""Flags beyond the published ones: spellings, switches, messages, and what a namespace remembers."""
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+from yolofast.config.flag_parser import FlagParser, config_from_flags, parse_flags, with_full_flags
+from yolofast.config.flags import add_flags, from_args, given_settings
+from yolofast.config.predict import PredictConfig
+from yolofast.config.run import SECTIONS
+from yolofast.config.setting import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.unused import NOT_YET_USED, WITHOUT_EFFECT, unused_flags
+from yolofast.config.val import ValConfig
+
+CONFIGS = (TrainConfig, ValConfig, PredictConfig)
+
+
+def train(line):
+    return config_from_flags(TrainConfig, TrainConfig(), line.split(), "yolofast train")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--imgsz 416 --batch 8 --model yolov7", {"img_size": (416,), "batch_size": 8, "cfg": "yolov7"}),
+        ("--close_mosaic 5 --single_cls", {"close_mosaic": 5, "single_cls": True}),
+        ("--save-period 3 --local-rank 0", {"save_period": 3, "local_rank": 0}),
+        ("--cache", {"cache": "ram"}),
+        ("--cache gpu", {"cache": "gpu"}),
+        ("--cache=off --epochs=7", {"cache": "off", "epochs": 7}),
+        ("--compile", {"gear": "compile"}),
+        ("--cos-lr", {"lr_schedule": "cosine"}),
+        ("--flat_cos_lr", {"lr_schedule": "flat_cosine"}),
+        ("--optimizer adamw --half", {"optimizer": "adamw", "precision": "fp16"}),
+        ("--no-plots", {"plots": False}),
+        ("--faithful", {"faithful": True}),
+        ("--prec bf16 --pat 3", {"precision": "bf16", "patience": 3}),
+    ],
+)
+def test_spellings(line, expected):
+    config = train(line)
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+def test_a_plain_parser_knows_the_flags_too():
+    parser = argparse.ArgumentParser()
+    add_flags(parser, TrainConfig, TrainConfig())
+    assert from_args(TrainConfig, parser.parse_args(["--img", "96", "--label", "0.1"])).img_size == (96,)
+
+
+def test_below_a_command():
+    """Spelling is the business of the parser the flags were added to, not of the one above it."""
+    parser = FlagParser(prog="yolofast")
+    parser.add_argument("--version", action="store_true")
+    command = parser.add_subparsers(dest="command", parser_class=FlagParser).add_parser("train")
+    add_flags(command, TrainConfig, TrainConfig())
+    namespace = parser.parse_args(["train", "--exist_ok", "--v5"])
+    assert given_settings(TrainConfig, namespace) == {"exist_ok": True, "v5_metric": True}
+
+
+def test_only_what_was_given_is_remembered():
+    namespace = parse_flags(TrainConfig, TrainConfig.published(), ["--epochs", "300"], "train.py")
+    assert given_settings(TrainConfig, namespace) == {"epochs": 300}
+    assert from_args(TrainConfig, namespace) == TrainConfig.published()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--epoch-s 3", "unknown argument --epoch-s, did you mean '--epochs'?"),
+        ("--epochs three", "argument --epochs: invalid int value: 'three'"),
+        ("--gear grahp", "did you mean 'graph'?"),
+        ("--faithful --fixed", "not allowed with argument"),
+        ("--cache gpu --cache-images", "not allowed with argument"),
+        ("--lr-mult 3", "ambiguous option: --lr-mult"),
+    ],
+)
+def test_mistakes_exit_with_2(line, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        train(line)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert message in error and "fix: see yolofast train --help" in error
+
+
+def test_what_follows_two_dashes_is_left_alone():
+    words = ["--exist_ok", "--", "--exist_ok"]
+    assert with_full_flags(words, TrainConfig) == ["--exist-ok", "--", "--exist_ok"]
+
+
+@pytest.mark.parametrize("config_class", CONFIGS)
+def test_no_spelling_stands_twice_and_every_section_is_shown(config_class, capsys):
+    declared = settings_of(config_class).values()
+    spellings = [flag for one in declared for flag in (*one.flags, *one.shortcuts)]
+    assert len(spellings) == len(set(spellings))
+    assert {one.section for one in declared} <= set(SECTIONS)
+    with pytest.raises(SystemExit):
+        parse_flags(config_class, config_class(), ["--help"], "x")
+    shown = capsys.readouterr().out
+    assert all(flag in shown for flag in spellings)
+
+
+def test_help_may_be_cut_short_as_ever(capsys):
+    with pytest.raises(SystemExit) as stop:
+        train("--he")
+    assert stop.value.code == 0 and "--epochs" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        train("--h x")
+    assert "ambiguous option: --h" in capsys.readouterr().err
+
+
+def test_unused_flags_are_named():
+    known = {name for config_class in CONFIGS for name in settings_of(config_class)}
+    assert set(NOT_YET_USED) | set(WITHOUT_EFFECT) <= known
+    assert unused_flags(train("--epochs 3 --local_rank 0")) == []
+    assert unused_flags(train("--evolve --entity me --stage stage1_neck_tune")) == ["--evolve", "--entity", "--stage"]
+    assert unused_flags(TrainConfig.published()) == []
+
+
+def test_help_does_not_load_torch():
+    code = (
+        "import sys; from yolofast.config import page, flag_parser, hyp, resume, args_file, environment, builtin_data;"
+        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,0 +1,54 @@
+"""`args.yaml` of a run folder: all settings of the run, to read, to repeat and to resume it."""
+
+import dataclasses
+import os
+import secrets
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from yolofast.config.from_settings import from_settings, resolve
+from yolofast.config.run import RunConfig
+from yolofast.errors import UserError
+from yolofast.yaml_file import read_yaml
+
+Config = TypeVar("Config", bound=RunConfig)
+
+
+def to_yaml(config: RunConfig, path: str | Path) -> None:
+    """Written whole or not at all."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(as_text(config))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        what = f"the settings could not be written: {error.strerror or error}"
+        raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def as_text(config: RunConfig) -> str:
+    values = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(config).items()
+    }
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def from_yaml(config_class: type[Config], path: str | Path) -> Config:
+    """Settings the file does not name have their defaults; names it should not have are refused."""
+    file = read_yaml(Path(path))
+    for key, value in file.values.items():
+        try:
+            resolve(config_class, key, value)
+        except UserError as error:
+            raise UserError(error.what, where=file.where, line=file.line(str(key)), fix=error.fix) from None
+    try:
+        return from_settings(config_class, file.values)
+    except UserError as error:  # settings that do not go together
+        raise UserError(error.what, where=file.where, fix=error.fix) from None

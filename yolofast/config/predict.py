@@ -1,0 +1,69 @@
+"""The settings of looking for objects in pictures and films."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from yolofast.config.run import DATA, EVALUATION, MODEL, OUTPUT, RunConfig
+from yolofast.config.setting import setting
+
+_data = partial(setting, section=DATA)
+_evaluation = partial(setting, section=EVALUATION)
+_output = partial(setting, section=OUTPUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictConfig(RunConfig):
+    # fmt: off
+    weights: tuple[str, ...] = setting(
+        (), "--weights", section=MODEL, published=("yolov7.pt",), yolov7=True, metavar="FILE", counts=(0, 100),
+        help="what to ask; several are asked together; none: best.pt of the latest run")
+    cfg: str = setting(
+        "", "--cfg", "--model", section=MODEL, metavar="FILE", help="model, for weights that do not hold theirs")
+
+    source: str = _data(
+        "", "--source", published="inference/images", yolov7=True,
+        help="file, folder, glob, video, stream, number of a camera, or - for names on standard input")
+    img_size: int | None = _data(
+        None, "--img-size", "--img", "--imgsz", published=640, yolov7=True, least=32, most=32_768,
+        help="pixels of the long side; by default as in training, else 640")
+    batch_size: int = _data(
+        16, "--batch-size", "--batch", published=1, least=1, help="images of a folder or a film asked at once")
+    vid_stride: int = _data(
+        1, "--vid-stride", least=1, help="look at every Nth picture of a film")
+
+    conf_thres: float = _evaluation(
+        0.25, "--conf-thres", "--conf", yolov7=True, least=0, most=1, help="leave out what is less certain")
+    iou_thres: float = _evaluation(
+        0.45, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="overlap from which two detections are one")
+    max_det: int = _evaluation(
+        300, "--max-det", least=1, most=30_000, help="detections of an image, at most")
+    classes: tuple[int, ...] = _evaluation(
+        (), "--classes", yolov7=True, least=0, counts=(0, 100_000), help="only these classes")
+    agnostic_nms: bool = _evaluation(
+        False, "--agnostic-nms", yolov7=True, help="one object has one class: overlaps count across classes")
+    augment: bool = _evaluation(
+        False, "--augment", yolov7=True, help="ask at several sizes and mirrored, and join the answers")
+    no_trace: bool = _evaluation(
+        False, "--no-trace", yolov7=True, help="nothing is ever traced here")
+    update: bool = _evaluation(
+        False, "--update", yolov7=True, help="weights are read as they are and need no update")
+
+    project: str = _output(
+        "runs/predict", "--project", published="runs/detect", yolov7=True, metavar="FOLDER", help="where runs go")
+    view_img: bool = _output(
+        False, "--view-img", "--show", yolov7=True, help="show each picture in a window")
+    nosave: bool = _output(
+        False, "--nosave", yolov7=True, help="draw no pictures")
+    save_txt: bool = _output(
+        False, "--save-txt", yolov7=True, help="detections as label files")
+    save_conf: bool = _output(
+        False, "--save-conf", yolov7=True, help="with the certainty as a last column")
+    save_json: bool = _output(
+        False, "--save-json", help="detections of all pictures as one JSON file")
+    save_coco: bool = _output(
+        False, "--save-coco", help="detections of all pictures as a COCO results file")
+    save_crop: bool = _output(
+        False, "--save-crop", help="cut every object out into a picture of its own")
+    line_width: int | None = _output(
+        None, "--line-width", least=1, most=1000, help="of the boxes; by default as suits the picture")
+    # fmt: on

@@ -1,0 +1,26 @@
+"""A run that goes on has the settings it was started with, but for those that do not change what is learnt."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from yolofast.config.flags import shown
+from yolofast.config.setting import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.values import in_form
+from yolofast.errors import UserError
+
+
+def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
+    """`stored` with what `given_settings` found on the command line; saying the same again is no change."""
+    changes = {name: in_form(TrainConfig, name, value) for name, value in given.items()}
+    for name, value in changes.items():
+        declared, before = settings_of(TrainConfig)[name], getattr(stored, name)
+        if value != before and not declared.changes_on_resume:
+            what = f"{declared.flag} {shown(value)} with --resume: the run was started with {shown(before) or 'none'}"
+            raise UserError(what, fix=f"leave {declared.flag} away, or start a new run with --weights last.pt")
+    config = dataclasses.replace(stored, **changes)
+    if config.epochs < stored.epochs:
+        what = f"--epochs {config.epochs} with --resume: the run was planned for {stored.epochs}"
+        raise UserError(what, fix=f"give at least {stored.epochs}, or leave it away; --max-steps ends a run early")
+    return config

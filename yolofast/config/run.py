@@ -1,0 +1,88 @@
+"""What every run has, whatever it does: where it computes, and where its files go."""
+
+import re
+from dataclasses import dataclass, fields
+from typing import Literal, Self
+
+from yolofast.config.setting import setting, settings_of
+from yolofast.config.values import check_value
+from yolofast.errors import UserError, shorten
+
+Precision = Literal["auto", "bf16", "fp16", "fp32"]
+Gear = Literal["auto", "eager", "compile", "graph"]
+Cache = Literal["auto", "gpu", "ram", "disk", "jpeg", "off"]
+
+MODEL, DATA, LOADER, AUGMENTATION = "model", "data", "loader", "augmentation"
+TRAINING, LOSS, SPEED, EVALUATION, OUTPUT = "training", "loss", "speed", "evaluation", "output"
+TRACKING, PLAN = "experiment trackers and launchers", "fine-tuning by plan"
+SECTIONS = (MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, TRACKING, PLAN)
+"""In the order of `--help` and of the documentation."""
+
+_DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")
+
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """`Config()` has the defaults of `yolofast`, `Config.published()` those of the published script."""
+
+    head_config: str = setting(
+        "", "--head-config", section=MODEL, metavar="FILE", help="which head owns which classes (1B4H), or standard …"
+    )
+    device: str = setting(
+        "",
+        "--device",
+        yolov7=True,
+        section=SPEED,
+        changes_on_resume=True,
+        help="0, or 0,1,2,3, or cpu; empty: all GPUs",
+    )
+    precision: Precision = setting(
+        "auto", "--precision", section=SPEED, shortcuts={"--half": "fp16"},
+        help="numbers the network computes in; auto: bf16 where the GPU has it, else fp16, fp32 on the CPU",
+    )  # fmt: skip
+    gear: Gear = setting(
+        "auto", "--gear", section=SPEED, shortcuts={"--compile": "compile"}, changes_on_resume=True,
+        help="how a step is run: as written, compiled, or as a CUDA graph; auto: the fastest that works",
+    )  # fmt: skip
+    project: str = setting("runs", "--project", yolov7=True, section=OUTPUT, metavar="FOLDER", help="where runs go")
+    name: str = setting(
+        "exp", "--name", yolov7=True, section=OUTPUT, help="folder of the run below --project; numbered if it exists"
+    )
+    exist_ok: bool = setting(
+        False, "--exist-ok", yolov7=True, section=OUTPUT, changes_on_resume=True, help="use the folder if it exists"
+    )
+
+    @classmethod
+    def published(cls) -> Self:
+        """What the published script does without flags."""
+        return cls(**{name: declared.published for name, declared in settings_of(cls).items()})
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_value(type(self), field.name, getattr(self, field.name))
+        self._check_device()
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Settings that exclude or need one another; raises `UserError`."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The numbers in `--device 0,1`; empty if it names none."""
+        numbers = self.device.removeprefix("cuda:")
+        return tuple(numbers.split(",")) if numbers[:1].isdigit() else ()
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the CPU was asked for by name."""
+        return self.device == "cpu"
+
+    def _check_device(self) -> None:
+        if not _DEVICE.fullmatch(self.device):
+            raise UserError(f"--device is {shorten(self.device)}", fix="give 0, or 0,1 for two GPUs, or cpu")
+        if len(set(self.devices)) < len(self.devices):
+            raise UserError(f"--device {self.device} names a GPU twice", fix="name each once")
+        if self.on_cpu and (self.gear == "graph" or self.precision == "fp16"):
+            flag = "--gear graph" if self.gear == "graph" else "--precision fp16"
+            raise UserError(f"{flag} needs a GPU, but --device is cpu", fix="leave it at auto")

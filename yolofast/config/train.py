@@ -1,0 +1,220 @@
+"""The settings of training.
+
+The published train.py's flags are all here with their meaning; what it lacks is added under names its users or those of
+other trainers know. Defaults of `yolofast train` are chosen for a first run: a small network on the built-in data set,
+with the published code's defects repaired.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from yolofast.config.run import (
+    AUGMENTATION,
+    DATA,
+    EVALUATION,
+    LOADER,
+    LOSS,
+    MODEL,
+    OUTPUT,
+    PLAN,
+    TRACKING,
+    TRAINING,
+    Cache,
+    RunConfig,
+)
+from yolofast.config.setting import setting
+from yolofast.config.train_rules import check_training
+
+Optimizer = Literal["sgd", "adam", "adamw"]
+LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
+AssignerName = Literal["ota", "anchor", "tal", "simota"]
+
+# Declared by section, to say it once.
+_model = partial(setting, section=MODEL)
+_data = partial(setting, section=DATA)
+_loader = partial(setting, section=LOADER, changes_on_resume=True)
+_augmentation = partial(setting, section=AUGMENTATION)
+_training = partial(setting, section=TRAINING)
+_loss = partial(setting, section=LOSS)
+_output = partial(setting, section=OUTPUT, changes_on_resume=True)
+_tracking = partial(setting, section=TRACKING, changes_on_resume=True)
+_plan = partial(setting, section=PLAN)
+
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(RunConfig):
+    # fmt: off
+    weights: str = _model(
+        "", "--weights", published="yolo7.pt", yolov7=True, metavar="FILE",
+        help="weights to start from; empty: from scratch")
+    cfg: str = _model(
+        "yolov7-tiny", "--cfg", "--model", published="", yolov7=True, metavar="FILE",
+        help="model file, packaged path or short name; empty: that of the weights")
+    transfer_weights: bool = _model(
+        False, "--transfer-weights",
+        help="take from the weights what matches by name and shape, and nothing else: no optimizer, no epoch")
+    heads: int = _model(
+        0, "--heads", least=0, most=1000, help="heads of 1B4H; their number follows from --head-config, this checks it")
+    freeze: tuple[int, ...] = _model(
+        (0,), "--freeze", yolov7=True, least=0, help="N: layers 0 to N-1; several numbers: exactly those layers")
+    noautoanchor: bool = _model(
+        False, "--noautoanchor", yolov7=True, help="leave the anchors alone, even if they do not suit the boxes")
+    sync_bn: bool = _model(
+        False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
+
+    data: str = _data(
+        "data/shapes.yaml", "--data", published="data/coco.yaml", yolov7=True, metavar="FILE",
+        help="data set yaml; data/shapes.yaml is built in")
+    img_size: tuple[int, ...] = _data(
+        (320,), "--img-size", "--img", "--imgsz", published=(640, 640), yolov7=True, least=32, most=32_768,
+        counts=(1, 2), help="pixels of the long side to train and to test at; one value serves for both")
+    single_cls: bool = _data(
+        False, "--single-cls", yolov7=True, help="treat all classes as one")
+    fraction: float = _data(
+        1.0, "--fraction", above=0, most=1, help="share of the training images to use")
+    skip_bad: bool = _data(
+        False, "--skip-bad", help="leave out images that `yolofast check` finds fault with, instead of stopping")
+
+    batch_size: int = _training(
+        16, "--batch-size", "--batch", yolov7=True, least=1, special=(-1,),
+        help="images of a batch, over all GPUs; -1: the largest that fits")
+    reduce_batch: bool = _training(
+        False, "--reduce-batch", changes_on_resume=True,
+        help="when memory runs out go on with a smaller batch, instead of naming one that fits")
+    epochs: int = _training(
+        100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
+        help="passes over the images; a resumed run may have more")
+    max_steps: int | None = _training(
+        None, "--max-steps", least=1, changes_on_resume=True, help="stop after that many batches")
+    resume: bool | str = _training(
+        False, "--resume", yolov7=True, bare=True, metavar="FILE", changes_on_resume=True,
+        help="go on with the latest run, or with that of the given last.pt, exactly where it stopped")
+    patience: int = _training(
+        0, "--patience", least=0, changes_on_resume=True,
+        help="stop after that many epochs without a better result; 0: never")
+    optimizer: Optimizer = _training(
+        "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, help="sgd has Nesterov momentum")
+    lr_schedule: LrSchedule = _training(
+        "auto", "--lr-schedule", yolov7="--linear-lr",
+        shortcuts={"--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine"},
+        help="how the learning rate falls; auto: cosine, yoloxwarmcos for YOLOX")
+    auto_lr: bool = _training(
+        False, "--auto-lr", help="for batches above 64: lr0 × √(batch / 64); from 128 on 5 epochs of warm-up at least")
+    seed: int = _training(
+        0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")
+    faithful: bool = _training(
+        False, "--faithful", published=True, shortcuts={"--fixed": False},
+        help="compute what the published code computes, defects included (docs/differences.md)")
+    evolve: bool = _training(
+        False, "--evolve", yolov7=True, help="search hyper-parameters by mutation")
+
+    hyp: str = _loss(
+        "", "--hyp", published="data/hyp.scratch.p5.yaml", yolov7=True, metavar="FILE",
+        help="hyper-parameters; empty: those published for the model")
+    label_smoothing: float = _loss(
+        0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")
+    assigner: AssignerName | None = _loss(
+        None, "--assigner", help="who learns which box; by default as the hyper-parameters say (loss_ota, assigner)")
+    ota_from_epoch: int | None = _loss(
+        None, "--ota-from-epoch", least=0, help="anchor before that epoch, OTA from it on")
+    ignore_other_heads: bool = _loss(
+        False, "--ignore-other-heads", help="1B4H: leave other heads' objects out of a head's objectness")
+    ignore_weight: float = _loss(
+        0.0, "--ignore-weight", least=0, most=1, help="1B4H: how much they count after all")
+
+    cache: Cache = _loader(
+        "auto", "--cache", yolov7="--cache-images", bare="ram", shortcuts={"--cache-images": "ram"},
+        help="where the pixels live; auto says what it chose and why")
+    loader: Literal["auto", "cpu", "gpu"] = _loader(
+        "auto", "--loader", help="who makes the batches: worker processes, or the GPU")
+    workers: int = _loader(
+        8, "--workers", yolov7=True, least=0, most=4096, help="worker processes per GPU, at most")
+    persistent_workers: bool = _loader(
+        False, "--persistent-workers", help="workers survive the end of an epoch")
+    worker_tensor: bool = _loader(
+        False, "--worker-tensor", help="workers render into a shared ring of whole batches")
+    fast_dataloader: bool = _loader(
+        False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
+    image_weights: bool = setting(
+        False, "--image-weights", section=LOADER, yolov7=True,
+        help="draw images with classes that are learnt badly more often")
+
+    rect: bool = _augmentation(
+        False, "--rect", yolov7=True, help="batches of similar shapes, padded as little as they need; no mosaics")
+    quad: bool = _augmentation(
+        False, "--quad", yolov7=True, help="every four images become one of twice the size")
+    multi_scale: bool = _augmentation(
+        False, "--multi-scale", yolov7=True, help="sizes from half to one and a half times --img-size")
+    close_mosaic: int = _augmentation(
+        0, "--close-mosaic", least=0, help="no mosaic and no mixup in the last N epochs")
+    style: Literal["auto", "yolov7", "yolox"] = _augmentation(
+        "auto", "--style", help="whose way of augmenting; auto: the model's")
+    class_aware_aug: bool = _augmentation(
+        False, "--class-aware-aug", help="1B4H: augment a mosaic as suits the head whose objects it shows")
+    head_params: str = _augmentation(
+        "data/hyp.head_params.yaml", "--head-params", metavar="FILE", help="the values of --class-aware-aug")
+
+    notest: bool = setting(
+        False, "--notest", section=EVALUATION, yolov7=True, changes_on_resume=True, help="evaluate only at the end")
+    test_batch_size: int | None = setting(
+        None, "--test-batch-size", section=EVALUATION, least=1, changes_on_resume=True,
+        help="images of a batch when evaluating; by default twice --batch-size")
+    v5_metric: bool = setting(
+        False, "--v5-metric", section=EVALUATION, yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
+
+    project: str = setting(
+        "runs/train", "--project", section=OUTPUT, yolov7=True, metavar="FOLDER", help="where runs go")
+    nosave: bool = _output(
+        False, "--nosave", yolov7=True, help="save only the last checkpoint")
+    save_period: int = _output(
+        -1, "--save_period", "--save-period", yolov7=True, least=1, special=(-1,),
+        help="keep a checkpoint every N epochs; -1: no more than best and last")
+    plots: bool = _output(
+        True, "--plots", help="draw curves, labels and batches into the run's folder")
+
+    bbox_interval: int = _tracking(
+        -1, "--bbox_interval", "--bbox-interval", yolov7=True, least=1, special=(-1,),
+        help="log predicted boxes every N epochs")
+    entity: str | None = _tracking(
+        None, "--entity", yolov7=True, help="account at the tracker")
+    upload_dataset: bool = _tracking(
+        False, "--upload_dataset", "--upload-dataset", yolov7=True, help="upload the data set to the tracker")
+    artifact_alias: str = _tracking(
+        "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="version of the uploaded data set")
+    bucket: str = _tracking(
+        "", "--bucket", yolov7=True, help="storage bucket")
+    local_rank: int = _tracking(
+        -1, "--local_rank", "--local-rank", yolov7=True, least=-1,
+        help="set by old launchers; torchrun's LOCAL_RANK is read instead")
+
+    stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = _plan(
+        "", "--stage", help="which part of the network learns")
+    lr_mult_head: float = _plan(
+        1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
+    lr_mult_neck: float = _plan(
+        0.3, "--lr-mult-neck", least=0, help="factor of the learning rate of the neck")
+    lr_mult_backbone: float = _plan(
+        0.05, "--lr-mult-backbone", least=0, help="factor of the learning rate of the backbone")
+    bn_phase1_epochs: int = _plan(
+        20, "--bn-phase1-epochs", least=0, help="epochs with frozen statistics in the late backbone")
+    bn_unfreeze_late: bool = _plan(
+        False, "--bn-unfreeze-late", help="let them move afterwards")
+    warmup_restart_epochs: int = _plan(
+        -1, "--warmup-restart-epochs", least=0, special=(-1,),
+        help="warm up again for that long; -1: as suits the stage")
+    print_stage_summary: bool = _plan(
+        False, "--print-stage-summary", help="say what learns; always done")
+    # fmt: on
+
+    @property
+    def train_size(self) -> int:
+        return self.img_size[0]
+
+    @property
+    def test_size(self) -> int:
+        return self.img_size[-1]
+
+    def check_together(self) -> None:
+        check_training(self)

@@ -1,0 +1,46 @@
+"""The checkpoints of a run: the last two states, so that one is always whole, and the best weights."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from yolofast.checkpoint.save import save_checkpoint
+from yolofast.errors import UserError
+
+LAST, PREVIOUS, BEST = "last.pt", "last.previous.pt", "best.pt"
+
+
+class Checkpoints:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save_last(self, content: dict[str, Any]) -> Path:
+        """Written beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
+        fresh = save_checkpoint(self.folder / "last.new.pt", content)
+        last = self.folder / LAST
+        if last.exists():
+            last.replace(self.folder / PREVIOUS)
+        return fresh.replace(last)
+
+    def save_named(self, name: str, content: dict[str, Any]) -> Path:
+        return save_checkpoint(self.folder / name, content)
+
+
+def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
+    """The state to resume from, and a warning if it is not that of `last` itself."""
+    problems = []
+    for path in (last, last.with_name(PREVIOUS)):
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+            if not isinstance(content, dict) or "step" not in content:
+                raise ValueError("it holds weights, but not the state of a run")
+        except (OSError, RuntimeError, ValueError, EOFError, KeyError) as error:
+            problems.append(f"{path.name}: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}")
+            continue
+        return content, f"{problems[0]}; going on from {path.name}" if problems else None
+    raise UserError(
+        f"the run cannot be resumed: {'; '.join(problems)}",
+        where=last,
+        fix="start a new run, with the weights of best.pt if there are any",
+    )

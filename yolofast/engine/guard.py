@@ -1,0 +1,81 @@
+"""A run that survives a loss that is not a number: it goes back to the last good state with a lower learning rate.
+
+Bad steps are counted on the device. The count is copied to the host now and then and looked at one turn later, when it
+has long arrived, so that nobody waits. The state kept is that of the start of the epoch, which was known to be good.
+"""
+
+from typing import Any
+
+import torch
+
+from yolofast.engine.step import TrainStep
+from yolofast.errors import UserError
+
+_LOOK_EVERY = 16
+_LR_FACTOR = 0.5
+_MOST_IN_A_ROW = 3
+
+
+class NanGuard:
+    """`lr_factor` is what the schedule's learning rates are to be multiplied by."""
+
+    def __init__(self, step: TrainStep) -> None:
+        self._step = step
+        self.lr_factor, self._in_a_row = 1.0, 0
+        self._on_gpu = step.losses.bad_steps.is_cuda
+        self._seen = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
+        self._copied: Any = None
+        self._batches = 0
+        self._good: list[torch.Tensor] = []
+
+    def start_epoch(self) -> None:
+        """Keep the state; called when the epoch before is known to have been good, or has been undone."""
+        self._batches, self._copied = 0, None
+        tensors = self._step.tensors()
+        if len(self._good) != len(tensors):
+            self._good = [tensor.clone() for tensor in tensors]
+        else:
+            for kept, tensor in zip(self._good, tensors, strict=True):
+                kept.copy_(tensor)
+
+    def after_batch(self) -> str | None:
+        """What to tell the user, if something had to be undone."""
+        self._batches += 1
+        if self._batches % _LOOK_EVERY:
+            return None
+        if self._copied is not None:
+            self._copied.synchronize()  # sixteen batches old
+        bad = self._copied is not None and int(self._seen) > 0
+        self._seen.copy_(self._step.losses.bad_steps, non_blocking=True)
+        if self._on_gpu:
+            self._copied = torch.cuda.current_stream().record_event()
+        else:
+            bad = int(self._seen) > 0
+        return self._undo() if bad else None
+
+    def end_epoch(self) -> str | None:
+        """As `after_batch`, for the batches since the last look. Waits for the device."""
+        if int(self._step.losses.bad_steps):
+            return self._undo()
+        self._in_a_row = 0
+        return None
+
+    @torch.no_grad()
+    def _undo(self) -> str:
+        self._in_a_row += 1
+        if self._in_a_row >= _MOST_IN_A_ROW:
+            raise UserError(
+                f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
+                f"{self.lr_factor:g} of the schedule's",
+                fix="look at the labels with `yolofast check`, lower lr0, or train with --precision fp32; the last "
+                "checkpoint is good",
+            )
+        for kept, tensor in zip(self._good, self._step.tensors(), strict=False):
+            tensor.copy_(kept)
+        self._step.losses.bad_steps.zero_()
+        self._copied = None
+        self.lr_factor *= _LR_FACTOR
+        return (
+            "the loss was not a number: back to the state at the start of the epoch, "
+            f"with {self.lr_factor:g} of the schedule's learning rate"
+        )

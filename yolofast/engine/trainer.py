@@ -1,0 +1,170 @@
+"""The loop around the step: epochs, evaluation, records and checkpoints.
+
+Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
+tensors and the number of the next epoch. A run killed at any moment repeats at most the epoch it was in, to the same
+numbers.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from yolofast.checkpoint.save import model_content
+from yolofast.engine.checkpoints import BEST, Checkpoints
+from yolofast.engine.display import Display
+from yolofast.engine.evaluation import Evaluated
+from yolofast.engine.gears import Gear
+from yolofast.engine.guard import NanGuard
+from yolofast.engine.record import Recorder
+from yolofast.engine.step import StepKind, TrainStep
+from yolofast.optim.schedule import Schedule
+from yolofast.structures import Batch
+
+
+class BatchSource(Protocol):
+    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass
+class Progress:
+    """Where a run stands, besides its tensors."""
+
+    epoch: int = 0
+    """The next one."""
+    best_fitness: float = -1.0
+    best_epoch: int = -1
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Trainer:
+    step: TrainStep
+    gear: Gear
+    batches: BatchSource
+    schedule: Schedule
+    evaluate: Callable[[int], Evaluated]
+    """Of the averaged model, for the epoch that was just trained."""
+    start_epoch: Callable[[int], None]
+    """What has to change between epochs: which loss is used, which layers stay in evaluation mode."""
+    checkpoints: Checkpoints
+    recorder: Recorder
+    display: Display
+    epochs: int
+    progress: Progress
+    settings: dict[str, Any]
+    """What a checkpoint says about the run besides its state: plain values."""
+    evaluate_every_epoch: bool = True
+    save_every_epoch: bool = True
+    save_period: int = -1
+    patience: int = 0
+    max_steps: int | None = None
+
+    def fit(self) -> Progress:
+        guard, done = NanGuard(self.step), 0
+        while self.progress.epoch < self.epochs and not self._should_stop():
+            epoch = self.progress.epoch
+            row = self._train_epoch(epoch, guard)
+            done += 1
+            last = epoch + 1 == self.epochs or self._out_of_steps()
+            if self.evaluate_every_epoch or last:
+                self._score(self.evaluate(epoch), row)
+            self.progress.epoch = epoch + 1
+            self.progress.rows.append(row)
+            self.recorder.epoch(row)
+            if self.save_every_epoch or last:
+                self._save(epoch)
+            self.display.result(row, done)
+        return self.progress
+
+    def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
+        self.start_epoch(epoch)
+        self.step.losses.reset()
+        guard.start_epoch()
+        start, waited, images = time.perf_counter(), 0.0, 0
+        settings = self.schedule.at(epoch, 0)
+        with self.display.epoch(epoch) as line:
+            source = self.batches.epoch(epoch)
+            for number in range(len(self.batches)):
+                asked = time.perf_counter()
+                batch = next(source)
+                waited += time.perf_counter() - asked
+                settings = self.schedule.at(epoch, number)
+                self.step.optimizer.set([lr * guard.lr_factor for lr in settings.lr], settings.momentum)
+                iteration = epoch * len(self.batches) + number
+                updates = iteration % settings.accumulate == 0
+                self.gear.run(self._on_device(batch), StepKind(settings.accumulate > 1, updates))
+                images += len(batch.images)
+                self._tell(guard.after_batch())
+                line.batch_done()
+                if self.max_steps is not None and iteration + 1 >= self.max_steps:
+                    break
+        losses = self.step.losses.means()
+        self._tell(guard.end_epoch())
+        wall = time.perf_counter() - start
+        rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr)}
+        return {
+            "epoch": epoch,
+            "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
+            **{f"train/{name}_loss": losses[name] for name in ("box", "obj", "cls")},
+            **rates,
+            "img/s": images / wall,
+            "data_wait": waited / wall,
+            "gpu_memory": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
+        }
+
+    def _on_device(self, batch: Batch) -> Batch:
+        device = self.step.precision.device
+        if batch.images.device.type == device.type:
+            return batch
+        images = batch.images.to(device, non_blocking=True).contiguous(memory_format=torch.channels_last)
+        return Batch(images, batch.targets.to(device, non_blocking=True), batch.sources)
+
+    def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
+        metrics = found.metrics
+        row["metrics/precision(B)"], row["metrics/recall(B)"] = metrics.mean_precision, metrics.mean_recall
+        row["metrics/mAP50(B)"], row["metrics/mAP50-95(B)"] = metrics.map50, metrics.map
+        row.update({f"val/{name}_loss": value for name, value in found.losses.items()})
+        if metrics.fitness > self.progress.best_fitness:
+            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row["epoch"]
+
+    def _save(self, epoch: int) -> None:
+        content = self._content(epoch)
+        self.checkpoints.save_last(content)
+        if self.progress.best_epoch == epoch:
+            self.checkpoints.save_named(BEST, content)
+        if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
+            self.checkpoints.save_named(f"epoch_{epoch:03}.pt", content)
+
+    def _content(self, epoch: int) -> dict[str, Any]:
+        progress = self.progress
+        return model_content(
+            self.step.model,
+            self.step.ema.model,
+            epoch,
+            step=self.step.state_dict(),
+            next_epoch=progress.epoch,
+            best_fitness=progress.best_fitness,
+            best_epoch=progress.best_epoch,
+            rows=progress.rows,
+            **self.settings,
+        )
+
+    def _should_stop(self) -> bool:
+        waited = self.progress.epoch - 1 - self.progress.best_epoch
+        if self.patience and self.progress.best_epoch >= 0 and waited >= self.patience:
+            self.display.say(f"no better result for {waited} epochs: stopping")
+            return True
+        return self._out_of_steps()
+
+    def _out_of_steps(self) -> bool:
+        """Whether `--max-steps` ends the run with the epoch in hand."""
+        return self.max_steps is not None and (self.progress.epoch + 1) * len(self.batches) > self.max_steps
+
+    def _tell(self, message: str | None) -> None:
+        if message:
+            self.display.say(message)

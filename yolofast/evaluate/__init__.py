@@ -1,0 +1,1 @@
+"""From decoded predictions to what is reported: suppression, matching, metrics, tables and pictures."""

@@ -1,0 +1,93 @@
+"""A batch on one picture: `val_batch0_labels.jpg` with its true boxes, `val_batch0_pred.jpg` with those found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from yolofast.boxes import cxcywh_to_xyxy, to_pixels
+from yolofast.evaluate.output_file import write_output
+from yolofast.pixels import Image
+from yolofast.structures import Detections, Targets
+
+_MOST_IMAGES = 16
+_LONGEST_SIDE = 1920
+_CONFIDENCE = 0.25
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+
+
+def save_mosaics(
+    folder: str | Path,
+    batch: int,
+    images: Tensor,
+    targets: Targets,
+    detections: Sequence[Detections],
+    names: Sequence[str],
+) -> tuple[Path, Path]:
+    """Images as in `Batch` (R, G, B; levels, or floats up to 1), detections in input pixels. Writes both pictures."""
+    height, width = images.shape[2:]
+    truth = _as_detections(targets, width, height)
+    found = [one[one.scores > _CONFIDENCE] for one in detections]
+    folder = Path(folder)
+    labels = write_output(folder / f"val_batch{batch}_labels.jpg", _picture(images, truth, names, scores=False))
+    predictions = write_output(folder / f"val_batch{batch}_pred.jpg", _picture(images, found, names, scores=True))
+    return labels, predictions
+
+
+def _as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
+    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).cpu().numpy()
+    labels, valid = targets.labels.cpu().numpy(), targets.valid.cpu().numpy()
+    return [
+        Detections(box[use], np.ones(int(use.sum()), np.float32), label[use])
+        for box, label, use in zip(boxes, labels, valid, strict=True)
+    ]
+
+
+def _picture(images: Tensor, boxes: Sequence[Detections], names: Sequence[str], *, scores: bool) -> bytes:
+    shown = min(len(images), _MOST_IMAGES)
+    height, width = images.shape[2:]
+    columns = int(np.ceil(np.sqrt(shown)))
+    rows = -(-shown // columns)
+    scale = min(1.0, _LONGEST_SIDE / max(rows * height, columns * width))
+    low, narrow = max(int(height * scale), 1), max(int(width * scale), 1)
+    picture = np.full((rows * low, columns * narrow, 3), 255, np.uint8)
+    for place in range(shown):
+        tile: Image = np.asarray(
+            cv2.resize(_levels(images[place]), (narrow, low), interpolation=cv2.INTER_AREA), np.uint8
+        )
+        _draw_boxes(tile, boxes[place], scale, names, scores=scores)
+        top, left = place // columns * low, place % columns * narrow
+        picture[top : top + low, left : left + narrow] = tile
+    return cv2.imencode(".jpg", picture)[1].tobytes()
+
+
+def _levels(image: Tensor) -> Image:
+    """[H, W, 3] blue, green, red."""
+    if image.dtype != torch.uint8:
+        image = (image.float() * 255).round().clamp(0, 255).to(torch.uint8)
+    pixels: npt.NDArray[np.uint8] = image.flip(0).permute(1, 2, 0).cpu().numpy()
+    return np.ascontiguousarray(pixels)
+
+
+def _draw_boxes(tile: Image, boxes: Detections, scale: float, names: Sequence[str], *, scores: bool) -> None:
+    """Best last, so that it is on top."""
+    for box, score, label in zip(boxes.boxes[::-1], boxes.scores[::-1], boxes.labels[::-1], strict=True):
+        left, top, right, bottom = (int(value) for value in (box * scale).round())
+        colour = _colour(int(label))
+        cv2.rectangle(tile, (left, top), (right, bottom), colour, 2, cv2.LINE_AA)
+        text = f"{names[int(label)]} {score:.2f}" if scores else names[int(label)]
+        (width, height), _ = cv2.getTextSize(text, _FONT, 0.4, 1)
+        base = max(top, height + 4)  # above the box, or at the upper edge of the image
+        cv2.rectangle(tile, (left, base - height - 4), (left + width, base), colour, cv2.FILLED)
+        cv2.putText(tile, text, (left, base - 3), _FONT, 0.4, (255, 255, 255), 1, cv2.LINE_AA)
+
+
+def _colour(label: int) -> tuple[int, int, int]:
+    """Steps of the golden ratio around the colour circle keep neighbouring classes apart."""
+    hue = int(label * 0.618034 % 1 * 180)
+    blue, green, red = cv2.cvtColor(np.array([[[hue, 200, 190]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
+    return int(blue), int(green), int(red)
