@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from yolofast._version import __version__
+from yolofast.config.flags import add_flags
+from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, nearest
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
@@ -124,6 +126,9 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     preview.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     preview.add_argument("--epoch", type=int, default=0, help="default: %(default)s")
     preview.add_argument("--skip-bad", action="store_true", help="leave out images that `check` finds fault with")
+    train = commands.add_parser("train", help="train a detector; without flags on the built-in data set")
+    train.set_defaults(run="yolofast.commands.train:run")
+    add_flags(train, TrainConfig, TrainConfig())
     return parser, dict(commands.choices)
 
 

@@ -1,16 +1,19 @@
 """`yolofast train`: a run from its settings to its last checkpoint."""
 
+import argparse
 import dataclasses
 from pathlib import Path
 from typing import Any
 
 from yolofast.checkpoint.save import strip_checkpoint
-from yolofast.config.args_file import as_text, to_yaml
+from yolofast.config.args_file import to_yaml
 from yolofast.config.environment import compile_request
+from yolofast.config.flags import from_args, given_settings
+from yolofast.config.from_settings import from_settings
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
-from yolofast.engine.checkpoints import BEST, LAST, Checkpoints, read_state
+from yolofast.engine.checkpoints import BEST, Checkpoints, read_state
 from yolofast.engine.display import Display
 from yolofast.engine.gears import choose_gear
 from yolofast.engine.record import Recorder
@@ -19,26 +22,84 @@ from yolofast.engine.setup import Run, prepare_run
 from yolofast.engine.trainer import Progress, Trainer
 
 
+def run(args: argparse.Namespace) -> None:
+    train(from_args(TrainConfig, args), given_settings(TrainConfig, args))
+
+
 def train(config: TrainConfig, given: dict[str, Any]) -> Path:
-    """Trains as configured; `given` are the settings the user typed, which a resumed run checks. Returns the folder."""
-    state: dict[str, Any] | None = None
-    display = Display(config.epochs)
-    if config.resume:
-        last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
-        state, warning = read_state(last)
-        config = resumed(TrainConfig(**state["config"]), given)
-        folder = last.resolve().parent.parent
-        display = Display(config.epochs)
-        if warning:
-            display.say(f"warning: {warning}")
-    else:
+    """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder."""
+    if not config.resume:
         folder = new_run_folder(config.project, config.name, config.exist_ok)
+        return _run(config, folder, None, Display(config.epochs))
+    last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
+    state, warning = read_state(last)
+    config = resumed(from_settings(TrainConfig, state["config"]), given)
+    display = Display(config.epochs)
+    if warning:
+        display.say(f"warning: {warning}")
+    return _run(config, last.resolve().parent.parent, state, display)
+
+
+def _run(config: TrainConfig, folder: Path, state: dict[str, Any] | None, display: Display) -> Path:
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
+    display.say(f"run: {folder}")
     run = prepare_run(config, display.say)
     progress = _restore(run, state) if state else Progress()
     to_yaml(config, folder / "args.yaml")
-    recorder = Recorder(folder, progress.rows)
-    recorder.environment()
-    _fit(run, folder, progress, recorder, display)
+    trainer = _trainer(run, folder, progress, display)
+    trainer.recorder.environment()
+    try:
+        trainer.fit()
+    finally:
+        run.close()
+        trainer.recorder.close()
+    _finish(trainer, folder, display)
     return folder
+
+
+def _restore(run: Run, state: dict[str, Any]) -> Progress:
+    run.model.load_state_dict(state["model"])
+    run.step.ema.model.load_state_dict(state["ema"])
+    run.step.load_state_dict(state["step"])
+    return Progress(state["next_epoch"], state["best_fitness"], state["best_epoch"], state["rows"])
+
+
+def _trainer(run: Run, folder: Path, progress: Progress, display: Display) -> Trainer:
+    config = run.config
+    gear = choose_gear(compile_request(config.gear).gear, run.step, config.batch_size, display.say)
+    return Trainer(
+        step=run.step,
+        gear=gear,
+        batches=run.batches,
+        schedule=run.schedule,
+        evaluate=run.evaluate,
+        start_epoch=run.start_epoch,
+        checkpoints=Checkpoints(folder / "weights"),
+        recorder=Recorder(folder, progress.rows),
+        display=display,
+        epochs=config.epochs,
+        progress=progress,
+        settings={"config": _plain(config), "hyp": run.hyp},
+        evaluate_every_epoch=not config.notest,
+        save_every_epoch=not config.nosave,
+        save_period=config.save_period,
+        patience=config.patience,
+        max_steps=config.max_steps,
+    )
+
+
+def _plain(config: TrainConfig) -> dict[str, Any]:
+    values = dataclasses.asdict(config)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _finish(trainer: Trainer, folder: Path, display: Display) -> None:
+    progress = trainer.progress
+    best = folder / "weights" / BEST
+    best_row = next((row for row in progress.rows if row["epoch"] == progress.best_epoch), {})
+    trainer.recorder.summary({"epochs": progress.epoch, "best_epoch": progress.best_epoch, **best_row})
+    if best.exists() and progress.epoch >= trainer.epochs:
+        strip_checkpoint(best)
+    if best_row:
+        display.say(f"best: epoch {progress.best_epoch + 1}, mAP50 {best_row['metrics/mAP50(B)']:.3f}; {best}")

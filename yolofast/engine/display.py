@@ -16,21 +16,21 @@ _HEADER = "".join(f"{name:>{width}}" for name, width in _COLUMNS)
 
 
 class Display:
-    def __init__(self, epochs: int, batches: int, console: Console | None = None) -> None:
+    def __init__(self, epochs: int, console: Console | None = None) -> None:
         self.console = console or Console(soft_wrap=True, highlight=False)
-        self._epochs, self._batches = epochs, batches
+        self._epochs = epochs
         self._live = self.console.is_terminal and sys.stdout.isatty()
         self._said_header = False
-        self._started, self._first_epoch = time.monotonic(), 0
+        self._started = time.monotonic()
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)
 
     @contextmanager
-    def epoch(self, epoch: int) -> Iterator["EpochLine"]:
+    def epoch(self, epoch: int, batches: int) -> Iterator["EpochLine"]:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self.console, transient=True, disable=not self._live) as progress:
-            task = progress.add_task(f"epoch {epoch + 1}/{self._epochs}", total=self._batches)
+            task = progress.add_task(f"epoch {epoch + 1}/{self._epochs}", total=batches)
             yield EpochLine(progress, task)
 
     def result(self, row: dict[str, float], done: int) -> None:

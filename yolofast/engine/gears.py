@@ -3,6 +3,7 @@
 Gears never change results beyond rounding. One that cannot start says why, and the next lower one is used.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import torch
@@ -92,3 +93,17 @@ class _Captured:
 
 def _parts(targets: Targets) -> tuple[Tensor, Tensor, Tensor]:
     return targets.boxes, targets.labels, targets.valid
+
+
+def choose_gear(name: str, step: TrainStep, batch_size: int, say: Callable[[str], None]) -> Gear:
+    """The gear asked for; `auto` takes the fastest there is: graphs on a GPU, the step as written on the CPU."""
+    on_gpu = step.precision.device.type == "cuda"
+    if name == "auto":
+        name = "graph" if on_gpu else "eager"
+    if name == "graph" and not on_gpu:
+        say("gear: eager (graphs need a GPU)")
+        return EagerGear(step)
+    say(f"gear: {name}")
+    if name == "compile":
+        return CompiledGear(step)
+    return GraphGear(step, batch_size) if name == "graph" else EagerGear(step)

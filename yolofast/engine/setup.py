@@ -17,7 +17,6 @@ from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import shapes_data_yaml
 from yolofast.dataset.split import read_split
-from yolofast.dataset.weights import class_weights, image_weights
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
 from yolofast.engine.evaluation import Evaluated, evaluate
 from yolofast.engine.precision import Precision
@@ -142,6 +141,10 @@ class Run:
     schedule: YoloV7Schedule
     validation: Any
 
+    def close(self) -> None:
+        if isinstance(self.batches, WorkerLoader):
+            self.batches.close()
+
     def start_epoch(self, epoch: int) -> None:
         self.model.train()
         if not self.config.faithful:
@@ -199,9 +202,7 @@ def prepare_batches(
     close = config.epochs - config.close_mosaic if config.close_mosaic else None
     if on_gpu:
         pixels = device_pixels(images, device, max(config.workers, 1))
-        return DeviceLoader(
-            planner, pixels, order, device, InputFormat(dtype=precision.dtype), close_mosaic_from=close
-        )
+        return DeviceLoader(planner, pixels, order, device, InputFormat(dtype=precision.dtype), close_mosaic_from=close)
     return WorkerLoader(
         BatchMaker(planner, images, quad=config.quad, skip_bad=config.skip_bad),
         order,

@@ -87,7 +87,7 @@ class Trainer:
         guard.start_epoch()
         start, waited, images = time.perf_counter(), 0.0, 0
         settings = self.schedule.at(epoch, 0)
-        with self.display.epoch(epoch) as line:
+        with self.display.epoch(epoch, len(self.batches)) as line:
             source = self.batches.epoch(epoch)
             for number in range(len(self.batches)):
                 asked = time.perf_counter()

@@ -1,0 +1,41 @@
+"""A run small enough for tests: the smallest published network on a few generated pictures."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+from yolofast.dataset.shapes import make_shapes
+
+
+def flags(folder, **changes):
+    """Of `yolofast train`, for the data set made in `folder`."""
+    settings = {
+        "data": make_shapes(folder / "shapes", n=24),
+        "img-size": 64,
+        "batch-size": 8,
+        "epochs": 3,
+        "workers": 0,
+        "device": "cpu",
+        "project": folder / "runs",
+        "cache": "off",
+    } | {name.replace("_", "-"): value for name, value in changes.items()}
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+
+
+def start(folder, *more, **changes):
+    """A process of its own, with two threads so that sums are always added in the same order."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "YOLOFAST_CACHE": str(folder / "cache")}
+    command = [sys.executable, "-m", "yolofast", "train", *flags(folder, **changes), *more]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(process):
+    output = process.communicate(timeout=240)[0]
+    assert process.returncode == 0, output
+    return output
+
+
+def state_of(folder, name="exp"):
+    return torch.load(folder / "runs" / name / "weights" / "last.pt", weights_only=True)

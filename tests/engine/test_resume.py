@@ -1,0 +1,62 @@
+"""A run that was killed ends as one that was not, bit for bit."""
+
+import random
+import signal
+import time
+
+import pytest
+import torch
+
+from tests.engine.small_run import finish, start, state_of
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that was never stopped, and its last state."""
+    folder = tmp_path_factory.mktemp("run")
+    finish(start(folder, name="whole"))
+    return folder, state_of(folder, "whole")
+
+
+def assert_same_state(a, b, where="state"):
+    assert type(a) is type(b), where
+    if isinstance(a, torch.Tensor):
+        assert torch.equal(a, b), where
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key in a:
+            if key not in ("config", "time", "img/s", "data_wait"):
+                assert_same_state(a[key], b[key], f"{where}.{key}")
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b), where
+        for place, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same_state(x, y, f"{where}[{place}]")
+    else:
+        assert a == b, where
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_killed_at_a_random_moment(whole, seed):
+    folder, expected = whole
+    name, moment = f"killed{seed}", random.Random(seed)
+    process = start(folder, name=name)
+    weights = folder / "runs" / name / "weights"
+    while not (weights / "last.pt").exists() and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(moment.uniform(0, 2.5))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    output = finish(start(folder, "--resume", str(weights / "last.pt"), name=name))
+    assert "run:" in output
+    assert_same_state(state_of(folder, name), expected)
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole):
+    folder, expected = whole
+    process = start(folder, name="damaged", epochs=3)
+    finish(process)
+    last = folder / "runs" / "damaged" / "weights" / "last.pt"
+    last.write_bytes(last.read_bytes()[: 1 << 20])
+    output = finish(start(folder, "--resume", str(last), name="damaged"))
+    assert "warning: last.pt" in output and "last.previous.pt" in output
+    assert_same_state(state_of(folder, "damaged"), expected)
