@@ -6,20 +6,22 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from yolofast._version import __version__
+from yolofast.config.flag_parser import FlagParser
 from yolofast.config.flags import add_flags
 from yolofast.config.train import TrainConfig
+from yolofast.config.val import ValConfig
 from yolofast.errors import UserError, nearest
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
 _MAX_PIXELS = 32_768
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse with the nearest known flag in its messages, and no usage dump above them."""
+class _Parser(FlagParser):
+    """Messages begin with the name of the program rather than of the command."""
 
     def error(self, message: str) -> NoReturn:
         if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
@@ -129,6 +131,10 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     train = commands.add_parser("train", help="train a detector; without flags on the built-in data set")
     train.set_defaults(run="yolofast.commands.train:run")
     add_flags(train, TrainConfig, TrainConfig())
+
+    val = commands.add_parser("val", help="how good a trained detector is")
+    val.set_defaults(run="yolofast.commands.val:run")
+    add_flags(val, ValConfig, ValConfig())
     return parser, dict(commands.choices)
 
 
@@ -161,13 +167,14 @@ def _pixels(text: str) -> int:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser, commands = build_parser()
+    args: argparse.Namespace
     args, unknown = parser.parse_known_args(argv)
     if unknown:
         commands.get(args.command, parser).refuse_unknown(unknown)
     if args.command is None:
         parser.print_help()
         parser.exit(EXIT_OK)
-    if len(getattr(args, "img_size", [])) > 2:
+    if isinstance(sizes := getattr(args, "img_size", None), list) and len(sizes) > 2:
         commands[args.command].error("--img-size takes one or two numbers")
     return args
 
@@ -180,9 +187,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
     args = parse(sys.argv[1:] if argv is None else argv)
     module, function = args.run.split(":")
+    return call(lambda: getattr(importlib.import_module(module), function)(args))
+
+
+def call(command: Callable[[], int | None]) -> int:
+    """The exit code of a command: mistakes the user can mend become one message."""
     code = EXIT_OK  # of commands that return nothing, or whose reader leaves early
     try:
-        code = getattr(importlib.import_module(module), function)(args) or EXIT_OK
+        code = command() or EXIT_OK
         sys.stdout.flush()
     except BrokenPipeError:  # whoever was reading has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

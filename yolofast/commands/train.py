@@ -28,6 +28,8 @@ def run(args: argparse.Namespace) -> None:
 
 def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder."""
+    if "weights" not in given and config.weights and not Path(config.weights).exists():
+        config = dataclasses.replace(config, weights="")  # the published default names a file few people have
     if not config.resume:
         folder = new_run_folder(config.project, config.name, config.exist_ok)
         return _run(config, folder, None, Display(config.epochs))

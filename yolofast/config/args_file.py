@@ -37,7 +37,7 @@ def as_text(config: RunConfig) -> str:
     values = {
         name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(config).items()
     }
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(values, sort_keys=False)
 
 
 def from_yaml(config_class: type[Config], path: str | Path) -> Config:

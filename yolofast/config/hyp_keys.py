@@ -79,6 +79,12 @@ HYP_KEYS: dict[str, HypKey] = {
     "lrf": _at_least_0(0.1, "last learning rate, as a share of lr0"),
     "momentum": _from_0_to_below(1, 0.937, "of SGD; Adam's β1"),
     "weight_decay": _at_least_0(0.0005, "per update of 64 images; scaled with the batch"),
+    "nbs": HypKey(
+        meaning="images of an update: smaller batches are added up to it",
+        default=None,
+        suits=lambda value: type(value) is int and value >= 1,
+        takes="a whole number of at least 1",
+    ),
     "warmup_epochs": _at_least_0(3.0, "epochs in which the learning rate rises; 1,000 batches at least, 0: none"),
     "warmup_momentum": _from_0_to_below(1, 0.8, "momentum at its start"),
     "warmup_bias_lr": _at_least_0(0.1, "learning rate of biases at its start"),

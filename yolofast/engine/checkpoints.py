@@ -14,6 +14,7 @@ LAST, PREVIOUS, BEST = "last.pt", "last.previous.pt", "best.pt"
 class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
 
     def save_last(self, content: dict[str, Any]) -> Path:
         """Written beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""

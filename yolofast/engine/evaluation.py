@@ -10,6 +10,7 @@ from yolofast.decoding import decode
 from yolofast.engine.criterion import Criterion
 from yolofast.engine.precision import Precision
 from yolofast.engine.step import as_input
+from yolofast.evaluate.coco import CocoMetrics
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.ground_truth import ground_truth
 from yolofast.evaluate.nms import non_max_suppression
@@ -39,9 +40,11 @@ def evaluate(
     criterion: Criterion | None = None,
     conf: float = 0.001,
     iou: float = 0.65,
+    most: int = 300,
     v5_metric: bool = False,
+    coco: CocoMetrics | None = None,
 ) -> Evaluated:
-    """Leaves the model in the mode it was in."""
+    """Leaves the model in the mode it was in. `coco`, if given, gets the detections too."""
     metrics, confusion = V7Metrics(), ConfusionMatrix(len(index.names))
     losses = torch.zeros(len(_LOSSES), dtype=torch.float64, device=precision.device)
     count, was_training = 0, model.training
@@ -53,10 +56,12 @@ def evaluate(
         if criterion is not None:
             terms = criterion(raw, batch.targets.to(precision.device, non_blocking=True))
             losses += torch.stack([value for value in (terms.box, terms.obj, terms.cls) if value is not None])
-        found = non_max_suppression(decode(raw, model), conf, iou, multi_label=True)
+        found = non_max_suppression(decode(raw, model), conf, iou, multi_label=True, max_detections=most)
         found = in_original(found, batch, index)
         truth = ground_truth(index, batch.sources)
         metrics.add(found, truth)
+        if coco is not None:
+            coco.add(batch.sources, found)
         confusion.add(found, truth)
         count += 1
     model.train(was_training)

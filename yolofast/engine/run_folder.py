@@ -7,7 +7,7 @@ from yolofast.errors import UserError
 
 
 def new_run_folder(project: str | Path, name: str, exist_ok: bool = False) -> Path:
-    """`project/name`, or `name2`, `name3` … if it exists; made, with its `weights` folder."""
+    """`project/name`, or `name2`, `name3` … if it exists; made."""
     base = Path(project) / name
     number = 1
     while True:
@@ -20,7 +20,6 @@ def new_run_folder(project: str | Path, name: str, exist_ok: bool = False) -> Pa
         except OSError as error:
             what = f"the run's folder cannot be made: {error.strerror}"
             raise UserError(what, where=folder, fix="name another with --project and --name") from error
-        (folder / "weights").mkdir(exist_ok=True)
         return folder
 
 

@@ -33,7 +33,7 @@ from yolofast.model.freeze import frozen_layers
 from yolofast.model.network import Network, build_model
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
-from yolofast.optim.schedule import YoloV7Schedule, auto_lr, scaled_decay
+from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
 from yolofast.optim.sgd import Sgd
 from yolofast.store.opening import open_images
 
@@ -123,6 +123,7 @@ def prepare_schedule(config: TrainConfig, hyp: dict[str, Any], batches: int) -> 
         warmup_bias_lr=hyp["warmup_bias_lr"],
         shape=shape,  # type: ignore[arg-type]
         # A warm-up of 1,000 iterations, whatever the run's length, leaves short runs no time to learn.
+        nominal_batch=int(hyp.get("nbs", NOMINAL_BATCH)),
         least_warmup=1000 if config.faithful else min(1000, config.epochs * batches // 5),
     )
 
@@ -173,7 +174,8 @@ def prepare_run(config: TrainConfig, say: Say) -> Run:
     model = prepare_model(config, data.train.names, device, say)
     assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
     losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful)
-    optimizer = Sgd(parameter_groups(model, scaled_decay(hyp["weight_decay"], config.batch_size)))
+    decay = scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
+    optimizer = Sgd(parameter_groups(model, decay))
     step = TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)
     batches = prepare_batches(config, hyp, data.train, precision, say)
     return Run(

@@ -70,7 +70,7 @@ class Trainer:
             epoch = self.progress.epoch
             row = self._train_epoch(epoch, guard)
             done += 1
-            last = epoch + 1 == self.epochs or self._out_of_steps()
+            last = epoch + 1 == self.epochs or self._out_of_steps(epoch + 1)
             if self.evaluate_every_epoch or last:
                 self._score(self.evaluate(epoch), row)
             self.progress.epoch = epoch + 1
@@ -159,11 +159,11 @@ class Trainer:
         if self.patience and self.progress.best_epoch >= 0 and waited >= self.patience:
             self.display.say(f"no better result for {waited} epochs: stopping")
             return True
-        return self._out_of_steps()
+        return self._out_of_steps(self.progress.epoch)
 
-    def _out_of_steps(self) -> bool:
-        """Whether `--max-steps` ends the run with the epoch in hand."""
-        return self.max_steps is not None and (self.progress.epoch + 1) * len(self.batches) > self.max_steps
+    def _out_of_steps(self, epochs: int) -> bool:
+        """Whether `--max-steps` allows no more than so many epochs."""
+        return self.max_steps is not None and epochs * len(self.batches) >= self.max_steps
 
     def _tell(self, message: str | None) -> None:
         if message:

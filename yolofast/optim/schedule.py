@@ -56,6 +56,8 @@ class YoloV7Schedule:
     """Iterations the warm-up lasts at least, as published, whether or not the run is that long."""
     flat_share: float = 0.5
     """flat_cosine: the share of the epochs before the decay starts."""
+    nominal_batch: int = NOMINAL_BATCH
+    """Smaller batches are added up to about this many images before an update."""
 
     @property
     def warmup(self) -> int:
@@ -74,7 +76,7 @@ class YoloV7Schedule:
 
     def at(self, epoch: int, batch: int) -> StepSettings:
         lr = self.lr * self.factor(epoch)
-        accumulate = max(round(NOMINAL_BATCH / self.batch_size), 1)
+        accumulate = max(round(self.nominal_batch / self.batch_size), 1)
         iteration = epoch * self.batches + batch
         if iteration > self.warmup or not self.warmup:
             return StepSettings((lr,) * _GROUPS, self.momentum, accumulate)
@@ -86,7 +88,7 @@ class YoloV7Schedule:
         return StepSettings(
             tuple(rising(start, lr) for start in starts),
             rising(self.warmup_momentum, self.momentum),
-            max(round(rising(1, NOMINAL_BATCH / self.batch_size)), 1),
+            max(round(rising(1, self.nominal_batch / self.batch_size)), 1),
         )
 
 
@@ -118,10 +120,10 @@ class YoloXSchedule:
         return least + 0.5 * (self.lr - least) * (1 + math.cos(math.pi * (iteration - warmup) / (last - warmup)))
 
 
-def scaled_decay(weight_decay: float, batch_size: int) -> float:
+def scaled_decay(weight_decay: float, batch_size: int, nominal_batch: int = NOMINAL_BATCH) -> float:
     """Decay acts once per update, so it grows with the images an update sees."""
-    accumulate = max(round(NOMINAL_BATCH / batch_size), 1)
-    return weight_decay * batch_size * accumulate / NOMINAL_BATCH
+    accumulate = max(round(nominal_batch / batch_size), 1)
+    return weight_decay * batch_size * accumulate / nominal_batch
 
 
 def auto_lr(lr: float, warmup_epochs: float, batch_size: int) -> tuple[float, float]:

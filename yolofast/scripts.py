@@ -1,0 +1,22 @@
+"""The drop-in scripts at the root of the repository: published flags, defaults and behaviour."""
+
+import sys
+
+from yolofast.cli import call
+from yolofast.config.flag_parser import parse_flags
+from yolofast.config.train import TrainConfig
+from yolofast.config.val import ValConfig
+
+
+def train() -> int:
+    from yolofast.commands.train import run
+
+    args = parse_flags(TrainConfig, TrainConfig.published(), sys.argv[1:], "train.py")
+    return call(lambda: run(args))
+
+
+def test() -> int:
+    from yolofast.commands.val import run
+
+    args = parse_flags(ValConfig, ValConfig.published(), sys.argv[1:], "test.py")
+    return call(lambda: run(args))
