@@ -75,7 +75,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
     heads = commands.add_parser("heads", help="group the classes of a data set into heads (1B4H)")
     heads.set_defaults(run="yolofast.commands.fit_to_data:heads")
-    heads.add_argument("--data", required=True, help="data set yaml")
+    heads.add_argument("--data", required=True, help="data set yaml, or shapes")
     heads.add_argument("--grouping", choices=("geometry", "hybrid"), default="geometry", help="default: %(default)s")
     heads.add_argument("--heads", type=int, default=4, help="number of heads, default: %(default)s")
     heads.add_argument("--no-balance", action="store_true", help="hybrid: leave clusters as large as they come")
@@ -84,7 +84,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
     anchors = commands.add_parser("anchors", help="check a model's anchors against a data set, and fit better ones")
     anchors.set_defaults(run="yolofast.commands.fit_to_data:anchors")
-    anchors.add_argument("--data", required=True, help="data set yaml")
+    anchors.add_argument("--data", required=True, help="data set yaml, or shapes")
     _add_model_flags(anchors)
     _add_image_size(anchors)
     anchors.add_argument("--anchor-t", type=float, default=4.0, help="largest ratio of sizes that matches: %(default)s")
@@ -99,18 +99,18 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
     pack = commands.add_parser("pack", help="decode and resize the images of a data set once, before training")
     pack.set_defaults(run="yolofast.commands.pack:run")
-    pack.add_argument("--data", required=True, help="data set yaml")
+    pack.add_argument("--data", required=True, help="data set yaml, or shapes")
     _add_image_size(pack)
-    pack.add_argument("--cache", choices=("disk", "jpeg"), default="disk", help="plain pixels, or JPEG (a sixth)")
+    pack.add_argument("--cache", choices=("disk", "jpeg"), default="disk", help="plain pixels, or JPEG (a seventh)")
     pack.add_argument("--splits", nargs="+", default=["train", "val"], metavar="SPLIT", help="default: train val")
     pack.add_argument("--out", metavar="FOLDER", help="where to put the store; by default .yolofast beside the data")
     pack.add_argument("--verify", action="store_true", help="read everything back and compare the checksums")
     pack.add_argument("--skip-bad", action="store_true", help="leave out images that `check` finds fault with")
-    pack.add_argument("--workers", type=int, metavar="N", help="threads, by default one per core")
+    pack.add_argument("--workers", type=_threads, metavar="N", help="threads, by default one per core")
 
     check = commands.add_parser("check", help="what is in a data set, and everything that is wrong with it")
     check.set_defaults(run="yolofast.commands.check:run")
-    check.add_argument("--data", required=True, help="data set yaml")
+    check.add_argument("--data", required=True, help="data set yaml, or shapes")
     check.add_argument("--splits", nargs="+", metavar="SPLIT", help="default: all that the yaml names")
     check.add_argument("--single-cls", action="store_true", help="read all labels as one class")
     check.add_argument("--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
@@ -163,6 +163,12 @@ def _pixels(text: str) -> int:
     if not 1 <= size <= _MAX_PIXELS:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
     return size
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of threads: give 1 or more")
+    return int(text)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

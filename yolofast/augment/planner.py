@@ -11,6 +11,7 @@ from yolofast.augment.labels import PlacedBoxes, place_boxes, to_rows, transform
 from yolofast.augment.paste import add_copies, add_pastes, objects_with_polygon
 from yolofast.augment.plan import Plan, draw_plan
 from yolofast.augment.recipe import Recipe
+from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex
 
 Ints = npt.NDArray[np.int64]
@@ -30,6 +31,7 @@ class Planner:
         self, index: ImageIndex, stored_sizes: Ints, recipe: Recipe, width: int, height: int, *, seed: int = 0,
         heads: HeadPolicy | None = None,
     ) -> None:  # fmt: skip
+        _check(index, stored_sizes, width, height, seed)
         self.index, self.stored_sizes, self.recipe = index, stored_sizes, recipe
         self.width, self.height, self.seed, self.heads = width, height, seed, heads
         self._objects = objects_with_polygon(index) if recipe.paste_in > 0 else np.zeros(0, np.int64)
@@ -55,6 +57,16 @@ class Planner:
         if self.recipe.paste_in > 0:
             plan, boxes = add_pastes(plan, boxes, self.index, self.stored_sizes, self._objects)
         return PlannedBatch(plan, to_rows(boxes, plan))
+
+
+def _check(index: ImageIndex, stored_sizes: Ints, width: int, height: int, seed: int) -> None:
+    if width < 1 or height < 1:
+        raise UserError(f"images of {width}×{height} pixels cannot be planned", fix="give sizes above 0")
+    if np.shape(stored_sizes) != (len(index), 2):
+        what = f"the stored sizes have shape {np.shape(stored_sizes)}, but there are {len(index):,} images"
+        raise UserError(what, fix="give the images of the same split: Planner(index, images.sizes, …)")
+    if not 0 <= seed < 2**64:
+        raise UserError(f"the seed is {shorten(seed)}", fix="give one from 0 to 2^64 - 1")
 
 
 def _blend_only_into_labelled(plan: Plan, placed: PlacedBoxes) -> tuple[Plan, PlacedBoxes]:

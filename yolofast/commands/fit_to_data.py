@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.commands.console import console, table
+from yolofast.commands.data_argument import data_file
 from yolofast.commands.load_model import load_model
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
@@ -17,7 +18,7 @@ from yolofast.model.head_config import write_head_config
 
 
 def heads(args: argparse.Namespace) -> None:
-    index = read_split(args.data)
+    index = read_split(data_file(args.data))
     statistics = LabelStatistics(
         image_index=index.image_of_box(),
         class_id=index.labels,
@@ -44,7 +45,7 @@ def anchors(args: argparse.Namespace) -> None:
     if len(args.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
     model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True)
-    index = read_split(args.data)
+    index = read_split(data_file(args.data))
     boxes = boxes_at_image_size(
         index.boxes[:, 2:], _image_sizes(index), args.img_size[0], np.random.default_rng(args.seed)
     )

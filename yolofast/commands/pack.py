@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from yolofast.commands.console import console
+from yolofast.commands.data_argument import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -23,8 +24,9 @@ _MOST_NAMED = 10
 
 def run(args: argparse.Namespace) -> None:
     height, width = (*args.img_size, args.img_size[0])[:2]
+    data = data_file(args.data)
     for split in args.splits:
-        index = read_split(args.data, split, skip_bad=args.skip_bad)
+        index = read_split(data, split, skip_bad=args.skip_bad)
         store = _pack_split(index, split, width, height, args)
         if args.verify:
             _verify(store, split, args.workers)

@@ -6,7 +6,6 @@ files, so that a preview needs neither a packed store nor a GPU.
 
 import argparse
 import math
-import os
 from pathlib import Path
 
 import cv2
@@ -16,16 +15,15 @@ import numpy.typing as npt
 from yolofast.augment.planner import PlannedBatch, Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render_one
+from yolofast.commands.data_argument import data_file
+from yolofast.config.hyp import read_hyp
 from yolofast.dataset.atomic_file import write_whole
-from yolofast.dataset.shapes import shapes_data_yaml
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.order import EpochOrder
 from yolofast.pixels import Image
-from yolofast.resources import find_resource
 from yolofast.store.images import FileImages
-from yolofast.yaml_file import read_yaml
 
 _DEFAULT_HYP = "data/hyp.scratch.tiny.yaml"
 _FORMATS = (".jpg", ".jpeg", ".png")
@@ -39,7 +37,7 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 def run(args: argparse.Namespace) -> None:
     _check(args)
     recipe = _recipe(args.style, args.hyp)
-    index = read_split(_data_yaml(args.data), args.split, skip_bad=args.skip_bad)
+    index = read_split(data_file(args.data), args.split, skip_bad=args.skip_bad)
     height, width = (*args.img_size, args.img_size[0])[:2]
     count = min(args.n, len(index))
     images = FileImages(index, width, height, augmented=True)
@@ -63,21 +61,12 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("cannot draw into this", where=args.out, fix=f"end the name in {', '.join(_FORMATS)}")
 
 
-def _data_yaml(data: str) -> str | Path:
-    return shapes_data_yaml() if data == "shapes" and not os.path.exists(data) else data
-
-
 def _recipe(style: str, hyp: str | None) -> Recipe:
     if style == "yolox":
         if hyp is not None:
             raise UserError("--hyp holds YOLOv7's values, which YOLOX has no use for", fix="leave --hyp away")
         return Recipe.yolox()
-    file = read_yaml(find_resource(hyp or _DEFAULT_HYP, "hyp"))
-    try:
-        return Recipe.from_hyp(file.values)
-    except UserError as error:
-        key = error.what.split()[0]
-        raise UserError(error.what, where=file.where, line=file.line(key), fix=error.fix) from None
+    return Recipe.from_hyp(read_hyp(hyp, read_hyp(_DEFAULT_HYP)))
 
 
 def _cell(planned: PlannedBatch, b: int, image: Image, index: ImageIndex, scale: float) -> Image:

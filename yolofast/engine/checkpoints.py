@@ -36,7 +36,7 @@ def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
             content = torch.load(path, map_location="cpu", weights_only=True)
             if not isinstance(content, dict) or "step" not in content:
                 raise ValueError("it holds weights, but not the state of a run")
-        except (OSError, RuntimeError, ValueError, EOFError, KeyError) as error:
+        except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             problems.append(f"{path.name}: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}")
             continue
         return content, f"{problems[0]}; going on from {path.name}" if problems else None

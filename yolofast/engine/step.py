@@ -76,7 +76,7 @@ class TrainStep:
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
-        self._sums = [torch.as_tensor(s).to(p) for s, p in zip(state["gradients"], self._parameters, strict=False)]
+        self._sums = [s.to(p, copy=True) for s, p in zip(state["gradients"], self._parameters, strict=False)]
         for own, given in zip(self.loss_scale.tensors(), state["loss_scale"], strict=True):
             own.copy_(given)
         self.ema.updates.copy_(state["ema_updates"])

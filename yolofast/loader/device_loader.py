@@ -3,6 +3,7 @@
 Plans are made for several batches at once, because NumPy costs per call rather than per element, and travel in one
 copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
 is valid until the next one is asked for; what has been started with it by then on the current stream is waited for.
+Targets are not in the buffers: they are valid as long as they are held, at new addresses all the time (docs/loaders.md).
 """
 
 import queue
@@ -74,8 +75,9 @@ class DeviceLoader:
         input_format: InputFormat | None = None, *, slots: int = 2, capacity: int | None = None,
         close_mosaic_from: int | None = None,
     ) -> None:  # fmt: skip
-        """`capacity` is the number of boxes an image may have; None finds it from the boxes. No epoch from
-        `close_mosaic_from` on has mosaics."""
+        """`slots` buffers hold images, all but one of them rendered ahead. `capacity` is the number of boxes an image may
+        have, those beyond being left out; None finds it from the boxes. No epoch from `close_mosaic_from` on has
+        mosaics."""
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
         self._close_mosaic_from, self._plain = close_mosaic_from, planner.without_mosaic()
@@ -93,7 +95,7 @@ class DeviceLoader:
         return len(self.order)
 
     def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from `start_batch` on."""
+        """The batches of an epoch, from `start_batch` on; each is valid until the next one is asked for."""
         plans: _Plans = queue.Queue(_PLANS_AHEAD)
         stop = threading.Event()
         thread = threading.Thread(target=self._plan_all, args=(number, start_batch, plans, stop), daemon=True)

@@ -26,6 +26,10 @@ class Fit:
     augmented: bool
     """Training resizes linearly; without augmentation images that shrink are averaged over areas, as published."""
 
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.height < 1:
+            raise UserError(f"images cannot be fitted to {self.width}×{self.height} pixels", fix="give sizes above 0")
+
     @property
     def interpolation(self) -> str:
         return "linear" if self.augmented else "area"
@@ -69,7 +73,11 @@ def read_bytes(file: Path) -> bytes:
 
 def decoded(content: bytes, file: Path, size: npt.NDArray[np.int64]) -> Image:
     """The image as `cv2.imread` shows it: three channels, turned as its EXIF entry says."""
-    image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+    try:
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+    except (cv2.error, MemoryError):  # raised for what a header announces, before any pixel is looked at
+        what = f"cannot be decoded: {size[0]}×{size[1]} pixels may be too many for OpenCV or for the free memory"
+        raise UserError(what, where=file, fix="make the image smaller, or remove it") from None
     if image is None or is_cut_off(content):
         what = "is empty" if not content else "is damaged or cut off, or not an image"
         raise UserError(what, where=file, fix="restore or remove the file")
@@ -82,7 +90,10 @@ def decoded(content: bytes, file: Path, size: npt.NDArray[np.int64]) -> Image:
 
 def decoded_jpeg(content: npt.NDArray[np.uint8]) -> Image | None:
     """A stored JPEG's pixels; None if it is damaged."""
-    image = cv2.imdecode(content, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    try:
+        image = cv2.imdecode(content, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error:  # a damaged header may announce more pixels than OpenCV takes
+        return None
     return None if image is None else _bytes_of(image)
 
 

@@ -7,6 +7,7 @@ import torch
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import ImageSource, PackedImages
 from yolofast.store.choose import Choice, choose_cache
+from yolofast.store.device import usable_device
 from yolofast.store.fitted import Fit
 from yolofast.store.images import FileImages, JpegImages, open_packed
 from yolofast.store.location import store_folder, store_name
@@ -32,7 +33,7 @@ def open_images(
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
     """
-    device = torch.device(device)
+    device = usable_device(device)
     pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
     choice = _choose(pixels, jpeg, cache, device)
     say(f"images: cache {choice.kind} ({choice.reason})")

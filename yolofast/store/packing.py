@@ -68,7 +68,7 @@ def pack_jpeg(
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> PackedStore:
-    """As `pack`, but as JPEG: about a sixth of the size, decoded whenever an image is used.
+    """As `pack`, but as JPEG: about a seventh of the size, decoded whenever an image is used.
 
     A JPEG file that needs neither resizing nor turning is taken as it is; others are encoded at quality 95.
     """
@@ -90,6 +90,8 @@ class PackJob:
         return store_name(self.index, self.fit, self.flavour)
 
     def run(self, threads: int | None, progress: Progress | None, say: Say | None) -> PackedStore:
+        if threads is not None and threads < 0:
+            raise UserError(f"images cannot be packed by {threads} threads", fix="give a number above 0")
         name = self.name
         index_file = self.folder / f"{name}.index"
         if (store := self._finished(index_file)) is not None:
@@ -195,7 +197,7 @@ class PackJob:
 def check_space(needed: int, folder: Path, flavour: Flavour) -> None:
     free = disk_free(folder)
     if needed > free:
-        smaller = "--cache jpeg, which takes about a fifth" if flavour == "pixels" else "--cache off, which takes none"
+        smaller = "--cache jpeg, which takes about a seventh" if flavour == "pixels" else "--cache off, which takes none"
         what = f"packing the images needs {amount(needed)}, but only {amount(free)} of the disk are free"
         raise UserError(what, where=folder, fix=f"make room, name another folder, or use {smaller}")
 

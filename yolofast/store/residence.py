@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from yolofast.pixels import PackedImages
+from yolofast.store.device import usable_device
 
 WORD = 8
 CHUNK = 64 * 2**20
@@ -22,7 +23,7 @@ def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHU
     They pass through two small pinned buffers in turn, one filled from the file while the other is on its way, so that
     host memory never holds a second copy.
     """
-    device = torch.device(device)
+    device = usable_device(device)
     target = torch.empty(packed.data.shape, dtype=torch.uint8, device=device)
     on_gpu = device.type == "cuda"
     buffers = [torch.empty(min(chunk, len(target)), dtype=torch.uint8, pin_memory=on_gpu) for _ in range(2)]

@@ -1,0 +1,104 @@
+"""Gradients are summed as asked, precision and folders are chosen, records are whole."""
+
+import csv
+
+import pytest
+import torch
+
+from tests.engine.test_guard import make_step
+from yolofast.engine.checkpoints import Checkpoints, read_state
+from yolofast.engine.precision import LossScale, Precision
+from yolofast.engine.record import COLUMNS, Recorder
+from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
+from yolofast.engine.step import StepKind
+from yolofast.errors import UserError
+
+
+def test_two_batches_summed_are_one_update_of_their_sum():
+    one, two = make_step(), make_step()
+    generator = torch.Generator().manual_seed(1)
+    first, second = torch.rand(4, 2, generator=generator), torch.rand(4, 2, generator=generator)
+    one.run(first, torch.tensor(1.0), StepKind(sums=True, updates=False))
+    before = [p.clone() for p in one.model.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(before, make_step().model.parameters(), strict=True))
+    one.run(second, torch.tensor(1.0), StepKind(sums=True, updates=True))
+    # Twice the mean over both batches is the sum of their means.
+    two.run(torch.cat((first, second)), torch.tensor(2.0), StepKind(sums=False, updates=True))
+    for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+    assert not any(total.any() for total in one.state_dict()["gradients"])
+
+
+def test_pending_gradients_are_part_of_the_state():
+    whole, resumed = make_step(), make_step()
+    batches = [torch.rand(4, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)]
+    whole.run(batches[0], torch.tensor(1.0), StepKind(sums=True, updates=False))
+    resumed.load_state_dict(whole.state_dict())
+    for step in (whole, resumed):
+        step.run(batches[1], torch.tensor(1.0), StepKind(sums=True, updates=True))
+    for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_precision():
+    assert Precision.choose("auto", "cpu").dtype is torch.float32
+    assert Precision.choose("bf16", "cpu").dtype is torch.bfloat16
+    with pytest.raises(UserError, match="float16 is too coarse"):
+        Precision.choose("fp16", "cpu")
+
+
+def test_loss_scale_falls_on_overflow_and_the_step_is_left_out():
+    scale = LossScale(Precision(torch.device("cpu"), torch.float16))
+    grads = [torch.tensor([65536.0]), torch.tensor([float("inf")])]
+    scale.unscale(grads)
+    assert scale.scale == 2.0**15 and not any(g.any() for g in grads)
+    grads = [torch.tensor([2.0**15])]
+    scale.unscale(grads)
+    assert grads[0] == 1.0
+
+
+def test_run_folders_are_numbered(tmp_path):
+    names = [new_run_folder(tmp_path, "exp").name for _ in range(3)]
+    assert names == ["exp", "exp2", "exp3"]
+    assert new_run_folder(tmp_path, "exp", exist_ok=True).name == "exp"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be made"):
+        new_run_folder(tmp_path / "file", "exp")
+
+
+def test_the_last_two_states_are_kept(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "weights")
+    for epoch in range(3):
+        checkpoints.save_last({"step": {}, "epoch": epoch})
+    assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["last.previous.pt", "last.pt"]
+    last = tmp_path / "weights" / "last.pt"
+    assert read_state(last)[0]["epoch"] == 2
+    last.unlink()  # killed between the two renames
+    state, warning = read_state(last)
+    assert state["epoch"] == 1 and "last.previous.pt" in warning
+    last.with_name("last.previous.pt").write_bytes(b"junk")
+    with pytest.raises(UserError, match="cannot be resumed"):
+        read_state(last)
+
+
+def test_weights_alone_cannot_be_resumed(tmp_path):
+    torch.save({"model": {}}, tmp_path / "last.pt")
+    with pytest.raises(UserError, match="not the state of a run"):
+        read_state(tmp_path / "last.pt")
+
+
+def test_the_latest_run(tmp_path):
+    with pytest.raises(UserError, match="no run to resume"):
+        latest_checkpoint(tmp_path)
+    for name in ("exp", "exp2"):
+        Checkpoints(new_run_folder(tmp_path, name) / "weights").save_last({"step": {}})
+    assert latest_checkpoint(tmp_path) == tmp_path / "exp2" / "weights" / "last.pt"
+
+
+def test_results_have_a_row_per_epoch(tmp_path):
+    Recorder(tmp_path).epoch({"epoch": 0, "time": 1.23456789, "train/box_loss": 0.1})
+    again = Recorder(tmp_path, [{"epoch": 0, "time": 1.5}])
+    again.epoch({"epoch": 1, "time": 3.0})
+    rows = list(csv.DictReader((tmp_path / "results.csv").open()))
+    assert list(rows[0]) == list(COLUMNS)
+    assert [row["epoch"] for row in rows] == ["0", "1"] and rows[0]["time"] == "1.5"
