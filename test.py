@@ -2,7 +2,7 @@
 
 import sys
 
-from yolofast.scripts import test
+from yolofast.commands.scripts import test
 
 if __name__ == "__main__":
     sys.exit(test())

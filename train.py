@@ -2,7 +2,7 @@
 
 import sys
 
-from yolofast.scripts import train
+from yolofast.commands.scripts import train
 
 if __name__ == "__main__":
     sys.exit(train())

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.store.made_up import announcing_png
 from yolofast.cli import main
 
 
@@ -26,7 +27,10 @@ def data(tmp_path, monkeypatch):
 
 
 def run(capsys, *args):
-    code = main(["pack", *map(str, args)])
+    try:
+        code = main(["pack", *map(str, args)])
+    except SystemExit as stop:
+        code = stop.code
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -76,3 +80,22 @@ def test_an_image_that_cannot_be_decoded_is_named(capsys, data):
     code, _, err = run(capsys, "--data", data, "--img", 32)
     assert code == 2
     assert str(bad) in err
+
+
+@pytest.mark.parametrize("cache", ["disk", "jpeg"])
+def test_an_image_too_large_to_decode_is_named_and_nothing_stays(capsys, data, cache):
+    bad = data.parent / "images" / "train" / "3.png"
+    bad.write_bytes(announcing_png(60_000, 60_000))
+    code, _, err = run(capsys, "--data", data, "--img", 32, "--cache", cache, "--splits", "train")
+    assert code == 2
+    assert str(bad) in err and "60000×60000" in err and "0.png" not in err
+    left = {file.suffix for file in (data.parent / ".yolofast").glob("*")}
+    assert not left & {".partial", ".journal", ".index", ".pixels", ".jpeg"}
+
+
+@pytest.mark.parametrize("workers", [-3, 0, "many"])
+def test_a_number_of_workers_that_cannot_be(capsys, data, workers):
+    code, _, err = run(capsys, "--data", data, "--img", 32, "--workers", workers)
+    assert code == 2
+    assert f"--workers: {workers} is not a number of threads: give 1 or more" in err
+    assert not (data.parent / ".yolofast").exists()

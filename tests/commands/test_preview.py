@@ -50,7 +50,8 @@ def test_draws_a_grid(capsys, data, tmp_path):
 def test_boxes_are_drawn_where_the_objects_are(capsys, data, tmp_path):
     """Without any augmentation: a frame around the middle of the letterboxed picture."""
     hyp = tmp_path / "still.yaml"
-    hyp.write_text("mosaic: 0\n")
+    still = ("mosaic", "translate", "scale", "fliplr", "hsv_h", "hsv_s", "hsv_v", "paste_in")
+    hyp.write_text("".join(f"{key}: 0\n" for key in still))
     out = tmp_path / "preview.png"
     code, said, _ = run(capsys, "--data", data, "--out", out, "--img", 80, "--n", 1, "--hyp", hyp, "--seed", 2)
     assert code == 0
@@ -86,22 +87,6 @@ def test_large_pictures_are_made_smaller(capsys, data, tmp_path):
     assert picture(out).shape[1] <= 2560 + 16
 
 
-def test_the_built_in_data_set(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
-    monkeypatch.setattr("yolofast.commands.preview.shapes_data_yaml", lambda: _few_shapes(tmp_path))
-    out = tmp_path / "preview.jpg"
-    code, said, err = run(capsys, "--data", "shapes", "--out", out, "--img", 96, "--n", 4)
-    assert code == 0, err
-    assert "4 images" in said
-
-
-def _few_shapes(folder):
-    """The real data set, but for its thousand pictures."""
-    from yolofast.dataset.shapes import make_shapes
-
-    return make_shapes(folder / "few", n=5)
-
-
 def test_the_default_recipe_is_packaged():
     assert find_resource("data/hyp.scratch.tiny.yaml", "hyp").exists()
 
@@ -135,4 +120,25 @@ def test_a_bad_hyper_parameter_is_named_with_its_line(capsys, data, tmp_path):
     code, _, err = run(capsys, "--data", data, "--out", tmp_path / "preview.jpg", "--hyp", hyp)
     assert code == 2
     assert f"{hyp}:3: fliplr is 1.5" in err
-    assert "probability from 0 to 1" in err
+    assert "from 0 to 1" in err
+
+
+def test_a_misspelt_hyper_parameter_is_named_with_its_line(capsys, data, tmp_path):
+    hyp = tmp_path / "hyp.yaml"
+    hyp.write_text("lr0: 0.01\nmosaik: 1.0\n")
+    code, _, err = run(capsys, "--data", data, "--out", tmp_path / "preview.jpg", "--hyp", hyp)
+    assert code == 2
+    assert f"{hyp}:2: there is no hyper-parameter 'mosaik', did you mean 'mosaic'?" in err
+    assert not (tmp_path / "preview.jpg").exists()
+
+
+def test_what_a_file_does_not_name_is_as_in_training(capsys, data, tmp_path):
+    hyp = tmp_path / "hyp.yaml"
+    pictures = []
+    for name, text in (("default", ""), ("one key", "lr0: 0.5\n"), ("another", "fliplr: 1.0\n")):
+        hyp.write_text(text or "mosaic: 1.0\n")  # the value of yolov7-tiny
+        out = tmp_path / f"{name}.png"
+        given = ("--hyp", hyp) if text else ()
+        assert run(capsys, "--data", data, "--out", out, "--img", 64, "--n", 4, *given)[0] == 0
+        pictures.append(out.read_bytes())
+    assert pictures[0] == pictures[1] != pictures[2]

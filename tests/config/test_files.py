@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yolofast.config.args_file import as_text, from_yaml, to_yaml
-from yolofast.config.builtin_data import builtin_data
+from yolofast.config.builtin_data import builtin_data, data_yaml
 from yolofast.config.environment import CompileRequest, compile_request
 from yolofast.config.from_settings import from_settings
 from yolofast.config.page import flags_page
@@ -20,6 +20,7 @@ from yolofast.config.val import ValConfig
 from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.dataset.shapes_outline import NAMES
 from yolofast.errors import UserError
+from yolofast.resources import find_resource
 from yolofast.yaml_file import parse_yaml
 
 CHANGED = (
@@ -131,6 +132,33 @@ def test_builtin_data(tmp_path, monkeypatch):
     own.write_text("nc: 1\nbuiltin: shape\n")
     with pytest.raises(UserError, match=r"own.yaml:2: .*'shape', did you mean 'shapes'"):
         builtin_data(str(own))
+
+
+def test_what_data_means(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = tmp_path / "made.yaml"
+
+    def meant(data):
+        return data_yaml(data, lambda: made)
+
+    (tmp_path / "own.yaml").write_text("builtin: shapes\n")
+    assert meant("shapes") == meant("data/shapes.yaml") == meant("own.yaml") == made
+    assert meant("coco") == meant("data/coco.yaml") == find_resource("data/coco.yaml", "data")
+    (tmp_path / "shapes").mkdir()
+    assert meant("shapes") == made, "a folder is no data yaml"
+    (tmp_path / "shapes" / "data.yaml").write_text("nc: 1\n")
+    assert meant("shapes") == meant(Path("shapes")) == Path("shapes/data.yaml")
+    (tmp_path / "shapes" / "data.yaml").write_text("builtin: shapes\n")
+    assert meant("shapes") == made
+    for nothing in ("", "nowhere", "a\0b", "x" * 5000):
+        with pytest.raises(UserError, match=r"no such file|is empty"):
+            meant(nothing)
+
+
+def test_a_file_named_as_the_built_in_data_set_is_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shapes").write_text("nc: 1\n")
+    assert data_yaml("shapes", made=Path) == Path("shapes")
 
 
 def test_the_page_is_up_to_date():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests.loader.small_set import RECIPE, made_up_index, packed, random_sizes
+from tests.store.made_up import announcing_png
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.errors import UserError
@@ -59,6 +60,16 @@ def test_it_is_skipped_with_one_warning_and_without_its_boxes(index, options):
     assert (after[0][0][7] == 114).all() and after[0][1].tolist() == [3] * 7 + [0]
     assert np.array_equal(after[0][0][:7], before[0][0][:7])
     assert np.array_equal(after[1][0], before[1][0]) and np.array_equal(after[1][1], before[1][1])
+
+
+def test_an_image_too_large_to_decode_is_as_good_as_missing(index):
+    index.path(7).write_bytes(announcing_png(60_000, 60_000))
+    with pytest.raises(UserError, match=r"7\.png: cannot be decoded"):
+        list(loader(index).epoch(0))
+    said = []
+    first = next(iter(loader(index, Recipe(), skip_bad=True, say=said.append).epoch(0)))
+    assert len(said) == 1 and str(index.path(7)) in said[0]
+    assert (first.images[7] == 114).all() and not first.targets.valid[7].any()
 
 
 def test_skipping_is_the_same_for_every_number_of_workers(index):

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import zlib
 
 import cv2
 import numpy as np
@@ -22,6 +23,17 @@ def turned_jpeg(image, orientation):
     entry = b"II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
     exif = b"Exif\0\0" + entry
     return plain[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + plain[2:]
+
+
+def announcing_png(width, height):
+    """A PNG whose header is valid and announces this size, with next to no pixels behind it."""
+
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes(100))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 def every_kind(folder):

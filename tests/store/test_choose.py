@@ -60,7 +60,7 @@ def test_what_is_asked_for_and_fits_is_taken(kind):
     ("request_", "room", "what", "fix"),
     [
         ("gpu", {"gpu": 20, "ram": 100, "disk": 100}, "25.0 GB does not fit 90% of the 20.0 GB of free GPU", "ram"),
-        ("gpu", {"ram": 100, "disk": 100}, "25.0 GB does not fit 90% of the 0.0 kB of free GPU memory", "ram"),
+        ("gpu", {"ram": 100, "disk": 100}, "--cache gpu cannot work: there is no GPU", "ram"),
         ("ram", {"ram": 20, "disk": 100}, "25.0 GB does not fit 90% of the 20.0 GB of free RAM", "disk"),
         ("disk", {"ram": 100, "disk": 20}, "25.0 GB does not fit 95% of the 20.0 GB of free disk", "jpeg"),
         ("ram", {"ram": 100, "disk": 20}, "25.0 GB does not fit 95% of the 20.0 GB of free disk", "jpeg"),

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import torch
 
-from tests.store.made_up import every_kind, index_of, picture, some_pictures, turned_jpeg
+from tests.store.made_up import announcing_png, every_kind, index_of, picture, some_pictures, turned_jpeg
 from yolofast.errors import UserError
 from yolofast.store import FileImages, JpegImages, PackedStore, in_host_memory, open_packed, pack, pack_jpeg, to_device
 from yolofast.store.fitted import is_cut_off
@@ -96,6 +96,55 @@ def test_a_bad_file_is_named_when_there_is_no_store(tmp_path, content):
     file.write_bytes(cut.get(content, content))
     with pytest.raises(UserError, match=r"bad\.jpg: is (empty|damaged)"):
         FileImages(index, 32, 32, True).image(0)
+
+
+def test_an_image_too_large_to_decode_is_named(tmp_path):
+    file = tmp_path / "huge.png"
+    cv2.imwrite(str(file), picture(64, 64))
+    index = index_of([file])
+    file.write_bytes(announcing_png(60_000, 60_000))
+    index.sizes[:] = 60_000
+    with pytest.raises(UserError, match=r"huge\.png: cannot be decoded: 60000×60000 pixels may be too many"):
+        FileImages(index, 32, 32, True).image(0)
+
+
+def test_no_memory_for_an_image_is_said_with_its_name(tmp_path, monkeypatch):
+    file = tmp_path / "a.png"
+    cv2.imwrite(str(file), picture(64, 64))
+    images = FileImages(index_of([file]), 32, 32, True)
+
+    def full(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(cv2, "imdecode", full)
+    with pytest.raises(UserError, match=r"a\.png: cannot be decoded: 64×64 pixels may be too many(?s:.)*fix: make"):
+        images.image(0)
+
+
+def test_a_stored_jpeg_whose_header_is_damaged_is_named(tmp_path):
+    store = pack_jpeg(index_of(some_pictures(tmp_path / "images", 1)), 48, 48, tmp_path / "store")
+    content = bytearray(store.data.read_bytes())
+    size_at = content.index(b"\xff\xc0") + 5
+    content[size_at : size_at + 4] = b"\xff\xdc\xff\xdc"  # 65,500 pixels high and wide
+    store.data.write_bytes(content)
+    with pytest.raises(UserError, match=r"the JPEG packed from .*000\.png is damaged"):
+        JpegImages(store).image(0)
+
+
+@pytest.mark.parametrize(("width", "height"), [(0, 64), (64, 0), (-1, 64)])
+def test_a_size_of_nothing_is_refused(tmp_path, width, height):
+    index = index_of(some_pictures(tmp_path / "images", 1))
+    for make in (FileImages, lambda *args: pack(*args[:3], tmp_path / "store")):
+        with pytest.raises(UserError, match=f"cannot be fitted to {width}×{height} pixels"):
+            make(index, width, height, True)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_images_do_not_move_to_a_gpu_that_is_not_there(tmp_path):
+    packed = open_packed(pack(index_of(some_pictures(tmp_path / "images", 1)), 48, 48, tmp_path / "store"))
+    with pytest.raises(UserError, match="the device is cuda, but no GPU can be used"):
+        to_device(packed, "cuda")
 
 
 def test_a_jpeg_without_its_end_is_cut_off_even_if_the_decoder_puts_up_with_it():

@@ -97,5 +97,27 @@ def test_a_finished_store_needs_no_more_room(index, monkeypatch):
 
 
 def test_a_gpu_that_is_not_there_is_refused(index):
-    with pytest.raises(UserError, match="--cache gpu cannot work"):
+    with pytest.raises(UserError, match="--cache gpu cannot work: there is no GPU"):
         open_images(index, 48, 48, "gpu", device="cpu", say=str)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("gpu", "there is no device 'gpu'"), ("cuda:999", "the device is cuda:999, but (no|there are) ")],
+)
+def test_a_device_that_is_not_there_is_refused_before_packing(index, tmp_path, device, message):
+    with pytest.raises(UserError, match=message):
+        open_images(index, 48, 48, "disk", device=device, say=str)
+    assert not (tmp_path / "set" / ".yolofast").exists()
+
+
+def test_a_size_of_nothing_is_refused(index, tmp_path):
+    for cache in ("auto", "off"):
+        with pytest.raises(UserError, match="cannot be fitted to 0×64 pixels"):
+            open_images(index, 0, 64, cache, say=str)
+    assert not (tmp_path / "set" / ".yolofast").exists()
+
+
+def test_fewer_than_no_threads_are_refused(index):
+    with pytest.raises(UserError, match="cannot be packed by -3 threads"):
+        open_images(index, 48, 48, "disk", threads=-3, say=str)

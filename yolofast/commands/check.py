@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from typing import Any
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from yolofast.commands.console import console, table
+from yolofast.commands.data_argument import data_file
 from yolofast.dataset.check import CheckedSplit, check_data
 from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
 from yolofast.dataset.overview_picture import draw_overview
@@ -23,10 +25,10 @@ _SHOWN_PER_KIND = 20
 
 
 def run(args: argparse.Namespace) -> int:
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with Progress(console=_progress_console(), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("decoding", total=None)
         splits = check_data(
-            args.data,
+            data_file(args.data),
             args.splits,
             single_cls=args.single_cls,
             done=lambda more, total: progress.update(task, advance=more, total=total),
@@ -38,6 +40,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(args.data, splits, picture)
     return EXIT_WRONG if wrong else EXIT_CLEAN
+
+
+def _progress_console() -> Console:
+    """On a descriptor of its own, because the usual one is silenced while images are decoded."""
+    if not sys.stderr.isatty():
+        return Console(stderr=True)
+    return Console(file=os.fdopen(os.dup(sys.stderr.fileno()), "w"))
 
 
 def _split_to_draw(splits: list[CheckedSplit]) -> Any:
@@ -89,7 +98,7 @@ def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
     _print_faults(out, [fault for split in splits for fault in split.faults])
     if picture is not None:
         out.print(f"overview: {picture}", soft_wrap=True)
-    _print_verdict(out, data, numbers)
+    _print_verdict(out, data, [fault for split in splits for fault in split.faults])
 
 
 def _print_classes(out: Console, splits: list[CheckedSplit], numbers: list[dict[str, Any]]) -> None:
@@ -125,10 +134,19 @@ def _print_kind(out: Console, title: str, faults: list[Fault]) -> None:
     out.print()
 
 
-def _print_verdict(out: Console, data: str, numbers: list[dict[str, Any]]) -> None:
-    faults, warnings = (sum(number[name] for number in numbers) for name in ("faults", "warnings"))
-    if faults:
-        out.print(f"{data}: {faults:,} faults, {warnings:,} warnings", soft_wrap=True)
-        out.print("training refuses it, or leaves the faulty images out with --skip-bad")
-    else:
-        out.print(f"{data}: no faults, {warnings:,} warnings", soft_wrap=True)
+def _print_verdict(out: Console, data: str, faults: list[Fault]) -> None:
+    fatal = [fault for fault in faults if fault.fatal]
+    counts = f"{_count(len(fatal), 'fault')}, {_count(len(faults) - len(fatal), 'warning')}"
+    out.print(f"{data}: {counts}", soft_wrap=True)
+    whole = sum(fault.kind is FaultKind.EMPTY_SPLIT for fault in fatal)
+    leaks = sum(fault.kind is FaultKind.LEAKAGE for fault in fatal)
+    if skippable := len(fatal) - whole - leaks:
+        out.print(f"{_count(skippable, 'fault')}: training stops, or leaves out what is named with --skip-bad")
+    if whole:
+        out.print(f"{_count(whole, 'fault')} of a whole split: training stops, with --skip-bad too")
+    if leaks:
+        out.print(f"{_count(leaks, 'image')} in two splits: training does not look for that, so mend it before")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"

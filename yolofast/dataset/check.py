@@ -1,6 +1,7 @@
 """All that can be found wrong with a data set: what reading it finds, and what only decoding or comparing shows.
 
-Decodes and hashes every image, so it takes as long as an epoch of loading; training relies on the headers.
+Decodes and hashes every image, so it takes as long as an epoch of loading; training relies on the headers, unless it is
+to skip what is bad.
 """
 
 import os
@@ -12,7 +13,8 @@ from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_check import CheckedImage, check_image
 from yolofast.dataset.in_threads import in_threads
-from yolofast.dataset.listing import IMAGE_SUFFIXES, images_below, label_path
+from yolofast.dataset.listing import images_below, is_image_name, is_unsupported_image_name, label_path
+from yolofast.dataset.quiet_decoder import quiet_decoder
 from yolofast.dataset.split import inspect_split
 from yolofast.errors import UserError, nearest
 from yolofast.image_index import ImageIndex
@@ -72,7 +74,8 @@ def _read(data: DataYaml, name: str, single_cls: bool) -> CheckedSplit:
 
 
 def _check_pixels(split: CheckedSplit, done: Callable[[int], None] | None) -> CheckedSplit:
-    images: list[CheckedImage] = in_threads(check_image, split.files(), done)
+    with quiet_decoder():
+        images: list[CheckedImage] = in_threads(check_image, split.files(), done)
     known = {(fault.kind, fault.image) for fault in split.faults}
     new = [one.fault for one in images if one.fault is not None and (one.fault.kind, one.fault.image) not in known]
     return replace(split, faults=(*split.faults, *new), digests=tuple(one.digest for one in images))
@@ -93,7 +96,9 @@ def _labels_without_image(image_folder: str) -> list[Fault]:
     label_folder = os.path.dirname(label_path(os.path.join(image_folder, "x.jpg")))
     if label_folder == image_folder or not os.path.isdir(label_folder):
         return []
-    stems = {os.path.splitext(name)[0] for name in os.listdir(image_folder) if _has_image_suffix(name)}
+    names = os.listdir(image_folder)
+    # An image of an unsupported format has its own fault.
+    stems = {os.path.splitext(name)[0] for name in names if is_image_name(name) or is_unsupported_image_name(name)}
     return [
         Fault(
             kind=FaultKind.NO_IMAGE,
@@ -107,10 +112,6 @@ def _labels_without_image(image_folder: str) -> list[Fault]:
     ]
 
 
-def _has_image_suffix(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
-
-
 def _unclaimed_images(folders: Sequence[str], claimed: set[str]) -> list[str]:
     below = dict.fromkeys(image for folder in folders for image in images_below(Path(folder)))
     return [image for image in below if image not in claimed]
@@ -118,7 +119,7 @@ def _unclaimed_images(folders: Sequence[str], claimed: set[str]) -> list[str]:
 
 def _not_in_file(image: str, annotations: Path) -> Fault:
     what, fix = f"is not listed in {annotations}, so it is not used", "add it to the file, or remove it"
-    return Fault(kind=FaultKind.NO_LABEL, where=image, what=what, fix=fix, fatal=False, image=image)
+    return Fault(kind=FaultKind.NOT_IN_ANNOTATIONS, where=image, what=what, fix=fix, fatal=False, image=image)
 
 
 def _leakage(split: CheckedSplit, earlier: Sequence[CheckedSplit], data: DataYaml) -> list[Fault]:

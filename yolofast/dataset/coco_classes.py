@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yolofast.dataset.coco_document import CocoDocument
+from yolofast.dataset.coco_document import CocoDocument, as_id
 from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.reading import Classes
 from yolofast.errors import UserError, shorten
@@ -35,7 +35,7 @@ def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, 
     """None if a category in use has a name that the yaml does not know; unused ones, such as a root, do not matter."""
     place = {name: i for i, name in reversed(list(enumerate(names)))}
     class_of = {category.id: place[category.name] for category in document.categories if category.name in place}
-    ids = (annotation.get("category_id") for annotation in document.annotations)
-    in_use = {one for one in ids if isinstance(one, int)}  # others are faults of their annotations
+    # Where this is None, the annotation has a fault of its own.
+    in_use = {as_id(annotation.get("category_id")) for annotation in document.annotations}
     strangers = {category.id for category in document.categories} - set(class_of)
     return class_of if class_of and not in_use & strangers else None

@@ -5,6 +5,7 @@ What cannot be used is a fault that names the entry. A file that is not of this 
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from yolofast.errors import UserError, shorten
 
 _MAX_ID = 2**62
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -71,21 +73,23 @@ def _section(document: dict[str, Any], name: str, path: Path) -> list[Any]:
 
 
 def _image(entry: Any, number: int, path: Path) -> CocoImage:
-    if not isinstance(entry, dict) or not _is_id(entry.get("id")):
+    image = as_id(entry.get("id")) if isinstance(entry, dict) else None
+    if image is None:
         raise _refusal("images", number, "has no id that is a whole number", path)
     name = entry.get("file_name")
     if not isinstance(name, str) or not name or "\0" in name:
         raise _refusal("images", number, "has no file_name", path)
     width, height = entry.get("width"), entry.get("height")
     if isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0:
-        return CocoImage(entry["id"], name, (width, height))
-    return CocoImage(entry["id"], name, None)
+        return CocoImage(image, name, (width, height))
+    return CocoImage(image, name, None)
 
 
 def _category(entry: Any, number: int, path: Path) -> CocoCategory:
-    if not isinstance(entry, dict) or not _is_id(entry.get("id")):
+    category = as_id(entry.get("id")) if isinstance(entry, dict) else None
+    if category is None:
         raise _refusal("categories", number, "has no id that is a whole number", path)
-    return CocoCategory(entry["id"], str(entry.get("name", entry["id"])))
+    return CocoCategory(category, str(entry.get("name", category)))
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:
@@ -100,8 +104,15 @@ def _refusal(section: str, number: int, what: str, path: Path) -> UserError:
     return UserError(f"{section}[{number}] {what}", where=path, fix="mend the entry, or export the file again")
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_ID
+def as_id(value: Any) -> int | None:
+    """A whole number, which some tools write as text or with a decimal point; None for anything else."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_ID:
+        return value
+    return None
 
 
 def pixel_box(annotation: dict[str, Any]) -> tuple[float, float, float, float]:

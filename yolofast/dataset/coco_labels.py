@@ -5,7 +5,7 @@ Boxes are shares of the size the file states for an image, so images shrunk afte
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import numpy as np
 
 from yolofast.dataset.coco_boxes import image_rows
 from yolofast.dataset.coco_classes import match_classes
-from yolofast.dataset.coco_document import CocoDocument, CocoImage, parse_coco
+from yolofast.dataset.coco_document import CocoDocument, CocoImage, as_id, parse_coco
 from yolofast.dataset.coco_files import image_folder, match_images
 from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.image_facts import file_stamps, read_image_facts
+from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.listing import Listing, first_share
 from yolofast.dataset.reading import SINGLE_CLASS, Reading, build_index
 from yolofast.errors import UserError, shorten
@@ -51,7 +51,13 @@ def coco_key(file: CocoFile, listing: Listing | None, settings: str) -> str:
 
 
 def read_coco(
-    file: CocoFile, listing: Listing | None, data: DataYaml, single_cls: bool, fraction: float, settings: str
+    file: CocoFile,
+    listing: Listing | None,
+    data: DataYaml,
+    single_cls: bool,
+    fraction: float,
+    settings: str,
+    look: Look,
 ) -> Reading:
     """`listing` are the images the data yaml names beside the file; without it they are looked for near the file."""
     document = parse_coco(file.content, file.path)
@@ -62,15 +68,17 @@ def read_coco(
     pairs = pairs[: first_share(len(pairs), fraction)]
     paths = [path for _, path in pairs]
     stamps = file_stamps(paths)
-    facts = read_image_facts(paths)
-    by_image, strays = _annotations_by_image(document, file.path)
+    facts = read_image_facts(paths, stamps, look)
+    by_image, strays = _annotations_by_image(document)
     rows = [
         image_rows(image, path, size, by_image[image.id], class_of, file.path)
         for (image, path), size in zip(pairs, facts.sizes, strict=True)
     ]
     ids = np.array([image.id for image, _ in pairs], dtype=np.int64)
     index = build_index(rows, facts.sizes, classes, ids, file.path)
-    faults = [_name_the_file(fault, file.path) for fault in facts.faults] + strays
+    faults = [_name_the_file(fault, file.path) for fault in facts.faults]
+    faults += _repeated_images(pairs, file.path) + _strays(strays, document, file.path)
+    faults += _repeated_ids(document, file.path)
     faults += [fault for one in rows for fault in one.faults]
     return Reading(index, faults, stamps, coco_key(file, listing, settings))
 
@@ -89,18 +97,54 @@ def _locate_images(document: CocoDocument, path: Path, listing: Listing | None) 
     ]
 
 
-def _annotations_by_image(document: CocoDocument, path: Path) -> tuple[_Annotations, list[Fault]]:
+def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[dict[str, Any]]]:
+    """And those of images that the file does not list."""
     known = {image.id for image in document.images}
     by_image: _Annotations = defaultdict(list)
     strays = []
-    for number, annotation in enumerate(document.annotations):
-        image = annotation.get("image_id")
-        if isinstance(image, int) and image in known:
+    for annotation in document.annotations:
+        image = as_id(annotation.get("image_id"))
+        if image is not None and image in known:
             by_image[image].append(annotation)
-            continue
-        what = f"annotations[{number}] is of image {shorten(image)}, which the file does not list; it is ignored"
-        strays.append(Fault(kind=FaultKind.NO_IMAGE, where=str(path), what=what, fix="remove it", fatal=False))
+        else:
+            strays.append(annotation)
     return by_image, strays
+
+
+def _strays(strays: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
+    if not strays:
+        return []
+    named = shorten(list(dict.fromkeys(shorten(stray.get("image_id")) for stray in strays))).replace('"', "")
+    listed = shorten([image.id for image in document.images])
+    what = (
+        f"{len(strays):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
+        f"their image_id is {named}, the images are {listed}"
+    )
+    fix = "correct image_id, or add the images, or remove these annotations"
+    return [Fault(kind=FaultKind.NO_IMAGE, where=str(path), what=what, fix=fix)]
+
+
+def _repeated_images(pairs: list[tuple[CocoImage, str]], path: Path) -> list[Fault]:
+    """Two entries for one file: its boxes are spread over both, and each lacks the other's."""
+    first: dict[str, CocoImage] = {}
+    faults = []
+    for image, found in pairs:
+        if (earlier := first.setdefault(found, image)) is not image:
+            what = f"the images {earlier.id} and {image.id} are both {found}; it counts twice"
+            fix = "join the entries, and give all its annotations one image_id"
+            kind = FaultKind.LISTED_TWICE
+            faults.append(Fault(kind=kind, where=str(path), what=what, fix=fix, fatal=False, image=found))
+    return faults
+
+
+def _repeated_ids(document: CocoDocument, path: Path) -> list[Fault]:
+    counts = Counter(as_id(annotation.get("id")) for annotation in document.annotations)
+    repeated = [one for one, count in counts.items() if one is not None and count > 1]
+    if not repeated:
+        return []
+    what = f"{len(repeated):,} annotation ids are used more than once: {shorten(repeated)}"
+    fix = "number the annotations anew; evaluation tools take equal ids for one object"
+    return [Fault(kind=FaultKind.BAD_ANNOTATION, where=str(path), what=what, fix=fix, fatal=False)]
 
 
 def _name_the_file(fault: Fault, path: Path) -> Fault:

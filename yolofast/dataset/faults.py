@@ -17,6 +17,7 @@ _SHOWN_IN_A_REFUSAL = 5
 class FaultKind(StrEnum):
     MISSING_IMAGE = "missing image"
     NOT_AN_IMAGE = "not an image"
+    UNSUPPORTED = "unsupported image format"
     EMPTY_FILE = "empty file"
     TRUNCATED = "truncated image"
     UNREADABLE = "unreadable image"
@@ -31,6 +32,7 @@ class FaultKind(StrEnum):
     TINY_BOX = "box under 2 pixels"
     NO_LABEL = "image without label"
     NO_IMAGE = "label without image"
+    NOT_IN_ANNOTATIONS = "image missing in the COCO file"
     LISTED_TWICE = "image listed twice"
     EMPTY_SPLIT = "unusable split"
     BAD_ANNOTATION = "bad annotation"
@@ -71,8 +73,7 @@ def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
     rest = len(fatal) - _SHOWN_IN_A_REFUSAL
     more = f"\n  … and {rest:,} more" if rest > 0 else ""
     count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"
-    raise UserError(
-        f"the {split} split has {count}:{first}{more}",
-        where=data_yaml,
-        fix=f"`yolofast check --data {data_yaml}` shows all; mend them, or leave the images out with --skip-bad",
-    )
+    skippable = all(fault.kind is not FaultKind.EMPTY_SPLIT for fault in fatal)
+    way_out = "mend them, or leave the images out with --skip-bad" if skippable else "mend them"
+    fix = f"`yolofast check --data {data_yaml}` shows all; {way_out}"
+    raise UserError(f"the {split} split has {count}:{first}{more}", where=data_yaml, fix=fix)

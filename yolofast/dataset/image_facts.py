@@ -1,13 +1,20 @@
-"""What is known of every image file of a split without decoding it: size, modification time, width and height."""
+"""What is known of every image file of a split: size, modification time, width and height, and what is wrong with it.
+
+Headers are enough for that, unless decoding is asked for. What is known of an unchanged file is not found out again.
+"""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
+from yolofast.dataset.image_decode import require_decodable
 from yolofast.dataset.image_header import BadImageError, ImageHeader, TruncatedImageError, read_image_header
 from yolofast.dataset.in_threads import in_threads
+from yolofast.dataset.quiet_decoder import quiet_decoder
+from yolofast.dataset.regular_file import open_regular
 from yolofast.image_index import Ints
 
 SMALLEST_SIDE = 10
@@ -22,13 +29,40 @@ class ImageFacts:
     faults: list[Fault]
 
 
+@dataclass(frozen=True)
+class KnownImage:
+    """An image as an earlier reading found it; true while its stamp is the same."""
+
+    stamp: tuple[int, int]
+    size: tuple[int, int]
+    fault: Fault | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How to look at images: at every pixel or only at headers, and what an earlier look of this kind found."""
+
+    decode: bool = False
+    known: Mapping[str, KnownImage] = field(default_factory=dict)
+
+
 def file_stamps(images: list[str]) -> Ints:
     """[N, 2] bytes and modification time in nanoseconds; -1 for a file that is not there."""
     return np.array(in_threads(_stamp, images), dtype=np.int64).reshape(-1, 2)
 
 
-def read_image_facts(images: list[str]) -> ImageFacts:
-    found = in_threads(_look_at, images)
+def read_image_facts(images: list[str], stamps: Ints, look: Look) -> ImageFacts:
+    """`stamps` are those of the images, taken before."""
+    stamp_of = dict(zip(images, map(tuple, stamps.tolist()), strict=True))
+
+    def facts(image: str) -> tuple[tuple[int, int], Fault | None]:
+        known = look.known.get(image)
+        if known is not None and known.stamp == stamp_of[image]:
+            return known.size, known.fault
+        return _look_at(image, look.decode)
+
+    with quiet_decoder():
+        found = in_threads(facts, images)
     sizes = np.array([size for size, _ in found], dtype=np.int64).reshape(-1, 2)
     return ImageFacts(sizes, [fault for _, fault in found if fault is not None])
 
@@ -41,9 +75,12 @@ def _stamp(image: str) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _look_at(image: str) -> tuple[tuple[int, int], Fault | None]:
+def _look_at(image: str, decode: bool) -> tuple[tuple[int, int], Fault | None]:
     try:
         header = read_image_header(image)
+        if decode:
+            with open_regular(image) as file:
+                require_decodable(file.read(), header)
     except (OSError, BadImageError) as error:
         return (0, 0), image_fault(image, error)
     return (header.width, header.height), _header_fault(image, header)
@@ -54,7 +91,11 @@ def image_fault(image: str, error: OSError | BadImageError) -> Fault:
     if isinstance(error, FileNotFoundError):
         kind, what, fix = FaultKind.MISSING_IMAGE, "no such image", "restore it, or remove it from the list"
     elif isinstance(error, OSError):
-        kind, what, fix = FaultKind.UNREADABLE, f"cannot be read: {error.strerror}", "check its permissions"
+        kind, what, fix = (
+            FaultKind.UNREADABLE,
+            f"cannot be read: {error.strerror}",
+            "check the file and its permissions",
+        )
     elif _stamp(image)[0] == 0:
         kind, what, fix = FaultKind.EMPTY_FILE, "is an empty file", "copy it again, or remove it"
     elif isinstance(error, TruncatedImageError):

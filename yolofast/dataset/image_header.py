@@ -1,7 +1,7 @@
 """Size, EXIF rotation and completeness of an image from its first and last bytes, without decoding a pixel.
 
 Every start of a training run looks at every image, and decoding them all would take minutes. JPEG, PNG and BMP are read
-here; of other formats the library decodes the whole image. A file damaged in its middle is found by `image_check` only.
+here; images of other formats are decoded whole. A file damaged in its middle is found by `image_decode` only.
 """
 
 import os
@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 import cv2
+import numpy as np
+
+from yolofast.dataset.regular_file import open_regular
+
+MAX_PIXELS = 2**28
+"""A quarter of OpenCV's own limit. A header may promise any number, and pixels are held by several threads at once."""
+PNG_START = b"\x89PNG\r\n\x1a\n"
 
 # Start-of-frame markers, C0 to CF without DHT (C4), JPG (C8) and DAC (CC).
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_END, _JPEG_START_OF_SCAN, _JPEG_EXIF = 0xD9, 0xDA, 0xE1
-_PNG_START = b"\x89PNG\r\n\x1a\n"
-_ORIENTATION_TAG = 0x0112
+_WIDTH_TAG, _HEIGHT_TAG, _ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
+_TIFF_SHORT = 3
 _SIDEWAYS = frozenset({5, 6, 7, 8})  # orientations that swap width and height
 _BMP_HEADER = 34
 
@@ -39,24 +46,35 @@ class ImageHeader:
 
 def read_image_header(path: str | Path) -> ImageHeader:
     """Raises OSError if the file cannot be read and BadImageError if it is not a whole image."""
-    with open(path, "rb") as file:
-        header = _stored_header(file, os.fspath(path))
+    with open_regular(path) as file:
+        header = _shown_header(file)
     if min(header.width, header.height) < 1:
         raise BadImageError(f"is an image of {header.width}×{header.height} pixels")
-    if header.orientation in _SIDEWAYS:
-        return ImageHeader(header.height, header.width, header.orientation)
+    _require_pixels_in_reason(header.width, header.height)
     return header
 
 
-def _stored_header(file: BinaryIO, path: str) -> ImageHeader:
+def _require_pixels_in_reason(width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise BadImageError(f"says it has {width}×{height} pixels, more than the {MAX_PIXELS:,} that are allowed")
+
+
+def _shown_header(file: BinaryIO) -> ImageHeader:
     start = file.read(_BMP_HEADER)
     if start[:2] == b"\xff\xd8":
-        return _jpeg_header(file)
-    if start[:8] == _PNG_START:
-        return _png_header(file)
+        return _turned(_jpeg_header(file))
+    if start[:8] == PNG_START:
+        return _turned(_png_header(file))
     if start[:2] == b"BM":
         return _bmp_header(file, start)
-    return _header_by_decoding(path)
+    file.seek(0)
+    return _header_by_decoding(file.read())
+
+
+def _turned(stored: ImageHeader) -> ImageHeader:
+    if stored.orientation in _SIDEWAYS:
+        return ImageHeader(stored.height, stored.width, stored.orientation)
+    return stored
 
 
 def _jpeg_header(file: BinaryIO) -> ImageHeader:
@@ -151,21 +169,48 @@ def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
     return ImageHeader(width, height)
 
 
-def _header_by_decoding(path: str) -> ImageHeader:
+def _header_by_decoding(content: bytes) -> ImageHeader:
+    """WebP, TIFF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
+    exif = _webp_exif(content) if content[:4] == b"RIFF" else content
+    # What a TIFF promises is asked before memory is taken for it; a WebP cannot promise too much.
+    _require_pixels_in_reason(_tiff_value(content, _WIDTH_TAG), _tiff_value(content, _HEIGHT_TAG))
+    width, height = decoded_size(content)
+    return ImageHeader(width, height, exif_orientation(exif))
+
+
+def decoded_size(content: bytes) -> tuple[int, int]:
+    """Width and height as decoded and turned. From memory: OpenCV 5 fails to turn a TIFF that it reads from a file."""
     try:
-        pixels = cv2.imread(path, cv2.IMREAD_COLOR)
+        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
     except cv2.error:  # such as more pixels than the library is willing to hold
         pixels = None
     if pixels is None:
-        raise BadImageError("is not an image that can be decoded, or is cut short")
+        raise BadImageError("is not an image that can be decoded: it is damaged, cut short or of an unknown format")
     height, width = pixels.shape[:2]
-    return ImageHeader(width, height)
+    return width, height
+
+
+def _webp_exif(content: bytes) -> bytes:
+    """The chunk called EXIF; chunks are a name, a length and that many bytes, padded to an even number."""
+    place = 12
+    while place + 8 <= len(content):
+        size = int.from_bytes(content[place + 4 : place + 8], "little")
+        if content[place : place + 4] == b"EXIF":
+            return content[place + 8 : place + 8 + size].removeprefix(b"Exif\0\0")
+        place += 8 + size + size % 2
+    return b""
 
 
 def exif_orientation(tiff: bytes) -> int:
     """The orientation in an EXIF block; 1, upright, if it has none or a wrong one, which decoders ignore too."""
+    value = _tiff_value(tiff, _ORIENTATION_TAG)
+    return value if 1 <= value <= 8 else 1
+
+
+def _tiff_value(tiff: bytes, tag: int) -> int:
+    """A number in the first directory of a TIFF, which is also the form of an EXIF block; 0 if it is not there."""
     if tiff[:2] not in (b"II", b"MM"):
-        return 1
+        return 0
 
     def number(place: int, size: int) -> int:
         return int.from_bytes(tiff[place : place + size], "little" if tiff[:2] == b"II" else "big")
@@ -173,10 +218,9 @@ def exif_orientation(tiff: bytes) -> int:
     directory = number(4, 4)
     for entry in range(min(number(directory, 2), 1000)):
         place = directory + 2 + 12 * entry
-        if number(place, 2) == _ORIENTATION_TAG:
-            value = number(place + 8, 2)
-            return value if 1 <= value <= 8 else 1
-    return 1
+        if number(place, 2) == tag:
+            return number(place + 8, 2 if number(place + 2, 2) == _TIFF_SHORT else 4)
+    return 0
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from yolofast.cache_folder import BESIDE, may_be_written, user_cache_folder
 from yolofast.dataset.atomic_file import write_whole
 from yolofast.dataset.faults import fault_as_dict, fault_from_dict
-from yolofast.dataset.image_facts import file_stamps
+from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.dataset.reading import Reading
 from yolofast.image_index import ImageIndex
 from yolofast.resources import ROOT
@@ -56,6 +56,24 @@ def load_reading(files: list[Path], key: str) -> Reading | None:
         if reading.key == key and np.array_equal(file_stamps(_paths(reading.index)), reading.stamps):
             return reading
     return None
+
+
+def known_images(files: list[Path]) -> dict[str, KnownImage]:
+    """What the stored readings say of single images, whatever has become of the labels since."""
+    for file in files:
+        try:
+            reading = _decode(file.read_bytes())
+        except _DAMAGED:
+            continue
+        # A fault of the image itself stands in the image; others stand in its labels.
+        faults = {fault.image: fault for fault in reading.faults if fault.image == fault.where}
+        rows = zip(_paths(reading.index), reading.stamps.tolist(), reading.index.sizes.tolist(), strict=True)
+        return {
+            path: KnownImage((stamp[0], stamp[1]), (size[0], size[1]), faults.get(path))
+            for path, stamp, size in rows
+            if stamp[0] >= 0
+        }
+    return {}
 
 
 def store_reading(files: list[Path], reading: Reading) -> None:

@@ -1,8 +1,11 @@
 """The text of one label file -> classes, boxes and polygons, and every fault in it with its line.
 
 Rows are `class cx cy w h`; a row of more than 8 values makes the file one of polygons, `class x1 y1 x2 y2 …`, and the
-boxes are those around them. A row that repeats an earlier one is dropped.
+boxes are those around them. A row that repeats an earlier one is dropped; a box that reaches out of the image is
+clipped to it, since what lies outside cannot be seen.
 """
+
+import math
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.reading import ImageRows
@@ -10,6 +13,8 @@ from yolofast.errors import shorten
 
 _BOX_COLUMNS = 5
 _LONGEST_BOX_ROW = 8
+_OVERSHOOT = 1e-3  # less is how tools round
+_Box = tuple[float, float, float, float]
 _ONE = 1.0 + 2.0**-25  # what still rounds to 1 in single precision
 
 
@@ -36,7 +41,7 @@ def parse_labels(text: str, nc: int | None, where: str, image: str) -> ImageRows
             rows.note(FaultKind.DUPLICATE_ROW, what, "remove the line", line=number, fatal=False)
             continue
         label, *coordinates = row
-        box = bounding_box(coordinates) if polygons else (row[1], row[2], row[3], row[4])
+        box = bounding_box(coordinates) if polygons else _clipped(rows, number, (row[1], row[2], row[3], row[4]))
         rows.add(int(label), box, coordinates if polygons else [], (number, "the box"))
     return rows
 
@@ -55,26 +60,46 @@ def _parse_row(fields: list[str], polygons: bool, nc: int | None) -> tuple[float
     return row
 
 
+def _clipped(rows: ImageRows, line: int, box: _Box) -> _Box:
+    """The box within the image, with a warning; untouched if it reaches out no further than rounding explains."""
+    cx, cy, w, h = box
+    edges = {"left": cx - w / 2, "top": cy - h / 2, "right": cx + w / 2, "bottom": cy + h / 2}
+    outside = {name: edge for name, edge in edges.items() if not -_OVERSHOOT <= edge <= 1 + _OVERSHOOT}
+    if not outside:
+        return box
+    named = ", ".join(f"its {name} edge is at {edge:.4g}" for name, edge in outside.items())
+    what, fix = f"the box reaches out of the image: {named}; it is clipped", "check cx, cy, w and h"
+    rows.note(FaultKind.OUT_OF_RANGE, what, fix, line=line, fatal=False)
+    left, top, right, bottom = (min(max(edge, 0.0), 1.0) for edge in edges.values())
+    return (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+
+
 def _check_columns(count: int, polygons: bool) -> None:
     if polygons and (count < 7 or count % 2 == 0):
         what = f"{count} values in a file of polygons (one of its rows has more than {_LONGEST_BOX_ROW})"
         fix = "write class x1 y1 x2 y2 x3 y3 … on every row: boxes and polygons do not mix in one file"
         raise _RowError(FaultKind.COLUMNS, what, fix)
     if not polygons and count != _BOX_COLUMNS:
-        raise _RowError(FaultKind.COLUMNS, f"{count} values instead of {_BOX_COLUMNS}", "write class cx cy w h")
+        raise _RowError(
+            FaultKind.COLUMNS, f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}", "write class cx cy w h"
+        )
 
 
 def _number(text: str) -> float:
     try:
-        if "_" not in text:  # which Python would allow within a number
-            return float(text)
+        value = None if "_" in text else float(text)  # Python would allow _ within a number
     except ValueError:
-        pass
-    fix = "separate numbers by spaces, with . for decimals"
-    raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a number", fix)
+        value = None
+    if value is None:
+        fix = "separate numbers by spaces, with . for decimals"
+        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a number", fix)
+    if not math.isfinite(value):
+        fix = "correct or remove the line, and look at what wrote it"
+        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a finite number", fix)
+    return value
 
 
-def bounding_box(polygon: list[float]) -> tuple[float, float, float, float]:
+def bounding_box(polygon: list[float]) -> _Box:
     """cx, cy, w, h around x1, y1, x2, y2, …"""
     x, y = polygon[0::2], polygon[1::2]
     left, right, top, bottom = min(x), max(x), min(y), max(y)

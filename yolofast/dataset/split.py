@@ -15,7 +15,8 @@ from yolofast.dataset.coco_files import conventional_annotations
 from yolofast.dataset.coco_labels import coco_key, open_coco, read_coco
 from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind, refuse_fatal
-from yolofast.dataset.index_cache import cache_files, load_reading, store_reading
+from yolofast.dataset.image_facts import Look
+from yolofast.dataset.index_cache import cache_files, known_images, load_reading, store_reading
 from yolofast.dataset.listing import IMAGE_SUFFIXES, Listing, first_share, label_path, list_split
 from yolofast.dataset.reading import SINGLE_CLASS, Classes, Reading, build_index
 from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
@@ -23,7 +24,7 @@ from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex
 
 # Raised whenever the same files would be read differently, so that older caches are left alone.
-_READER_VERSION = 1
+_READER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,18 @@ class _Request:
     single_cls: bool
     fraction: float
     cache: bool
+    decode: bool
 
     def settings(self) -> str:
         """Everything beside the files that a reading depends on."""
         data = self.data
-        return json.dumps(
-            [_READER_VERSION, self.split, data.nc, data.names, data.category_ids, self.single_cls, self.fraction]
-        )
+        classes = [data.nc, data.names, data.category_ids, self.single_cls]
+        return json.dumps([_READER_VERSION, self.split, *classes, self.fraction, self.decode])
+
+    def fault(self, what: str, fix: str, *, fatal: bool = True) -> Fault:
+        """The split as a whole cannot be used."""
+        path, line = str(self.data.path), self.data.file.line(self.split)
+        return Fault(kind=FaultKind.EMPTY_SPLIT, where=path, line=line, what=what, fix=fix, fatal=fatal)
 
 
 def read_split(
@@ -62,7 +68,7 @@ def read_split(
     """The images of a split and their boxes; a split with fatal faults is refused, or cleaned with `skip_bad`.
 
     `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the
-    first ones of the list.
+    first ones of the list. Headers are looked at; `skip_bad` decodes every image, once, and leaves out what fails.
     """
     return read_split_report(
         data_yaml, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad, cache=cache
@@ -79,7 +85,7 @@ def read_split_report(
     cache: bool = True,
 ) -> SplitReport:
     """As `read_split`, with the warnings and what was skipped."""
-    report = inspect_split(data_yaml, split, single_cls=single_cls, fraction=fraction, cache=cache)
+    report = inspect_split(data_yaml, split, single_cls=single_cls, fraction=fraction, cache=cache, decode=skip_bad)
     unusable = [fault for fault in report.faults if fault.kind is FaultKind.EMPTY_SPLIT]
     refuse_fatal(unusable if skip_bad else report.faults, split, str(data_yaml))
     bad = {os.fsencode(fault.image) for fault in report.faults if fault.fatal and fault.image is not None}
@@ -87,17 +93,26 @@ def read_split_report(
     keep = np.array([file not in bad for file in index.files.tolist()], dtype=np.bool_)
     if not keep.any():
         raise UserError(f"no image of the {split} split is usable", where=data_yaml, fix="see yolofast check")
+    if _needs_boxes(split) and not _has_boxes(index.take(np.flatnonzero(keep))):
+        what = f"no usable image of the {split} split has a box"
+        raise UserError(what, where=data_yaml, fix=f"see yolofast check --data {data_yaml}")
     skipped = tuple(index.path(int(i)) for i in np.flatnonzero(~keep))
     return replace(report, index=index.take(np.flatnonzero(keep)) if skipped else index, skipped=skipped)
 
 
 def inspect_split(
-    data_yaml: str | Path, split: str, *, single_cls: bool = False, fraction: float = 1.0, cache: bool = True
+    data_yaml: str | Path,
+    split: str,
+    *,
+    single_cls: bool = False,
+    fraction: float = 1.0,
+    cache: bool = True,
+    decode: bool = False,
 ) -> SplitReport:
-    """All images and all faults that show without decoding; refuses only what leaves nothing to look at."""
+    """All images and all faults, with `decode` also those inside images; refuses only what leaves nothing to look at."""
     if not 0.0 < fraction <= 1.0:
         raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
-    request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache)
+    request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, decode)
     data = request.data
     entries = data.entries(split)
     if any(entry.lower().endswith(".json") for entry in entries):
@@ -121,9 +136,10 @@ def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> 
     reading = load_reading(files, yolo_key(digests, listing.images, request.settings()))
     if reading is None:
         classes = SINGLE_CLASS if request.single_cls else _yolo_classes(request.data)
-        reading = read_yolo(listing.images, classes, request.single_cls, request.settings())
+        look = Look(request.decode, known_images(files))
+        reading = read_yolo(listing.images, classes, request.single_cls, request.settings(), look)
         store_reading(files, reading)
-    return _report(reading, listing)
+    return _report(request, reading, listing)
 
 
 def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> SplitReport:
@@ -136,15 +152,31 @@ def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> Spl
     files = cache_files(data.path, request.split, settings) if request.cache else []
     reading = load_reading(files, coco_key(file, listing, settings))
     if reading is None:
-        reading = read_coco(file, listing, data, request.single_cls, request.fraction, settings)
+        look = Look(request.decode, known_images(files))
+        reading = read_coco(file, listing, data, request.single_cls, request.fraction, settings, look)
         store_reading(files, reading)
     if not len(reading.index):
         return _empty(request, listing or Listing([], [path], []))
-    return _report(reading, listing)
+    return _report(request, reading, listing)
 
 
-def _report(reading: Reading, listing: Listing | None) -> SplitReport:
-    return SplitReport(reading.index, (*(listing.faults if listing is not None else ()), *reading.faults))
+def _report(request: _Request, reading: Reading, listing: Listing | None) -> SplitReport:
+    faults = [*(listing.faults if listing is not None else ()), *reading.faults]
+    already_refused = any(fault.fatal for fault in faults)  # and that is likely where the boxes went
+    if _needs_boxes(request.split) and not _has_boxes(reading.index) and not already_refused:
+        what = f"none of the {len(reading.index):,} {request.split} images has a box"
+        where = "the label files are empty" if reading.index.annotations is None else f"see {reading.index.annotations}"
+        faults.append(request.fault(f"{what}: {where}", "label some of them, or name other images or labels"))
+    return SplitReport(reading.index, tuple(faults))
+
+
+def _needs_boxes(split: str) -> bool:
+    """Nothing is learnt or measured without; a test split may be there to predict on."""
+    return split != "test"
+
+
+def _has_boxes(index: ImageIndex) -> bool:
+    return bool((~index.crowd).any())
 
 
 def _yolo_classes(data: DataYaml) -> Classes:
@@ -162,13 +194,8 @@ def _only_entry(entries: list[str], data: DataYaml, split: str) -> str:
 
 def _empty(request: _Request, listing: Listing) -> SplitReport:
     data, split = request.data, request.split
-    fault = Fault(
-        kind=FaultKind.EMPTY_SPLIT,
-        where=str(data.path),
-        line=data.file.line(split),
-        what=f"the {split} split holds no image",
-        fix=f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}",
-    )
+    fix = f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
+    fault = request.fault(f"the {split} split holds no image", fix)
     classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
     index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
     return SplitReport(index, (*listing.faults, fault))
@@ -177,11 +204,6 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
 def _no_labels(request: _Request, listing: Listing) -> Fault:
     """Fatal where labels are needed; a test split may go without."""
     first = listing.images[0]
-    return Fault(
-        kind=FaultKind.EMPTY_SPLIT,
-        where=str(request.data.path),
-        line=request.data.file.line(request.split),
-        what=f"none of the {len(listing.images)} {request.split} images has a label file",
-        fix=f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`",
-        fatal=request.split != "test",
-    )
+    what = f"none of the {len(listing.images)} {request.split} images has a label file"
+    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
+    return request.fault(what, fix, fatal=_needs_boxes(request.split))

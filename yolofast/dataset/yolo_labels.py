@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.image_facts import file_stamps, read_image_facts
+from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.in_threads import in_threads
 from yolofast.dataset.label_text import parse_labels
 from yolofast.dataset.listing import label_path
 from yolofast.dataset.reading import Classes, ImageRows, Reading, build_index
+from yolofast.dataset.regular_file import open_regular
 from yolofast.image_index import Ints
 
 NO_LABEL_FILE = b""
@@ -50,9 +51,9 @@ def yolo_key(digests: list[bytes], images: list[str], settings: str) -> str:
     return key.hexdigest()
 
 
-def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: str) -> Reading:
+def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: str, look: Look) -> Reading:
     stamps = file_stamps(images)
-    facts = read_image_facts(images)
+    facts = read_image_facts(images, stamps, look)
     nc = None if single_cls else classes.nc
     files = in_threads(lambda image: _read_label_file(image, nc), images)
     for file, size in zip(files, facts.sizes, strict=True):
@@ -81,7 +82,7 @@ def _read_label_file(image: str, nc: int | None) -> _LabelFile:
 
 def _read(path: str) -> _LabelText:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             content = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return _LabelText(NO_LABEL_FILE)

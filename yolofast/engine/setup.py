@@ -166,7 +166,30 @@ class Run:
         )
 
 
+def refuse_unbuilt(config: TrainConfig) -> None:
+    """Settings that would change what is learnt and that the engine cannot follow yet: better no run than another."""
+    asked = {
+        "--optimizer " + config.optimizer: config.optimizer != "sgd",
+        "--multi-scale": config.multi_scale,
+        "--image-weights": config.image_weights,
+        "--sync-bn": config.sync_bn,
+        "--rect": config.rect,
+        "--class-aware-aug": config.class_aware_aug,
+        "--style yolox": config.style == "yolox",
+        "--batch-size -1": config.batch_size < 0,
+        "--reduce-batch": config.reduce_batch,
+        "--evolve": config.evolve,
+        "--stage": bool(config.stage),
+        f"--device {config.device}": len(config.devices) > 1,
+        "--quad with batches made on the GPU": config.quad and config.loader != "cpu" and torch.cuda.is_available(),
+    }
+    for what, is_asked in asked.items():
+        if is_asked:
+            raise UserError(f"{what} is not built yet", fix="leave it away")
+
+
 def prepare_run(config: TrainConfig, say: Say) -> Run:
+    refuse_unbuilt(config)
     device = device_of(config.device)
     precision = Precision.choose(config.precision, device)
     hyp = hyp_of(config)

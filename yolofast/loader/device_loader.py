@@ -3,7 +3,7 @@
 Plans are made for several batches at once, because NumPy costs per call rather than per element, and travel in one
 copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
 is valid until the next one is asked for; what has been started with it by then on the current stream is waited for.
-Targets are not in the buffers: they are valid as long as they are held, at new addresses all the time (docs/loaders.md).
+Targets are not in the buffers: they are valid as long as they are held, and have new addresses all the time.
 """
 
 import queue
@@ -75,8 +75,8 @@ class DeviceLoader:
         input_format: InputFormat | None = None, *, slots: int = 2, capacity: int | None = None,
         close_mosaic_from: int | None = None,
     ) -> None:  # fmt: skip
-        """`slots` buffers hold images, all but one of them rendered ahead. `capacity` is the number of boxes an image may
-        have, those beyond being left out; None finds it from the boxes. No epoch from `close_mosaic_from` on has
+        """`slots` buffers hold images, all but one of them rendered ahead. `capacity` is the number of boxes an image
+        may have, those beyond being left out; None finds it from the boxes. No epoch from `close_mosaic_from` on has
         mosaics."""
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity

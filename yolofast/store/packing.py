@@ -197,7 +197,7 @@ class PackJob:
 def check_space(needed: int, folder: Path, flavour: Flavour) -> None:
     free = disk_free(folder)
     if needed > free:
-        smaller = "--cache jpeg, which takes about a seventh" if flavour == "pixels" else "--cache off, which takes none"
+        smaller = "--cache jpeg, about a seventh of it" if flavour == "pixels" else "--cache off, which takes none"
         what = f"packing the images needs {amount(needed)}, but only {amount(free)} of the disk are free"
         raise UserError(what, where=folder, fix=f"make room, name another folder, or use {smaller}")
 
