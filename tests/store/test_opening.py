@@ -103,7 +103,7 @@ def test_a_gpu_that_is_not_there_is_refused(index):
 
 @pytest.mark.parametrize(
     ("device", "message"),
-    [("gpu", "there is no device 'gpu'"), ("cuda:999", "the device is cuda:999, but (no|there are) ")],
+    [("gpu", "there is no device 'gpu'"), ("cuda:99", "the device is cuda:99, but (no|there are) ")],
 )
 def test_a_device_that_is_not_there_is_refused_before_packing(index, tmp_path, device, message):
     with pytest.raises(UserError, match=message):

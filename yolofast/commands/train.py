@@ -64,7 +64,8 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
     run.model.load_state_dict(state["model"])
     run.step.ema.model.load_state_dict(state["ema"])
     run.step.load_state_dict(state["step"])
-    return Progress(state["next_epoch"], state["best_fitness"], state["best_epoch"], state["rows"])
+    names = ("best_fitness", "best_epoch", "lr_factor", "rows")
+    return Progress(epoch=state["next_epoch"], **{name: state[name] for name in names})
 
 
 def _trainer(run: Run, folder: Path, progress: Progress, display: Display) -> Trainer:

@@ -19,9 +19,9 @@ _MOST_IN_A_ROW = 3
 class NanGuard:
     """`lr_factor` is what the schedule's learning rates are to be multiplied by."""
 
-    def __init__(self, step: TrainStep) -> None:
+    def __init__(self, step: TrainStep, lr_factor: float = 1.0) -> None:
         self._step = step
-        self.lr_factor, self._in_a_row = 1.0, 0
+        self.lr_factor, self._in_a_row = lr_factor, 0
         self._on_gpu = step.losses.bad_steps.is_cuda
         self._seen = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
         self._copied: Any = None

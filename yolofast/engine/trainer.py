@@ -38,6 +38,8 @@ class Progress:
     """The next one."""
     best_fitness: float = -1.0
     best_epoch: int = -1
+    lr_factor: float = 1.0
+    """Below 1 after a loss that was not a number."""
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -65,7 +67,7 @@ class Trainer:
     max_steps: int | None = None
 
     def fit(self) -> Progress:
-        guard, done = NanGuard(self.step), 0
+        guard, done = NanGuard(self.step, self.progress.lr_factor), 0
         while self.progress.epoch < self.epochs and not self._should_stop():
             epoch = self.progress.epoch
             row = self._train_epoch(epoch, guard)
@@ -73,7 +75,7 @@ class Trainer:
             last = epoch + 1 == self.epochs or self._out_of_steps(epoch + 1)
             if self.evaluate_every_epoch or last:
                 self._score(self.evaluate(epoch), row)
-            self.progress.epoch = epoch + 1
+            self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
             self.recorder.epoch(row)
             if self.save_every_epoch or last:
@@ -150,6 +152,7 @@ class Trainer:
             next_epoch=progress.epoch,
             best_fitness=progress.best_fitness,
             best_epoch=progress.best_epoch,
+            lr_factor=progress.lr_factor,
             rows=progress.rows,
             **self.settings,
         )
