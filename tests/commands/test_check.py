@@ -6,7 +6,7 @@ import re
 import cv2
 import pytest
 
-from tests.dataset.make import image, write
+from tests.dataset.make import coco, image, write
 from yolofast.cli import main
 
 
@@ -57,15 +57,15 @@ def test_faults_are_shown_with_file_line_and_fix_and_the_code_is_1(capsys, data)
 
 
 def test_background_is_no_failure_but_warnings_are(capsys, data):
-    (data.parent / "labels/val/1.txt").unlink()
+    (data.parent / "labels/val/0.txt").unlink()
     code, out, _ = run(capsys, "--data", data, "--splits", "train")
     assert (code, "warning:" in out) == (0, False)
     code, out, _ = run(capsys, "--data", data)
     assert (code, "warning: image without label (1)" in out) == (0, True)
-    write(data.parent / "labels/val/0.txt", "1 .5 .5 .01 .5\n")
+    write(data.parent / "labels/val/1.txt", "1 .5 .5 .01 .5\n")
     code, out, _ = run(capsys, "--data", data)
     assert code == 1
-    assert re.search(r"warning: box under 2 pixels \(1\)\n  .*0\.txt:1: the box is 0\.64×24 pixels", out)
+    assert re.search(r"warning: box under 2 pixels \(1\)\n  .*1\.txt:1: the box is 0\.64×24 pixels", out)
     assert "warning: image without label (1)" in out
 
 
@@ -100,7 +100,33 @@ def test_the_picture(capsys, data, tmp_path, name):
 def test_a_picture_of_background_alone(capsys, data, tmp_path):
     for label in data.parent.glob("labels/*/*.txt"):
         label.write_text("")
-    assert run(capsys, "--data", data, "--plot", tmp_path / "x.png")[0] == 0
+    code, out, _ = run(capsys, "--data", data, "--plot", tmp_path / "x.png")
+    assert code == 1
+    assert "none of the 3 train images has a box" in out
+    assert "2 faults of a whole split: training stops, with --skip-bad too" in out
+    assert (tmp_path / "x.png").exists()
+
+
+def test_the_closing_words_tell_what_training_does(capsys, data):
+    (data.parent / "images/val/1.jpg").write_bytes((data.parent / "images/train/1.jpg").read_bytes())
+    code, out, _ = run(capsys, "--data", data)
+    assert code == 1
+    assert out.endswith(
+        f"{data}: 1 fault, no warnings\n1 image in two splits: training does not look for that, so mend it before\n"
+    )
+    spoil(data, rows=1)
+    out = run(capsys, "--data", data)[1]
+    assert ": 2 faults, no warnings\n1 fault: training stops, or leaves out what is named with --skip-bad\n" in out
+
+
+def test_an_image_that_the_coco_file_does_not_list_counts(capsys, tmp_path):
+    for i in (1, 2):
+        image(tmp_path / f"images/{i}.jpg", seed=i)
+    coco(tmp_path / "x.json", {1: ("1.jpg", 64, 48)}, [(1, 1, [1, 1, 20, 20], {})], {1: "cat"})
+    write(tmp_path / "data.yaml", "train: images\nannotations: {train: x.json}\n")
+    code, out, _ = run(capsys, "--data", tmp_path / "data.yaml")
+    assert code == 1
+    assert "warning: image missing in the COCO file (1)" in out and "no faults, 1 warning\n" in out
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """What only decoding and comparing show, one kind of fault at a time, in an otherwise clean data set."""
 
+import os
+import zlib
+
 import pytest
 
-from tests.dataset.make import coco, encoded, image, write
+from tests.dataset.make import coco, damaged_png, encoded, image, png_chunk, tiff, write
 from yolofast.dataset.check import check_data
 from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 
 
@@ -41,12 +45,39 @@ def test_damage_is_reported_once(clean):
 
 
 def test_damage_that_only_decoding_shows(clean):
-    content = bytearray(encoded(".png", 200, 150))
-    content[len(content) // 2] ^= 1
-    (clean / "images/train/4.png").write_bytes(content)
+    (clean / "images/train/4.png").write_bytes(damaged_png())
     write(clean / "labels/train/4.txt", "")
     (fault,) = faults_of(clean)
     assert (fault.kind, fault.fatal) == (FaultKind.UNREADABLE, True)
+
+
+def test_decoders_say_nothing_themselves(clean, capfd):
+    """Each of these makes OpenCV, or a library inside it, write to the process's standard error."""
+    png = encoded(".png", 64, 48)
+    short_stream = zlib.compress(bytes(2000))
+    broken = {
+        "a.tiff": tiff(64, 48, 1, bytes(100)),
+        "b.webp": encoded(".webp", 200, 150)[:200],
+        "c.png": png[:33] + png_chunk(b"IDAT", short_stream) + png_chunk(b"IEND", b""),
+        "d.jpg": encoded(width=200, height=150)[:700] + b"\xff\xd9",
+    }
+    for name, content in broken.items():
+        (clean / "images/train" / name).write_bytes(content)
+    faulty = {fault.where.rpartition("/")[2] for fault in faults_of(clean) if fault.fatal}
+    assert faulty >= {"a.tiff", "b.webp", "c.png"}
+    read_split(clean / "data.yaml", skip_bad=True, cache=False)
+    assert capfd.readouterr().err == ""
+    os.write(2, b"still here")
+    assert capfd.readouterr().err == "still here"
+
+
+def test_a_gif_with_labels_is_named(clean):
+    (clean / "images/train/9.gif").write_bytes(b"GIF89a")
+    (clean / "images/train/logo.gif").write_bytes(b"GIF89a")  # no labels: may be anything
+    write(clean / "labels/train/9.txt", "0 .5 .5 .5 .5")
+    (fault,) = faults_of(clean)
+    assert (fault.kind, fault.fatal) == (FaultKind.UNSUPPORTED, False)
+    assert fault.where.endswith("9.gif") and "GIF is not supported" in fault.what and "convert" in fault.fix
 
 
 def test_a_label_without_image_and_an_image_without_label(clean):
@@ -78,7 +109,8 @@ def test_an_image_the_coco_file_does_not_list(tmp_path):
     coco(tmp_path / "x.json", {1: ("1.jpg", 64, 48)}, [(1, 1, [1, 1, 20, 20], {})], {1: "cat"})
     write(tmp_path / "data.yaml", "train: images\nannotations: {train: x.json}\n")
     (fault,) = faults_of(tmp_path)
-    assert (fault.kind, fault.where, fault.fatal) == (FaultKind.NO_LABEL, str(tmp_path / "images/2.jpg"), False)
+    kind = FaultKind.NOT_IN_ANNOTATIONS
+    assert (fault.kind, fault.where, fault.fatal) == (kind, str(tmp_path / "images/2.jpg"), False)
 
 
 def test_the_same_bytes_in_two_splits_are_leakage(clean):

@@ -142,14 +142,14 @@ def test_boxes_are_clipped_to_the_image(folder):
     ("annotation", "kind", "fatal"),
     [
         ((7, 18, [1, 1, 9, 9], {}), FaultKind.UNKNOWN_CLASS, True),
-        ((7, "17", [1, 1, 9, 9], {}), FaultKind.UNKNOWN_CLASS, True),
+        ((7, "cat", [1, 1, 9, 9], {}), FaultKind.UNKNOWN_CLASS, True),
+        ((7, True, [1, 1, 9, 9], {}), FaultKind.UNKNOWN_CLASS, True),
         ((7, 17, [1, 1, 9], {}), FaultKind.BAD_ANNOTATION, True),
         ((7, 17, [1, 1, -9, 9], {}), FaultKind.BAD_ANNOTATION, True),
         ((7, 17, [1, 1, float("nan"), 9], {}), FaultKind.BAD_ANNOTATION, True),
         ((7, 17, None, {}), FaultKind.BAD_ANNOTATION, True),
         ((7, 17, [1, 1, 9, 9], {"segmentation": [["x"] * 6]}), FaultKind.BAD_ANNOTATION, True),
         ((7, 17, [5, 5, 0, 9], {}), FaultKind.TINY_BOX, False),
-        ((8, 17, [1, 1, 9, 9], {}), FaultKind.NO_IMAGE, False),
         ((7, 17, [16, 12, 32, 24], {}), FaultKind.DUPLICATE_ROW, False),
     ],
 )
@@ -160,6 +160,62 @@ def test_odd_annotations(folder, annotation, kind, fatal):
     assert fault.where == str(folder / "x.json")
     assert fault.fix
     assert len(index.labels) == (0 if fatal else 1)  # a bad annotation spoils its image
+
+
+def test_annotations_of_no_image_are_one_fault_that_counts_them(folder):
+    strays = [(image, 17, [1, 1, 9, 9], {}) for image in (8, 8, "x7", None)]
+    index, faults = faults_of(folder, [BOXES[0], *strays])
+    (fault,) = faults
+    assert (fault.kind, fault.fatal, fault.where) == (FaultKind.NO_IMAGE, True, str(folder / "x.json"))
+    assert "4 of 5 annotations" in fault.what
+    assert all(part in fault.what for part in ("8", "'x7'", "None", "[7, 3]"))
+    with pytest.raises(UserError, match="4 of 5 annotations"):
+        read_split(folder / "data.yaml", "val", cache=False)
+    assert len(read_split(folder / "data.yaml", "val", cache=False, skip_bad=True).labels) == len(index.labels) == 1
+
+
+@pytest.mark.parametrize(("listed", "used"), [(str, int), (int, str), (str, str), (int, float), (float, str)])
+def test_ids_may_be_written_as_text_or_with_a_point(folder, listed, used):
+    def written(value, kind):
+        return str(value) if kind is str else kind(value)
+
+    images = {written(7, listed): ("a.jpg", 64, 48), written(3, listed): ("b.jpg", 64, 48)}
+    boxes = [(written(image, used), written(category, used), box, more) for image, category, box, more in BOXES]
+    categories = {written(90, listed): "dog", written(17, listed): "cat"}
+    coco(folder / "x.json", images, boxes, categories)
+    index = read(folder, "val: images/val\nannotations: {val: x.json}\nnames: [cat, dog]")
+    assert index.image_ids.tolist() == [7, 3]
+    assert index.category_ids.tolist() == [17, 90]
+    assert (index.starts.tolist(), index.labels.tolist()) == ([0, 2, 3], [0, 1, 1])
+
+
+@pytest.mark.parametrize("boxes", [[], [BOXES[1]]])  # the second is a crowd, which is not learnt from
+def test_a_file_without_boxes_is_refused(folder, boxes):
+    _, faults = faults_of(folder, boxes)
+    (fault,) = faults
+    assert (fault.kind, fault.fatal) == (FaultKind.EMPTY_SPLIT, True)
+    assert "none of the 2 val images has a box" in fault.what and "x.json" in fault.what
+
+
+def test_two_entries_for_one_file(folder):
+    images = {7: ("a.jpg", 64, 48), 3: ("./a.jpg", 64, 48)}
+    coco(folder / "x.json", images, BOXES, CATEGORIES)
+    write(folder / "data.yaml", "val: images/val\nannotations: {val: x.json}\nnames: [cat, dog]")
+    report = inspect_split(folder / "data.yaml", "val", cache=False)
+    (fault,) = report.faults
+    assert (fault.kind, fault.fatal) == (FaultKind.LISTED_TWICE, False)
+    assert "images 7 and 3 are both" in fault.what and "a.jpg" in fault.what
+    assert len(report.index) == 2
+
+
+def test_annotation_ids_used_twice(folder):
+    boxes = [(*BOXES[0][:3], {"id": 5}), (*BOXES[1][:3], {"id": 5}), (*BOXES[2][:3], {"id": 6})]
+    index, faults = faults_of(folder, boxes)
+    (fault,) = faults
+    assert (fault.kind, fault.fatal) == (FaultKind.BAD_ANNOTATION, False)
+    assert "1 annotation id is used more than once: [5]" in fault.what
+    assert len(index.labels) == 3
+    assert faults_of(folder, [(*box[:3], {"id": None}) for box in BOXES])[1] == []  # none is not the same one
 
 
 def test_missing_images_name_the_file_that_lists_them(folder):

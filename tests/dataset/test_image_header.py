@@ -1,12 +1,24 @@
 """Sizes, rotation and completeness from headers, compared with what the library decodes."""
 
+import os
+
 import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dataset.make import encoded, exif, png_chunk, png_with_exif, with_exif
+from tests.dataset.make import (
+    damaged_png,
+    encoded,
+    exif,
+    png_chunk,
+    png_of_many_pixels,
+    png_with_exif,
+    tiff,
+    webp_with_exif,
+    with_exif,
+)
 from yolofast.dataset.image_check import check_image
 from yolofast.dataset.image_header import (
     BadImageError,
@@ -50,6 +62,47 @@ def test_rotation_of_a_png(tmp_path):
     assert check_image(str(path)).fault is None
 
 
+@pytest.mark.parametrize("prefix", [b"", b"Exif\0\0"])
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_rotation_of_a_webp(tmp_path, orientation, prefix):
+    content = webp_with_exif(encoded(".webp", 50, 30), 50, 30, orientation, prefix)
+    path = put(tmp_path, content, "image.webp")
+    header = read_image_header(path)
+    assert (header.width, header.height) == decoded_size(path)
+    assert header.orientation == orientation
+    assert check_image(str(path)).fault is None
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_rotation_of_a_tiff(tmp_path, orientation, order):
+    """The pixels are compared with turning them by hand, since OpenCV reads such a file only from memory."""
+    pixels = np.random.default_rng(0).integers(0, 255, (30, 50), dtype=np.uint8)
+    path = put(tmp_path, tiff(50, 30, orientation, pixels.tobytes(), order), "image.tiff")
+    assert read_image_header(path) == ImageHeader(*((30, 50) if orientation > 4 else (50, 30)), orientation)
+    assert check_image(str(path)).fault is None
+    shown = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)[..., 0]
+    turned = [pixels, pixels[:, ::-1], pixels[::-1, ::-1], pixels[::-1]]
+    turned += [pixels.T, pixels[::-1].T, pixels[::-1, ::-1].T, pixels[:, ::-1].T]
+    np.testing.assert_array_equal(shown, turned[orientation - 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("x.png", png_of_many_pixels()), ("x.tiff", tiff(60_000, 60_000, 1, bytes(9)))]
+)
+def test_more_pixels_than_memory_holds_are_refused_by_the_header(tmp_path, name, content):
+    with pytest.raises(BadImageError, match="60000×60000 pixels, more than"):
+        read_image_header(put(tmp_path, content, name))
+    assert "60000×60000" in check_image(str(tmp_path / name)).fault.what
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(OSError, match="a pipe or a device"):
+        read_image_header(tmp_path / "pipe.jpg")
+    assert "a pipe or a device" in check_image(str(tmp_path / "pipe.jpg")).fault.what
+
+
 def test_progressive_jpeg_and_bytes_after_its_end(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 255, (30, 50, 3), dtype=np.uint8)
     progressive = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])[1].tobytes()
@@ -90,9 +143,7 @@ def test_what_is_no_image(tmp_path, content):
 
 
 def test_damage_inside_a_png_is_found_by_its_checksum(tmp_path):
-    content = bytearray(encoded(".png", 200, 150))
-    content[len(content) // 2] ^= 1
-    path = put(tmp_path, bytes(content), "image.png")
+    path = put(tmp_path, damaged_png(), "image.png")
     read_image_header(path)  # which does not look there
     assert "checksum" in check_image(str(path)).fault.what
 

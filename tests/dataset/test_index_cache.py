@@ -6,8 +6,9 @@ import stat
 import numpy as np
 import pytest
 
-from tests.dataset.make import coco, image, write
+from tests.dataset.make import coco, damaged_png, image, write
 from yolofast.cache_folder import user_cache_folder
+from yolofast.dataset import image_facts
 from yolofast.dataset import split as split_module
 from yolofast.dataset.split import read_split, read_split_report
 
@@ -19,6 +20,15 @@ def readings(monkeypatch):
     for name in ("read_yolo", "read_coco"):
         real = getattr(split_module, name)
         monkeypatch.setattr(split_module, name, lambda *args, real=real: count.append(1) or real(*args))
+    return count
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Counts the images that are decoded whole."""
+    count = []
+    real = image_facts.require_decodable
+    monkeypatch.setattr(image_facts, "require_decodable", lambda *args: count.append(1) or real(*args))
     return count
 
 
@@ -106,6 +116,24 @@ def test_each_way_of_reading_has_its_own(root, readings):
         assert len(read_split(root / "data.yaml", fraction=0.5)) == 2
     assert len(readings) == 3
     assert len(list((root / ".yolofast").iterdir())) == 3
+
+
+def test_every_image_is_decoded_once_until_it_changes(root, decoded, readings):
+    (root / "images/train/b.PNG").write_bytes(damaged_png())
+
+    def skipped():
+        report = read_split_report(root / "data.yaml", skip_bad=True)
+        return [path.name for path in report.skipped]
+
+    assert skipped() == skipped() == ["b.PNG"]
+    assert (len(decoded), len(readings)) == (4, 1)
+    change_label(root)
+    assert skipped() == ["b.PNG"]
+    assert (len(decoded), len(readings)) == (4, 2)  # labels are read anew, known images are not
+    image(root / "images/train/b.PNG", 40, 30)
+    assert skipped() == []
+    assert (len(decoded), len(readings)) == (5, 3)
+    same(read_split(root / "data.yaml", skip_bad=True), read_split(root / "data.yaml", skip_bad=True, cache=False))
 
 
 @pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[: len(b) // 2], lambda b: b[:200] + b"x" * 20 + b[220:]])

@@ -32,18 +32,18 @@ def test_windows_lines_and_float_classes_are_accepted():
     [
         ("0 .5 .5 .5", FaultKind.COLUMNS, "4 values instead of 5"),
         ("0 .5 .5 .5 .5 .9", FaultKind.COLUMNS, "6 values instead of 5"),
-        ("0,.5,.5,.5,.5", FaultKind.COLUMNS, "1 values"),
+        ("0,.5,.5,.5,.5", FaultKind.COLUMNS, "1 value instead"),
         ("0 .5 .5 .5 x", FaultKind.NOT_A_NUMBER, "'x' is not a number"),
         ("0 .5 ,5 .5 .5", FaultKind.NOT_A_NUMBER, "',5' is not a number"),
         ("0_0 .5 .5 .5 .5", FaultKind.NOT_A_NUMBER, "'0_0' is not a number"),
         ("0 .5 .5 .5 1.2", FaultKind.OUT_OF_RANGE, "1.2 is outside 0 to 1"),
         ("0 -.1 .5 .5 .5", FaultKind.OUT_OF_RANGE, "-.1 is outside"),
-        ("0 nan .5 .5 .5", FaultKind.OUT_OF_RANGE, "nan is outside"),
+        ("0 nan .5 .5 .5", FaultKind.NOT_A_NUMBER, "'nan' is not a finite number"),
         ("2 .5 .5 .5 .5", FaultKind.UNKNOWN_CLASS, "class 2 is not a whole number from 0 to 1"),
         ("-1 .5 .5 .5 .5", FaultKind.UNKNOWN_CLASS, "class -1"),
         ("0.5 .5 .5 .5 .5", FaultKind.UNKNOWN_CLASS, "class 0.5"),
-        ("nan .5 .5 .5 .5", FaultKind.UNKNOWN_CLASS, "class nan"),
-        ("inf .5 .5 .5 .5", FaultKind.UNKNOWN_CLASS, "class inf"),
+        ("nan .5 .5 .5 .5", FaultKind.NOT_A_NUMBER, "'nan' is not a finite number"),
+        ("-inf .5 .5 .5 .5", FaultKind.NOT_A_NUMBER, "'-inf' is not a finite number"),
         ("0 " + ".5 " * 9, FaultKind.COLUMNS, "10 values in a file of polygons"),  # an odd number of coordinates
     ],
 )
@@ -72,6 +72,25 @@ def test_a_repeated_row_counts_once_and_is_a_warning():
     assert "line 1" in fault.what
 
 
+def test_a_box_that_reaches_out_is_clipped_with_a_warning():
+    rows = parse("0 .5 .5 .5 .5\n1 .9 .5 .6 .4")  # right edge at 0.9 + 0.3
+    np.testing.assert_allclose(rows.boxes, [[0.5, 0.5, 0.5, 0.5], [0.8, 0.5, 0.4, 0.4]])
+    (fault,) = rows.faults
+    assert (fault.kind, fault.fatal) == (FaultKind.OUT_OF_RANGE, False)
+    assert (fault.where, fault.line) == ("labels/a.txt", 2)
+    assert "its right edge is at 1.2; it is clipped" in fault.what
+
+
+def test_every_edge_outside_is_named():
+    (fault,) = parse("0 .1 .9 .4 .4").faults
+    assert "its left edge is at -0.1, its bottom edge is at 1.1;" in fault.what
+
+
+def test_what_rounding_explains_is_left_as_it_is():
+    rows = parse("0 .7502 .5 .501 1")  # right edge at 1.0007
+    assert (rows.boxes, rows.faults) == ([(0.7502, 0.5, 0.501, 1.0)], [])
+
+
 def test_without_classes_any_number_is_one():
     assert parse("7 .5 .5 .5 .5", nc=None).labels == [7]
     assert parse("-1 .5 .5 .5 .5", nc=None).faults
@@ -88,4 +107,5 @@ def test_any_text_gives_boxes_or_faults(text):
     assert all(label in (0, 1, 2) for label in rows.labels)
     assert all(0 <= np.float32(value) <= 1 for box in rows.boxes for value in box)
     lines = sum(bool(line.strip()) for line in text.split("\n"))
-    assert len(rows.labels) + len(rows.faults) == lines
+    clipped = sum(fault.kind is FaultKind.OUT_OF_RANGE and not fault.fatal for fault in rows.faults)
+    assert len(rows.labels) + len(rows.faults) - clipped == lines

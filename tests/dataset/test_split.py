@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dataset.make import encoded, image, with_exif, write
+from tests.dataset.make import damaged_png, encoded, image, png_of_many_pixels, with_exif, write
 from tests.sample_data import sample
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.listing import label_path
@@ -119,6 +119,7 @@ def test_polygons_are_in_the_index(root):
         ("path: 3\ntrain: images/train\nnc: 2", "path must be"),
         ("train: list.txt\nnc: 2", r"list\.txt:2: no such file"),
         ("train: dot.txt\nnc: 2", r"dot\.txt:1: no such image"),
+        ("train: gif.txt\nnc: 2", r"gif\.txt:1: 'a\.gif': GIF is not supported"),
         ("train: data.yaml\nnc: 2", r"data\.yaml:1: .* is not an image"),  # a list file that is none
         ("train: images/train/deeper/..\nnc: 1", r"a\.txt:2: class 1"),
         ("train: images/unlabelled\nnc: 2", "none of the 1 train images has a label file"),
@@ -128,6 +129,7 @@ def test_polygons_are_in_the_index(root):
 def test_data_faults_are_named(root, yaml, message):
     write(root / "list.txt", "images/train/a.jpg\nimages/train/z.jpg\n")
     write(root / "dot.txt", "./z.jpg")
+    write(root / "gif.txt", "a.gif")
     image(root / "images" / "unlabelled" / "x.jpg")
     write(root / "data.yaml", yaml)
     with pytest.raises(UserError, match=message) as caught:
@@ -162,6 +164,36 @@ def test_skip_bad_leaves_out_the_named_images_and_says_which(root):
     assert kinds == {FaultKind.MISSING_IMAGE, FaultKind.UNKNOWN_CLASS, FaultKind.EMPTY_FILE}
 
 
+def test_skip_bad_finds_damage_inside_an_image(root):
+    (root / "images/train/b.PNG").write_bytes(damaged_png())
+    assert len(read_split(root / "data.yaml")) == 4  # headers alone do not show it
+    for _ in range(2):  # read, then from the cache
+        report = read_split_report(root / "data.yaml", skip_bad=True)
+        assert [path.name for path in report.skipped] == ["b.PNG"]
+        assert names_of(report.index) == ["a.jpg", "c.jpg", "d.jpg"]
+    (fault,) = (fault for fault in report.faults if fault.fatal)
+    assert fault.kind is FaultKind.UNREADABLE
+
+
+def test_skip_bad_does_not_leave_a_split_without_boxes(root):
+    for name in ("a", "deeper/d"):
+        write(root / f"labels/train/{name}.txt", "5 .5 .5 .5 .5")
+    with pytest.raises(UserError, match="no usable image of the train split has a box"):
+        read_split(root / "data.yaml", skip_bad=True)
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_a_split_without_a_single_box_is_refused(root, split, skip_bad):
+    for name in ("a", "deeper/d"):
+        write(root / f"labels/train/{name}.txt", "\n")
+    write(root / "data.yaml", f"{split}: images/train\ntest: images/train\nnc: 2")
+    with pytest.raises(UserError, match=f"none of the 4 {split} images has a box") as caught:
+        read_split(root / "data.yaml", split, skip_bad=skip_bad)
+    assert "--skip-bad" not in str(caught.value)  # it would not help
+    assert len(read_split(root / "data.yaml", "test")) == 4
+
+
 def test_skip_bad_does_not_make_a_split_of_nothing(root):
     for name in ("a.jpg", "b.PNG", "c.jpg", "deeper/d.jpg"):
         (root / "images/train" / name).write_bytes(b"")
@@ -175,6 +207,7 @@ def test_skip_bad_does_not_make_a_split_of_nothing(root):
         (b"", FaultKind.EMPTY_FILE, True),
         (b"hello, I am a text", FaultKind.UNREADABLE, True),
         (encoded()[:-40], FaultKind.TRUNCATED, True),
+        (png_of_many_pixels(), FaultKind.UNREADABLE, True),
         (encoded(width=64, height=9), FaultKind.TOO_SMALL, True),
         (with_exif(encoded(), 6), FaultKind.ROTATED, False),
     ],
@@ -191,6 +224,37 @@ def test_a_rotated_image_has_the_size_it_is_shown_in(root):
     path.write_bytes(with_exif(encoded(width=64, height=48), 6))
     assert read_split(root / "data.yaml").sizes[0].tolist() == [48, 64]
     assert cv2.imread(str(path)).shape[:2] == (64, 48)
+
+
+def test_a_pipe_among_the_files_is_a_fault(root):
+    for file in ("images/train/pipe.jpg", "labels/train/c.txt"):
+        (root / file).unlink(missing_ok=True)
+        os.mkfifo(root / file)
+    faults = [fault for fault in inspect_split(root / "data.yaml", "train").faults if fault.fatal]
+    assert [Path(fault.where).name for fault in faults] == ["pipe.jpg", "c.txt"]
+    assert all("a pipe or a device" in fault.what for fault in faults)
+
+
+def test_linked_folders_are_followed(root, tmp_path):
+    image(tmp_path / "elsewhere/deep/e.jpg")
+    write(root / "labels/train/linked/deep/e.txt", "0 .5 .5 .5 .5")
+    train = root / "images/train"
+    (train / "linked").symlink_to(tmp_path / "elsewhere")
+    (train / "again").symlink_to(train / "deeper")  # reached by its own name already
+    (tmp_path / "elsewhere/round").symlink_to(root / "images")  # and back to where it all began
+    (train / "deeper/up").symlink_to("..")
+    index = read_split(root / "data.yaml")
+    below = [str(index.path(i).relative_to(train)) for i in range(len(index))]
+    assert below == ["a.jpg", "b.PNG", "c.jpg", "deeper/d.jpg", "linked/deep/e.jpg"]
+    assert len(index.labels) == 4
+
+
+def test_a_repeated_image_names_both_lines(root):
+    write(root / "list.txt", "./images/train/a.jpg\n./images/train/c.jpg\n\n./images/train/a.jpg\n")
+    write(root / "data.yaml", "train: list.txt\nnc: 2\n")
+    (fault,) = read_split_report(root / "data.yaml").faults
+    assert (fault.kind, fault.where, fault.line) == (FaultKind.LISTED_TWICE, str(root / "list.txt"), 4)
+    assert f"first in {root / 'list.txt'}:1" in fault.what
 
 
 def test_warnings_do_not_stop_anything(root):

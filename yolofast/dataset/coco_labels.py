@@ -23,6 +23,7 @@ from yolofast.dataset.listing import Listing, first_share
 from yolofast.dataset.reading import SINGLE_CLASS, Reading, build_index
 from yolofast.errors import UserError, shorten
 
+_SHOWN_IDS = 8
 _Annotations = dict[int, list[dict[str, Any]]]
 
 
@@ -114,7 +115,8 @@ def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[di
 def _strays(strays: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
     if not strays:
         return []
-    named = shorten(list(dict.fromkeys(shorten(stray.get("image_id")) for stray in strays))).replace('"', "")
+    ids = list(dict.fromkeys(shorten(stray.get("image_id")) for stray in strays))
+    named = ", ".join(ids[:_SHOWN_IDS]) + (", …" if len(ids) > _SHOWN_IDS else "")
     listed = shorten([image.id for image in document.images])
     what = (
         f"{len(strays):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
@@ -142,7 +144,8 @@ def _repeated_ids(document: CocoDocument, path: Path) -> list[Fault]:
     repeated = [one for one, count in counts.items() if one is not None and count > 1]
     if not repeated:
         return []
-    what = f"{len(repeated):,} annotation ids are used more than once: {shorten(repeated)}"
+    ids = "annotation id is" if len(repeated) == 1 else "annotation ids are"
+    what = f"{len(repeated):,} {ids} used more than once: {shorten(repeated)}"
     fix = "number the annotations anew; evaluation tools take equal ids for one object"
     return [Fault(kind=FaultKind.BAD_ANNOTATION, where=str(path), what=what, fix=fix, fatal=False)]
 

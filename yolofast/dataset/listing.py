@@ -98,9 +98,10 @@ def label_path(image: str) -> str:
 
 
 def _follow_folder(folder: Path, data: DataYaml, split: str, listing: Listing) -> None:
+    where, line = str(data.path), data.file.line(split)
     for file in _files_below(folder):
         if is_image_name(file):
-            listing.add(file, str(data.path), data.file.line(split))
+            listing.add(file, where, line)
         elif is_unsupported_image_name(file) and os.path.isfile(label_path(file)):  # without labels it may be anything
             what, fix = _unsupported(file)
             kind, what = FaultKind.UNSUPPORTED, f"{what}, so it is not used"

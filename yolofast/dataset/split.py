@@ -109,7 +109,7 @@ def inspect_split(
     cache: bool = True,
     decode: bool = False,
 ) -> SplitReport:
-    """All images and all faults, with `decode` also those inside images; refuses only what leaves nothing to look at."""
+    """All images and all faults, with `decode` also those inside images; refuses only what leaves nothing to see."""
     if not 0.0 < fraction <= 1.0:
         raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
     request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, decode)
