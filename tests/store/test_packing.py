@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.sample_data import sample
-from tests.store.made_up import every_kind, index_of, picture, some_pictures
+from tests.store.made_up import announcing_png, every_kind, index_of, picture, some_pictures
 from yolofast.errors import UserError
 from yolofast.store import JpegImages, open_packed, pack, pack_jpeg, verify
 
@@ -122,6 +122,17 @@ def test_of_two_processes_one_packs_and_the_other_waits(tmp_path):
     assert sorted(steps) == ["0", "20"]
     assert data[0] == data[1]
     assert sum("another process is packing" in out for out, _ in outputs) == 1
+
+
+@pytest.mark.parametrize("make", [pack, pack_jpeg])
+def test_an_image_too_large_to_decode_is_named_and_nothing_stays(tmp_path, make):
+    files = some_pictures(tmp_path / "images", 4)
+    index = index_of(files)
+    files[2].write_bytes(announcing_png(60_000, 60_000))
+    index.sizes[2] = 60_000
+    with pytest.raises(UserError, match=r"1 of 4 images cannot be packed:\s+.*002\.png: cannot be decoded"):
+        make(index, 40, 40, tmp_path / "store")
+    assert {file.suffix for file in (tmp_path / "store").iterdir()} == {".lock"}
 
 
 @pytest.mark.parametrize("make", [pack, pack_jpeg])

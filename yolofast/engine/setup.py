@@ -12,7 +12,7 @@ from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.load import apply_weights
 from yolofast.checkpoint.read import read_weights
-from yolofast.config.builtin_data import builtin_data
+from yolofast.config.builtin_data import data_yaml
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import shapes_data_yaml
@@ -57,12 +57,12 @@ def device_of(name: str) -> torch.device:
 
 def data_yaml_of(data: str, say: Say) -> Path:
     """The data yaml `--data` means; a built-in data set is made on first use."""
-    if builtin_data(data) == "shapes":
+
+    def made() -> Path:
         say("data: the built-in shapes, made on first use")
         return shapes_data_yaml()
-    from yolofast.resources import find_resource
 
-    return Path(find_resource(data, "data"))
+    return data_yaml(data, made)
 
 
 @dataclass(frozen=True)
