@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from yolofast.checkpoint.load import load_weights
     from yolofast.decoding import decode
     from yolofast.engine.build_loss import build_loss
+    from yolofast.engine.detector import Detector
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
     from yolofast.model.fuse import fuse
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from yolofast.structures import Targets
 
 __all__ = [
+    "Detector",
     "Targets",
     "UserError",
     "__version__",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Detector": "yolofast.engine.detector",
     "Targets": "yolofast.structures",
     "build_loss": "yolofast.engine.build_loss",
     "UserError": "yolofast.errors",

@@ -12,6 +12,7 @@ from typing import NoReturn
 from yolofast._version import __version__
 from yolofast.config.flag_parser import FlagParser
 from yolofast.config.flags import add_flags
+from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.errors import UserError, nearest
@@ -135,6 +136,10 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     val = commands.add_parser("val", help="how good a trained detector is")
     val.set_defaults(run="yolofast.commands.val:run")
     add_flags(val, ValConfig, ValConfig())
+
+    predict = commands.add_parser("predict", help="find objects in pictures")
+    predict.set_defaults(run="yolofast.commands.predict:run")
+    add_flags(predict, PredictConfig, PredictConfig())
     return parser, dict(commands.choices)
 
 

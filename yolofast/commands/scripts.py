@@ -4,6 +4,7 @@ import sys
 
 from yolofast.cli import call
 from yolofast.config.flag_parser import parse_flags
+from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 
@@ -12,6 +13,13 @@ def train() -> int:
     from yolofast.commands.train import run
 
     args = parse_flags(TrainConfig, TrainConfig.published(), sys.argv[1:], "train.py")
+    return call(lambda: run(args))
+
+
+def detect() -> int:
+    from yolofast.commands.predict import run
+
+    args = parse_flags(PredictConfig, PredictConfig.published(), sys.argv[1:], "detect.py")
     return call(lambda: run(args))
 
 

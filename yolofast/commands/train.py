@@ -31,8 +31,7 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     if "weights" not in given and config.weights and not Path(config.weights).exists():
         config = dataclasses.replace(config, weights="")  # the published default names a file few people have
     if not config.resume:
-        folder = new_run_folder(config.project, config.name, config.exist_ok)
-        return _run(config, folder, None, Display(config.epochs))
+        return _run(config, None, None, Display(config.epochs))
     last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
     state, warning = read_state(last)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
@@ -42,11 +41,13 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     return _run(config, last.resolve().parent.parent, state, display)
 
 
-def _run(config: TrainConfig, folder: Path, state: dict[str, Any] | None, display: Display) -> Path:
+def _run(config: TrainConfig, folder: Path | None, state: dict[str, Any] | None, display: Display) -> Path:
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
-    display.say(f"run: {folder}")
     run = prepare_run(config, display.say)
+    if folder is None:  # only now: a run that cannot start leaves nothing behind
+        folder = new_run_folder(config.project, config.name, config.exist_ok)
+    display.say(f"run: {folder}")
     progress = _restore(run, state) if state else Progress()
     to_yaml(config, folder / "args.yaml")
     trainer = _trainer(run, folder, progress, display)

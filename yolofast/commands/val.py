@@ -7,14 +7,16 @@ from pathlib import Path
 from rich.console import Console
 
 from yolofast.commands.console import console, table
+from yolofast.commands.latest_weights import weights_of
 from yolofast.commands.load_model import load_model
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
 from yolofast.dataset.split import read_split
+from yolofast.engine.devices import device_of
 from yolofast.engine.evaluation import Evaluated, evaluate
 from yolofast.engine.precision import Precision
 from yolofast.engine.run_folder import new_run_folder
-from yolofast.engine.setup import data_yaml_of, device_of
+from yolofast.engine.setup import data_yaml_of
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics
 from yolofast.evaluate.coco_rows import results_json
@@ -30,7 +32,7 @@ _DEFAULT_SIZE = 640
 def run(args: argparse.Namespace) -> None:
     config = from_args(ValConfig, args)
     out = console()
-    weights = _weights_of(config)
+    weights = weights_of(config.weights)
     device = device_of(config.device)
     model, _ = load_model(config.cfg or None, weights, None, config.head_config or None, transfer=False)
     model = model.to(device).eval()
@@ -54,17 +56,6 @@ def run(args: argparse.Namespace) -> None:
     folder = new_run_folder(config.project, config.name, config.exist_ok)
     _show(found, index, config, out)
     _save(found, index, config, folder, coco, out)
-
-
-def _weights_of(config: ValConfig) -> str:
-    if len(config.weights) > 1:
-        raise UserError(f"--weights names {len(config.weights)} files", fix="evaluate them one by one")
-    if config.weights:
-        return config.weights[0]
-    found = sorted(Path("runs/train").glob("*/weights/best.pt"), key=lambda path: path.stat().st_mtime_ns)
-    if not found:
-        raise UserError("there is no run whose best.pt could be evaluated", fix="name a file: --weights best.pt")
-    return str(found[-1])
 
 
 def _show(found: Evaluated, index: ImageIndex, config: ValConfig, out: Console) -> None:

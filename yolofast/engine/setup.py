@@ -18,6 +18,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import shapes_data_yaml
 from yolofast.dataset.split import read_split
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
+from yolofast.engine.devices import device_of
 from yolofast.engine.evaluation import Evaluated, evaluate
 from yolofast.engine.precision import Precision
 from yolofast.engine.step import TrainStep
@@ -38,21 +39,6 @@ from yolofast.optim.sgd import Sgd
 from yolofast.store.opening import open_images
 
 Say = Callable[[str], None]
-
-
-def device_of(name: str) -> torch.device:
-    """`0`, `cuda:1`, `cpu`, or empty for the first GPU if there is one."""
-    if name == "cpu":
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        if name:
-            raise UserError(f"--device is {name}, but no GPU can be used", fix="--device cpu, or install a CUDA torch")
-        return torch.device("cpu")
-    number = name.removeprefix("cuda:").removeprefix("cuda") or "0"
-    if int(number) >= torch.cuda.device_count():
-        what = f"--device is {name}, but there are {torch.cuda.device_count()} GPUs"
-        raise UserError(what, fix="count from 0")
-    return torch.device("cuda", int(number))
 
 
 def data_yaml_of(data: str, say: Say) -> Path:

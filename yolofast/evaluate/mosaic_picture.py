@@ -59,7 +59,7 @@ def _picture(images: Tensor, boxes: Sequence[Detections], names: Sequence[str], 
         tile: Image = np.asarray(
             cv2.resize(_levels(images[place]), (narrow, low), interpolation=cv2.INTER_AREA), np.uint8
         )
-        _draw_boxes(tile, boxes[place], scale, names, scores=scores)
+        draw_boxes(tile, boxes[place], scale, names, scores=scores)
         top, left = place // columns * low, place % columns * narrow
         picture[top : top + low, left : left + narrow] = tile
     return cv2.imencode(".jpg", picture)[1].tobytes()
@@ -73,7 +73,7 @@ def _levels(image: Tensor) -> Image:
     return np.ascontiguousarray(pixels)
 
 
-def _draw_boxes(tile: Image, boxes: Detections, scale: float, names: Sequence[str], *, scores: bool) -> None:
+def draw_boxes(tile: Image, boxes: Detections, scale: float, names: Sequence[str], *, scores: bool) -> None:
     """Best last, so that it is on top."""
     for box, score, label in zip(boxes.boxes[::-1], boxes.scores[::-1], boxes.labels[::-1], strict=True):
         left, top, right, bottom = (int(value) for value in (box * scale).round())

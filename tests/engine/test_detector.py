@@ -1,0 +1,67 @@
+"""Pictures in, boxes in their own pixels out."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from yolofast import Detector, UserError, build_model, decode
+from yolofast.checkpoint.save import model_content, save_checkpoint
+from yolofast.engine.detector import fit
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A network that was never trained, but whose biases make it see something everywhere."""
+    torch.manual_seed(0)
+    model = build_model("yolov7-tiny", nc=3)
+    model.names = ("cat", "dog", "cow")
+    with torch.no_grad():
+        for conv in model.head.m:
+            conv.weight.mul_(30)
+            conv.bias[4::8] = 0.0
+    return save_checkpoint(tmp_path_factory.mktemp("weights") / "some.pt", model_content(model))
+
+
+def test_fit_keeps_the_aspect_and_says_how_to_get_back():
+    image = np.random.default_rng(0).integers(0, 255, (50, 200, 3), np.uint8)
+    fitted, gain, pad = fit(image, 100, 32)
+    assert fitted.shape == (32, 128, 3) and gain == (0.5, 0.5) and pad == (14, 3)
+    assert (fitted[:3] == 114).all() and (fitted[:, :14] == 114).all() and not (fitted[3:28, 14:114] == 114).all()
+
+
+def test_a_square_picture_gives_what_the_network_gives(weights):
+    image = np.random.default_rng(1).integers(0, 255, (96, 96, 3), np.uint8)
+    detector = Detector(weights, size=96, device="cpu")
+    (found,) = detector.predict(image, conf=0.05)
+    assert len(found) and detector.names == ("cat", "dog", "cow")
+    levels = torch.from_numpy(image[..., ::-1].copy()).permute(2, 0, 1)[None].float() / 255
+    with torch.no_grad():
+        rows = decode(detector.model(levels), detector.model)[0]
+    best = (rows[:, 4:5] * rows[:, 5:]).max()
+    assert found.scores[0] == pytest.approx(float(best), rel=1e-4)
+    assert (found.scores[:-1] >= found.scores[1:]).all() and (found.boxes >= 0).all() and (found.boxes <= 96).all()
+
+
+def test_pictures_of_many_shapes_files_and_arrays(weights, tmp_path):
+    shapes = [(60, 90), (60, 90), (120, 50), (33, 33)]
+    images = [np.random.default_rng(i).integers(0, 255, (*s, 3), np.uint8) for i, s in enumerate(shapes)]
+    cv2.imwrite(str(tmp_path / "a.png"), images[1])
+    detector = Detector(weights, size=64, device="cpu")
+    together = detector.predict([images[0], tmp_path / "a.png", *images[2:]], conf=0.05)
+    alone = [detector.predict(image, conf=0.05)[0] for image in images]
+    for one, other, (height, width) in zip(together, alone, shapes, strict=True):
+        assert len(one) == len(other)
+        np.testing.assert_allclose(one.boxes, other.boxes, atol=1e-2)
+        assert (one.boxes[:, 2] <= width).all() and (one.boxes[:, 3] <= height).all()
+
+
+def test_bad_pictures_and_weights(weights, tmp_path):
+    detector = Detector(weights, device="cpu")
+    with pytest.raises(UserError, match="cannot be read"):
+        detector.predict(tmp_path / "missing.jpg")
+    (tmp_path / "text.jpg").write_text("hello")
+    with pytest.raises(UserError, match="not a picture"):
+        detector.predict(tmp_path / "text.jpg")
+    with pytest.raises(UserError):
+        Detector(tmp_path / "missing.pt")
