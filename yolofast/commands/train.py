@@ -18,7 +18,7 @@ from yolofast.engine.display import Display
 from yolofast.engine.gears import choose_gear
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
-from yolofast.engine.setup import Run, prepare_run
+from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
 from yolofast.engine.trainer import Progress, Trainer
 
 
@@ -42,6 +42,7 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
 
 
 def _run(config: TrainConfig, folder: Path | None, state: dict[str, Any] | None, display: Display) -> Path:
+    refuse_unbuilt(config)
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
     run = prepare_run(config, display.say)
@@ -51,6 +52,8 @@ def _run(config: TrainConfig, folder: Path | None, state: dict[str, Any] | None,
     progress = _restore(run, state) if state else Progress()
     to_yaml(config, folder / "args.yaml")
     trainer = _trainer(run, folder, progress, display)
+    if state is None:
+        trainer.checkpoints.forget_earlier_run()
     trainer.recorder.environment()
     try:
         trainer.fit()
@@ -103,7 +106,7 @@ def _finish(trainer: Trainer, folder: Path, display: Display) -> None:
     best = folder / "weights" / BEST
     best_row = next((row for row in progress.rows if row["epoch"] == progress.best_epoch), {})
     trainer.recorder.summary({"epochs": progress.epoch, "best_epoch": progress.best_epoch, **best_row})
-    if best.exists() and progress.epoch >= trainer.epochs:
+    if best.exists():
         strip_checkpoint(best)
     if best_row:
         display.say(f"best: epoch {progress.best_epoch + 1}, mAP50 {best_row['metrics/mAP50(B)']:.3f}; {best}")

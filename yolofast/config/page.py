@@ -25,9 +25,10 @@ only defaults differ. All of them are made from `yolofast/config/`, and so is th
 - **published** marks the flags of the published scripts.
 - Python uses the same names with `_`: `TrainConfig(img_size=(320,))`. `from_settings(TrainConfig, {"imgsz": 320})`
   takes every other spelling too.
-- A run folder holds its settings in `args.yaml`. With `--resume` they are read from there; only flags marked ↻ may then
-  differ.
-- *not yet used* and *no effect*: accepted so that old commands run."""
+- A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
+  may then be given anew.
+- *not yet used* and *no effect*: known so that old commands are understood; `train` refuses those that would change
+  what is learnt."""
 _ENVIRONMENT = """\
 ## Environment variables
 

@@ -22,5 +22,5 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     config = dataclasses.replace(stored, **changes)
     if config.epochs < stored.epochs:
         what = f"--epochs {config.epochs} with --resume: the run was planned for {stored.epochs}"
-        raise UserError(what, fix=f"give at least {stored.epochs}, or leave it away; --max-steps ends a run early")
+        raise UserError(what, fix=f"give at least {stored.epochs}, or leave it away")
     return config

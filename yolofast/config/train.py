@@ -87,7 +87,7 @@ class TrainConfig(RunConfig):
         100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
         help="passes over the images; a resumed run may have more")
     max_steps: int | None = _training(
-        None, "--max-steps", least=1, changes_on_resume=True, help="stop after that many batches")
+        None, "--max-steps", least=1, help="stop after that many batches, for good")
     resume: bool | str = _training(
         False, "--resume", yolov7=True, bare=True, metavar="FILE", changes_on_resume=True,
         help="go on with the latest run, or with that of the given last.pt, exactly where it stopped")

@@ -19,7 +19,7 @@ def check_training(config: "TrainConfig") -> None:
 
 
 def _check_model(config: "TrainConfig") -> None:
-    if not config.cfg and not config.weights:
+    if not config.cfg and not config.weights and not config.resume:
         raise UserError("neither --cfg nor --weights is given: there is nothing to train", fix="--cfg yolov7-tiny")
     if config.transfer_weights and not (config.weights or config.resume):
         raise UserError("--transfer-weights without --weights: there is nothing to transfer", fix="--weights best.pt")

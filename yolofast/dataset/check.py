@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from yolofast.dataset.coco_document import parse_coco
+from yolofast.dataset.coco_labels import open_coco
 from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_check import CheckedImage, check_image
@@ -87,7 +89,12 @@ def _pairs(split: CheckedSplit, claimed: set[str]) -> list[Fault]:
         return []
     folders = sorted({os.path.dirname(file) for file in split.files()})
     if split.index.annotations is not None:
-        return [_not_in_file(image, split.index.annotations) for image in _unclaimed_images(folders, claimed)]
+        unclaimed = _unclaimed_images(folders, claimed)
+        listed = _listed_names(split.index.annotations) if unclaimed else set()
+        # The split may be a part of what the file lists: that is a choice, not a fault.
+        return [
+            _not_in_file(image, split.index.annotations) for image in unclaimed if os.path.basename(image) not in listed
+        ]
     return [fault for folder in folders for fault in _labels_without_image(folder)]
 
 
@@ -115,6 +122,11 @@ def _labels_without_image(image_folder: str) -> list[Fault]:
 def _unclaimed_images(folders: Sequence[str], claimed: set[str]) -> list[str]:
     below = dict.fromkeys(image for folder in folders for image in images_below(Path(folder)))
     return [image for image in below if image not in claimed]
+
+
+def _listed_names(annotations: Path) -> set[str]:
+    document = parse_coco(open_coco(annotations).content, annotations)
+    return {os.path.basename(image.file_name) for image in document.images}
 
 
 def _not_in_file(image: str, annotations: Path) -> Fault:

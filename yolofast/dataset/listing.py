@@ -11,6 +11,7 @@ from pathlib import Path
 
 from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.faults import Fault, FaultKind
+from yolofast.dataset.regular_file import open_regular
 from yolofast.errors import UserError, shorten
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
@@ -110,7 +111,8 @@ def _follow_folder(folder: Path, data: DataYaml, split: str, listing: Listing) -
 
 def _follow_list(list_file: Path, data: DataYaml, listing: Listing) -> None:
     try:
-        lines = list_file.read_text(encoding="utf-8-sig").split("\n")
+        with open_regular(list_file) as file:
+            lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         what = f"not a list of images: {error}"
         raise UserError(what, where=list_file, fix="give a folder, or a text file of paths") from None

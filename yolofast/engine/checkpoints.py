@@ -24,6 +24,14 @@ class Checkpoints:
             last.replace(self.folder / PREVIOUS)
         return fresh.replace(last)
 
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def forget_earlier_run(self) -> None:
+        """A new run in the folder of an old one: the old one can no longer be resumed."""
+        for name in (LAST, PREVIOUS, BEST):
+            (self.folder / name).unlink(missing_ok=True)
+
     def save_named(self, name: str, content: dict[str, Any]) -> Path:
         return save_checkpoint(self.folder / name, content)
 
@@ -31,14 +39,16 @@ class Checkpoints:
 def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
     """The state to resume from, and a warning if it is not that of `last` itself."""
     problems = []
-    for path in (last, last.with_name(PREVIOUS)):
+    if last.name != LAST and not last.exists():
+        raise UserError("there is no such file", where=last, fix=f"name a run's {LAST}")
+    for path in (last, last.with_name(PREVIOUS)) if last.name == LAST else (last,):
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
-            if not isinstance(content, dict) or "step" not in content:
-                raise ValueError("it holds weights, but not the state of a run")
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             problems.append(f"{path.name}: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}")
             continue
+        if not isinstance(content, dict) or "step" not in content:
+            raise UserError("it holds weights, but not the state of a run", where=path, fix=f"name a run's {LAST}")
         return content, f"{problems[0]}; going on from {path.name}" if problems else None
     raise UserError(
         f"the run cannot be resumed: {'; '.join(problems)}",

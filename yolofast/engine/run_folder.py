@@ -9,6 +9,8 @@ from yolofast.errors import UserError
 def new_run_folder(project: str | Path, name: str, exist_ok: bool = False) -> Path:
     """`project/name`, or `name2`, `name3` … if it exists; made."""
     base = Path(project) / name
+    if not name.strip() or base.name in ("", ".."):
+        raise UserError(f"--name is {name!r}, which names no folder", fix="give a name such as exp")
     number = 1
     while True:
         folder = base if number == 1 else base.with_name(f"{base.name}{number}")

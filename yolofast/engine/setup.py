@@ -175,7 +175,6 @@ def refuse_unbuilt(config: TrainConfig) -> None:
 
 
 def prepare_run(config: TrainConfig, say: Say) -> Run:
-    refuse_unbuilt(config)
     device = device_of(config.device)
     precision = Precision.choose(config.precision, device)
     hyp = hyp_of(config)

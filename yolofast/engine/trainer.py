@@ -79,7 +79,7 @@ class Trainer:
             self.progress.rows.append(row)
             self.recorder.epoch(row)
             if self.save_every_epoch or last:
-                self._save(epoch)
+                self._save(epoch, last)
             self.display.result(row, done)
         return self.progress
 
@@ -134,11 +134,12 @@ class Trainer:
         if metrics.fitness > self.progress.best_fitness:
             self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row["epoch"]
 
-    def _save(self, epoch: int) -> None:
+    def _save(self, epoch: int, last: bool) -> None:
         content = self._content(epoch)
-        self.checkpoints.save_last(content)
-        if self.progress.best_epoch == epoch:
+        # Before `last`, which knows which epoch was the best: a kill in between repeats the epoch.
+        if self.progress.best_epoch == epoch or (last and not self.checkpoints.has(BEST)):
             self.checkpoints.save_named(BEST, content)
+        self.checkpoints.save_last(content)
         if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
             self.checkpoints.save_named(f"epoch_{epoch:03}.pt", content)
 
