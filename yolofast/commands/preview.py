@@ -12,12 +12,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.atomic_file import write_whole
 from yolofast.augment.planner import PlannedBatch, Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render_one
 from yolofast.commands.data_argument import data_file
 from yolofast.config.hyp import read_hyp
-from yolofast.dataset.atomic_file import write_whole
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex

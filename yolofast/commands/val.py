@@ -20,6 +20,7 @@ from yolofast.engine.setup import data_yaml_of
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics
 from yolofast.evaluate.coco_rows import results_json
+from yolofast.evaluate.output_file import write_output
 from yolofast.evaluate.per_class import per_class_table, save_per_class_ap
 from yolofast.evaluate.plots import save_plots
 from yolofast.image_index import ImageIndex
@@ -77,8 +78,8 @@ def _save(
     if config.save_per_class_ap:
         save_per_class_ap(config.save_per_class_ap, found.metrics, index.names)
     if coco is not None:
-        (folder / "predictions.json").write_bytes(results_json(coco.rows(), index))
+        write_output(folder / "predictions.json", results_json(coco.rows(), index))
         scores = coco.result().as_dict(index.names)
-        (folder / "coco.json").write_text(json.dumps(scores, indent=2) + "\n")
+        write_output(folder / "coco.json", (json.dumps(scores, indent=2) + "\n").encode())
         out.print(f"COCO AP {scores['all']['ap']:.3f}, AP50 {scores['all']['ap50']:.3f}")
     out.print(f"results: {folder}")

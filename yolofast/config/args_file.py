@@ -1,13 +1,12 @@
 """`args.yaml` of a run folder: all settings of the run, to read, to repeat and to resume it."""
 
 import dataclasses
-import os
-import secrets
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
 
+from yolofast.atomic_file import write_whole
 from yolofast.config.from_settings import from_settings, resolve
 from yolofast.config.run import RunConfig
 from yolofast.errors import UserError
@@ -18,19 +17,11 @@ Config = TypeVar("Config", bound=RunConfig)
 
 def to_yaml(config: RunConfig, path: str | Path) -> None:
     """Written whole or not at all."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(as_text(config))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(Path(path), as_text(config).encode())
     except OSError as error:
         what = f"the settings could not be written: {error.strerror or error}"
         raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def as_text(config: RunConfig) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.dataset.atomic_file import write_whole
+from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from yolofast.atomic_file import write_whole
+
 COLUMNS = (
     "epoch", "time", "train/box_loss", "train/obj_loss", "train/cls_loss", "metrics/precision(B)", "metrics/recall(B)",
     "metrics/mAP50(B)", "metrics/mAP50-95(B)", "val/box_loss", "val/obj_loss", "val/cls_loss", "lr/pg0", "lr/pg1",
@@ -32,14 +34,14 @@ class Recorder:
         writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
-        write_text(self.folder / "results.csv", text.getvalue())
+        write_whole(self.folder / "results.csv", text.getvalue().encode())
         self._log(row)
 
     def summary(self, values: dict[str, Any]) -> None:
-        write_text(self.folder / "summary.json", json.dumps(values, indent=2) + "\n")
+        write_whole(self.folder / "summary.json", (json.dumps(values, indent=2) + "\n").encode())
 
     def environment(self) -> None:
-        write_text(self.folder / "env.json", json.dumps(environment(), indent=2) + "\n")
+        write_whole(self.folder / "env.json", (json.dumps(environment(), indent=2) + "\n").encode())
 
     def close(self) -> None:
         if self._board is not None:
@@ -68,13 +70,6 @@ def environment() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         **{name: _version(name) for name in _PACKAGES},
     }
-
-
-def write_text(path: Path, text: str) -> None:
-    """All or nothing."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def _version(package: str) -> str | None:
