@@ -52,11 +52,11 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     _add_image_size(info)
     info.add_argument(
         "--freeze",
-        type=int,
+        type=_number_or_name,
         nargs="+",
         default=[0],
         metavar="N",
-        help="freeze layers 0 to N-1, or exactly the given ones",
+        help="freeze layers 0 to N-1, or exactly the given ones; or parts by name: backbone neck, backbone.dark*",
     )
     info.add_argument("--fuse", action="store_true", help="after folding BatchNorm, RepConv and implicit layers")
     info.add_argument("--layers", action="store_true", help="a row per layer instead of per section")
@@ -168,6 +168,13 @@ def _pixels(text: str) -> int:
     if not 1 <= size <= _MAX_PIXELS:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
     return size
+
+
+def _number_or_name(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _threads(text: str) -> int:

@@ -22,6 +22,8 @@ def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
 
     `raw` is what `model(images)` returned; auxiliary maps of training mode are ignored. Rows stand in the published
     order: level, anchor, y, x; with several heads head-major, each head's scores in the columns of its own classes.
+    Of a single class suppression reads the objectness alone, as YOLOv7 does; YOLOX counts the class too, so its
+    objectness is then their product.
     """
     layout = model.layout
     anchors_px = model.anchors_px
@@ -38,6 +40,8 @@ def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
 def _decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
     """One raw map `[B, na, H, W, channels]` as `[B, na · H · W, 5 + classes]` in pixels."""
     scores = RowReader(layout.bins).scores(raw).flatten(1, 3).float().sigmoid()
+    if layout.kind == "point" and layout.nc == 1:
+        scores = torch.cat((scores.prod(dim=-1, keepdim=True), scores[..., 1:]), dim=-1)
     return torch.cat((decode_boxes(raw, anchors_px, stride, layout), scores), dim=-1)
 
 

@@ -50,6 +50,38 @@ class HeadLayout:
         return max(1, len(self.head_classes))
 
 
+@dataclass(frozen=True, kw_only=True)
+class InputConvention:
+    """How a network wants to see a picture. It belongs to the network: the same weights mean nothing under another."""
+
+    rgb: bool = True
+    """Channels in the order red, green, blue; otherwise blue first, as OpenCV reads them."""
+    divisor: float = 255.0
+    """What the levels 0 to 255 are divided by."""
+    top_left: bool = False
+    """The picture lies in the corner and is padded behind; otherwise it lies in the middle."""
+    whole: bool = False
+    """It is padded to the whole size asked for; otherwise only as far as the strides need."""
+    linear: bool = False
+    """For validation too, images that shrink are resized linearly; otherwise they are averaged over areas."""
+    size: int = 640
+    """Pixels of the long side, for weights that do not say what they were trained at."""
+
+    def as_input(self, images: Tensor) -> Tensor:
+        """Levels from the host as the network takes them; images made on the device are that already."""
+        return images.float() / self.divisor if images.dtype is torch.uint8 else images
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConvention:
+    """What of a network's predictions is compared with the labels, so that figures compare with published ones."""
+
+    conf: float = 0.001
+    """Scores from which on predictions count."""
+    multi_label: bool = True
+    """A box counts for every class above that; otherwise for its best class alone."""
+
+
 class RawMapReader(Protocol):
     """What decoding and losses need to know of a model, and all they may know."""
 

@@ -87,6 +87,13 @@ def test_resuming():
     assert resumed(STORED, {}) == STORED
 
 
+def test_a_batch_the_run_has_found_itself_stays():
+    """`--batch-size -1` was measured, and `--reduce-batch` may have changed it: the old command still resumes."""
+    assert resumed(STORED, {"resume": True, "batch_size": -1}).batch_size == 8
+    reduced = TrainConfig(batch_size=8, reduce_batch=True)
+    assert resumed(reduced, {"resume": True, "batch_size": 64, "reduce_batch": True}).batch_size == 8
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -9,8 +9,8 @@ import torch
 from yolofast.dataset.shapes import make_shapes
 
 
-def flags(folder, **changes):
-    """Of `yolofast train`, for the data set made in `folder`."""
+def flags(folder, plots=False, **changes):
+    """Of `yolofast train`, for the data set made in `folder`; pictures would take longer than training."""
     settings = {
         "data": make_shapes(folder / "shapes", n=24),
         "img-size": 64,
@@ -21,7 +21,8 @@ def flags(folder, **changes):
         "project": folder / "runs",
         "cache": "off",
     } | {name.replace("_", "-"): value for name, value in changes.items()}
-    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    return words if plots else [*words, "--no-plots"]
 
 
 def start(folder, *more, **changes):

@@ -8,6 +8,7 @@ import torch
 
 from tests.augment.made_up import RECIPES, planner_for, random_set
 from yolofast.augment import render_torch
+from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import ResidentPixels, StagedPixels
 from yolofast.loader.order import EpochOrder
@@ -174,3 +175,23 @@ def test_the_buffers_are_the_same_in_every_epoch(data):
     places = [{batch.images.data_ptr() for batch in loader.epoch(epoch)} for epoch in range(2)]
     assert places[0] == places[1]
     assert len(places[0]) == 2
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_rectangular_batches(data, slots):
+    """Each batch in its shape, without mosaics, though the recipe has them; shuffled batches keep theirs."""
+    index, images = data
+    planner = planner_for(RECIPES["tiny"], index, images, seed=5)
+    by_shape = rect_order(index.sizes)
+    shapes = rect_shapes(images.sizes[by_shape], 4, planner.width, 32)
+    order = EpochOrder(by_shape, seed=3, shuffle=False, shuffle_batches=True, batch_size=4)
+    loader = DeviceLoader(planner, ResidentPixels(images), order, "cpu", LEVELS, slots=slots, shapes=shapes)
+    made, expected = kept(loader.epoch(1)), list(order.batches(1))
+    assert len({pixels.shape for pixels, *_ in made}) > 1
+    for (pixels, boxes, _, valid, sources), batch in zip(made, expected, strict=True):
+        height, width = shapes[batch.block]
+        planned = planner.changed(height, width, mosaic=False).plan(batch.images, batch.positions, 1)
+        assert pixels.shape[2:] == (height, width) and np.array_equal(sources, batch.images)
+        assert pixels.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(pixels, render_torch.render(planned.plan, images))
+        assert torch.equal(boxes[valid], torch.from_numpy(planned.rows[:, 2:]))

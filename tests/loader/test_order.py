@@ -98,3 +98,19 @@ def test_weights_draw_images_in_proportion():
 def test_faults_are_named(changes, message):
     with pytest.raises(UserError, match=message):
         order(**changes)
+
+
+def test_shuffled_batches_keep_their_images_together():
+    """The partial batch stays the last: it is the one that may be too small for all ranks."""
+    in_order = images_of(order(42))
+    shuffled = order(42, shuffle_batches=True)
+    for epoch in (0, 1):
+        batches = list(shuffled.batches(epoch))
+        assert [batch.number for batch in batches] == list(range(11))
+        assert np.concatenate([batch.positions for batch in batches]).tolist() == list(range(42))
+        assert [list(batch.images) for batch in batches] == [in_order[batch.block] for batch in batches]
+        assert sorted(batch.block for batch in batches) == list(range(11)) and batches[-1].block == 10
+    assert images_of(shuffled, 0) != images_of(shuffled, 1)
+    assert images_of(shuffled, 1, start=4) == images_of(shuffled, 1)[4:]
+    halves = [images_of(order(42, shuffle_batches=True, rank=rank, world=2), 3) for rank in (0, 1)]
+    assert [a + b for a, b in zip(*halves, strict=True)] == images_of(shuffled, 3)

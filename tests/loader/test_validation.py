@@ -7,7 +7,9 @@ from tests.loader.small_set import made_up_index, packed, random_sizes
 from yolofast.errors import UserError
 from yolofast.loader.validation import validation_batches
 from yolofast.pixels import fitted_size
+from yolofast.structures import InputConvention
 
+YOLOX = InputConvention(rgb=False, divisor=1.0, top_left=True, whole=True)
 SIZES = np.array([[200, 100], [100, 100], [100, 200], [180, 90], [60, 30], [50, 101], [333, 111]])
 
 
@@ -40,7 +42,8 @@ def test_an_odd_pixel_of_padding_goes_behind():
 
 def test_yolox_pads_behind_and_takes_blue_first():
     index, images = data_set()
-    batch = next(iter(validation_batches(index, images, 3, 64, 32, top_left=True, rgb=False)))
+    batch = next(iter(validation_batches(index, images, 3, 64, 32, rect=True, inputs=YOLOX)))
+    assert batch.images.shape == (3, 3, 64, 64), "no rectangles"
     assert np.array_equal(batch.images[0, :, :32].numpy(), pixels_of(images, 0))
     assert (batch.images[0, :, 32:] == 114).all()
     assert not batch.pad.any()
@@ -58,7 +61,7 @@ def test_rectangular_batches_by_hand():
     assert batches[0].pad[1].tolist() == [8, 8]
 
 
-@pytest.mark.parametrize("options", [{}, {"rect": True}, {"top_left": True}])
+@pytest.mark.parametrize("options", [{}, {"rect": True}, {"inputs": YOLOX}])
 def test_boxes_map_back_to_the_original_image(options):
     index, images = data_set(random_sizes(30))
     seen = 0

@@ -204,15 +204,18 @@ def test_compiled(version, assigner):
     assert all(torch.equal(mine.grad, other.grad) for mine, other in zip(maps, compiled_maps, strict=True))
 
 
-def test_decoding_by_hand():
-    head = point_head(1)
-    raw = [torch.zeros(1, 1, 64 // stride, 64 // stride, 6) for stride in STRIDES]
-    raw[1][0, 0, 1, 2] = torch.tensor([0.25, -0.5, 0.0, 2.0, 0.0, 1.0])
-    out = decode(raw, head)
+@pytest.mark.parametrize("nc", [1, 2])
+def test_decoding_by_hand(nc):
+    raw = [torch.zeros(1, 1, 64 // stride, 64 // stride, 5 + nc) for stride in STRIDES]
+    raw[1][0, 0, 1, 2] = torch.tensor([0.25, -0.5, 0.0, 2.0, 0.0, 1.0, 3.0])[: 5 + nc]
+    out = decode(raw, point_head(nc))
     row = out[0, 64 + 1 * 4 + 2]
     torch.testing.assert_close(row[:4], torch.tensor([2.25 * 16, 0.5 * 16, 16.0, torch.tensor(2.0).exp() * 16]))
-    torch.testing.assert_close(row[4:], torch.tensor([0.0, 1.0]).sigmoid())
-    assert out.shape == (1, 64 + 16 + 4, 6)
+    scores = torch.tensor([0.0, 1.0, 3.0])[: 1 + nc].sigmoid()
+    if nc == 1:  # what suppression goes by then has to hold the class too
+        scores[0] *= scores[1]
+    torch.testing.assert_close(row[4:], scores)
+    assert out.shape == (1, 64 + 16 + 4, 5 + nc)
 
 
 def test_maps_of_the_wrong_shape():

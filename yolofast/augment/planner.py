@@ -37,10 +37,10 @@ class Planner:
         self._objects = objects_with_polygon(index) if recipe.paste_in > 0 else np.zeros(0, np.int64)
         self._labelled = np.unique(index.image_of_box()[~index.crowd])
 
-    def without_mosaic(self) -> "Planner":
-        """For the last epochs, which see single images."""
-        recipe = self.recipe.without_mosaic()
-        return Planner(self.index, self.stored_sizes, recipe, self.width, self.height, seed=self.seed, heads=self.heads)
+    def changed(self, height: int, width: int, mosaic: bool) -> "Planner":
+        """The same images in batches of another shape, with the recipe's mosaics or without any."""
+        recipe = self.recipe if mosaic else self.recipe.without_mosaic()
+        return Planner(self.index, self.stored_sizes, recipe, width, height, seed=self.seed, heads=self.heads)
 
     def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
         """The batch of these images, which stand at these positions of the epoch."""

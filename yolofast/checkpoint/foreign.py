@@ -19,6 +19,7 @@ MAX_MODULE_DEPTH = 64
 MAX_NAME_LENGTH = 1000
 MAX_PLAIN_VALUES = 100_000
 MAX_PLAIN_DEPTH = 32
+MAX_IMG_SIZE = 32_768
 FORMAT = "yolofast"
 VERSION = 1
 
@@ -39,6 +40,8 @@ class WeightFile:
     graph: dict[str, Any] | None = None
     head_config: dict[str, Any] | None = None
     epoch: int | None = None
+    img_size: int | None = None
+    """Pixels of the long side the network was evaluated at in training."""
 
 
 def weights_of(root: object, build: Build) -> WeightFile:
@@ -62,6 +65,7 @@ def weights_of(root: object, build: Build) -> WeightFile:
         graph=graph,
         head_config=plain_dict(described.get("head_config")),
         epoch=_integer(top.get("epoch", top.get("start_epoch"))),
+        img_size=_img_size(top),
     )
 
 
@@ -184,6 +188,13 @@ def _text(name: object) -> str:
 
 def _integer(value: object) -> int | None:
     return value if type(value) is int else None
+
+
+def _img_size(top: Mapping[Any, object]) -> int | None:
+    """Stated by a stripped checkpoint, or the last of the sizes in the settings of a run."""
+    sizes = _mapping(top.get("config")).get("img_size")
+    stated = sizes[-1] if isinstance(sizes, list | tuple) and sizes else top.get("img_size")
+    return stated if type(stated) is int and 0 < stated <= MAX_IMG_SIZE else None
 
 
 def _class_count(value: object, graph: dict[str, Any] | None, names: tuple[str, ...] | None) -> int | None:

@@ -85,6 +85,7 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
         "names": None if file.names is None else list(file.names),
         "head_config": file.head_config,
         "epoch": -1,
+        "img_size": file.img_size,
     }
     return save_checkpoint(source if target is None else target, content)
 

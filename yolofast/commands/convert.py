@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import halved, model_content, save_checkpoint, strip_checkpoint
 from yolofast.commands.load_model import load_model
 from yolofast.model.deploy import reparameterise
@@ -18,6 +19,6 @@ def strip(args: argparse.Namespace) -> None:
 def reparam(args: argparse.Namespace) -> None:
     model, _ = load_model(args.cfg, args.weights, args.nc, None, transfer=False)
     deploy = reparameterise(model)
-    content = model_content(deploy)
+    content = model_content(deploy, img_size=read_weights(args.weights).img_size)
     save_checkpoint(args.out, {**content, "model": halved(content["model"])})
-    print(f"{args.out}: deploy form of {args.weights}, head at layer {len(deploy.model) - 1}")
+    print(f"{args.out}: deploy form of {args.weights}, head at layer {len(deploy.layers) - 1}")

@@ -45,6 +45,8 @@ def anchors(args: argparse.Namespace) -> None:
     if len(args.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
     model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True)
+    if model.layout.kind == "point":
+        raise UserError("YOLOX has no anchors", fix="there is nothing to fit: train it as it is")
     index = read_split(data_file(args.data))
     boxes = boxes_at_image_size(
         index.boxes[:, 2:], _image_sizes(index), args.img_size[0], np.random.default_rng(args.seed)

@@ -10,7 +10,7 @@ from rich.console import Console
 from yolofast.checkpoint.load import LoadReport
 from yolofast.commands.console import console, table
 from yolofast.commands.load_model import load_model
-from yolofast.model.freeze import frozen_layers
+from yolofast.model.freeze import frozen_of
 from yolofast.model.fuse import fuse
 from yolofast.model.summary import LayerRow, Summary, summarise
 
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> None:
     if args.fuse:
         model = fuse(model)
     size = args.img_size if len(args.img_size) == 2 else args.img_size * 2
-    summary = summarise(model, (size[0], size[1]), frozen_layers(args.freeze, len(model.model)))
+    summary = summarise(model, (size[0], size[1]), frozen_of(model, args.freeze))
     name = args.cfg or args.weights
     if args.json:
         print(json.dumps(_as_json(name, summary, report), indent=2))
@@ -34,11 +34,12 @@ def run(args: argparse.Namespace) -> None:
 def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerRow, ...]) -> None:
     height, width = summary.image_size
     out.print(f"{name}, {summary.nc} classes, {height}×{width}\n")
-    listing = table(*_COLUMNS)
+    listing = table(*(_COLUMNS if summary.numbered else _COLUMNS[:1] + _COLUMNS[2:]))
     for row in rows:
+        numbers = str(row.first) if row.first == row.last else f"{row.first}-{row.last}"
         listing.add_row(
             row.name,
-            str(row.first) if row.first == row.last else f"{row.first}-{row.last}",
+            *([numbers] if summary.numbered else []),
             f"{row.parameters:,}",
             f"{row.parameters / summary.parameters:.1%}",
             row.state,
@@ -49,6 +50,7 @@ def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerR
     share = summary.trainable / summary.parameters
     out.print()
     out.print(f"parameters   {summary.parameters:,}")
+    out.print("             " + ", ".join(f"{part} {count:,}" for part, count in summary.parts.items()))
     out.print(f"trainable    {summary.trainable:,} ({share:.1%}), frozen {summary.parameters - summary.trainable:,}")
     out.print(f"compute      {summary.gflops:.2f} GFLOPs per image forward (2 × multiply-adds of the convolutions)")
     out.print(

@@ -2,10 +2,13 @@
 
 import argparse
 import dataclasses
+import os
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from yolofast.checkpoint.save import strip_checkpoint
+from yolofast.cli import call
+from yolofast.commands.after_training import boxes_every, finish_run, say_how_to_resume
 from yolofast.config.args_file import to_yaml
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
@@ -13,39 +16,87 @@ from yolofast.config.from_settings import from_settings
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
-from yolofast.engine.checkpoints import BEST, Checkpoints, read_state
+from yolofast.engine.checkpoints import Checkpoints, read_state
+from yolofast.engine.compile_report import compile_report
 from yolofast.engine.display import Display
-from yolofast.engine.gears import choose_gear
+from yolofast.engine.distributed import Place, first_rank_speaks, joined, told_by_first
+from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quiet_display
+from yolofast.engine.distributed_launch import Report, launch
+from yolofast.engine.distributed_machine import check_devices, device_of_rank
+from yolofast.engine.distributed_step import gear_of_ranks
+from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
+from yolofast.engine.gear_box import GearBox, choose_gear
+from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
+from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
+from yolofast.engine.trackers.choose import choose_trackers
+from yolofast.engine.trackers.delivery import Trackers
+from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
+from yolofast.ranks import is_first
 
 
 def run(args: argparse.Namespace) -> None:
-    train(from_args(TrainConfig, args), given_settings(TrainConfig, args))
+    with first_rank_speaks():
+        config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
+    train(config, given)
 
 
 def train(config: TrainConfig, given: dict[str, Any]) -> Path:
-    """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder."""
+    """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder.
+
+    One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
+    """
     if "weights" not in given and config.weights and not Path(config.weights).exists():
         config = dataclasses.replace(config, weights="")  # the published default names a file few people have
+    if Place.of_environment().is_launched:
+        with joined(device_of_rank(config.device)):
+            return _run(told_by_first(lambda: _beginning(config, {"device": config.device, **given})))
+    beginning = _beginning(config, given)
+    if len(beginning.config.devices) < 2:
+        return _run(beginning)
+    device = check_devices(beginning.config)
+    return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
+
+
+def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -> int:
+    return call(lambda: report(str(train(config, given))))
+
+
+class _Beginning(NamedTuple):
+    config: TrainConfig
+    folder: Path | None = None
+    """That of the run to go on with; a new run makes its own."""
+    state: dict[str, Any] | None = None
+    warning: str | None = None
+
+
+def _beginning(config: TrainConfig, given: dict[str, Any]) -> _Beginning:
     if not config.resume:
-        return _run(config, None, None, Display(config.epochs))
+        return _Beginning(config)
     last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
     state, warning = read_state(last)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
-    display = Display(config.epochs)
+    return _Beginning(config, last.resolve().parent.parent, state, warning)
+
+
+def _run(beginning: _Beginning) -> Path:
+    config, folder, state, warning = beginning
+    display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if warning:
         display.say(f"warning: {warning}")
-    return _run(config, last.resolve().parent.parent, state, display)
-
-
-def _run(config: TrainConfig, folder: Path | None, state: dict[str, Any] | None, display: Display) -> Path:
     refuse_unbuilt(config)
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
-    run = prepare_run(config, display.say)
+    config = with_fitting_batch(config, display.say)
+    with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
+        run = prepare_run(config, display.say, fresh=state is None)
+    if compile_request(config.gear).diagnose:
+        return _diagnose_compiling(run, display)
+    if not is_first():
+        return _follow(run, state, display)
     if folder is None:  # only now: a run that cannot start leaves nothing behind
         folder = new_run_folder(config.project, config.name, config.exist_ok)
     display.say(f"run: {folder}")
@@ -55,26 +106,66 @@ def _run(config: TrainConfig, folder: Path | None, state: dict[str, Any] | None,
     if state is None:
         trainer.checkpoints.forget_earlier_run()
     trainer.recorder.environment()
+    started, ran_out = time.monotonic(), None
     try:
+        if state is None:
+            trainer.pictures.labels(run.data.train)
         trainer.fit()
+        finish_run(run, trainer, folder, display, started)
+    except EpochOutOfMemoryError as error:
+        ran_out = error.state
+    except KeyboardInterrupt:
+        say_how_to_resume(folder, display)
+        raise
     finally:
+        if isinstance(trainer.gear, GearBox):
+            trainer.gear.close()
         run.close()
         trainer.recorder.close()
-    _finish(trainer, folder, display)
+    if ran_out is not None:
+        del run, trainer  # and with them what they hold on the device
+        return _run(_Beginning(with_smaller_batch(config, display.say), folder, ran_out))
     return folder
+
+
+def _diagnose_compiling(run: Run, display: Display) -> Path:
+    """Instead of training: what would be compiled."""
+    run.start_epoch(0)
+    batch = run.step.on_device(next(run.batches.epoch(0)))
+    display.say(compile_report(run.step, batch))
+    run.close()
+    return Path()
+
+
+def _follow(run: Run, state: dict[str, Any] | None, display: Display) -> Path:
+    """What ranks after the first do; they have no folder."""
+    try:
+        _trainer(run, None, _restore(run, state) if state else Progress(), display).fit()
+    except EpochOutOfMemoryError:
+        with_smaller_batch(run.config, display.say)
+    finally:
+        run.close()
+    return Path()
 
 
 def _restore(run: Run, state: dict[str, Any]) -> Progress:
     run.model.load_state_dict(state["model"])
     run.step.ema.model.load_state_dict(state["ema"])
     run.step.load_state_dict(state["step"])
+    run.load_state_dict(state["run"])
     names = ("best_fitness", "best_epoch", "lr_factor", "rows")
     return Progress(epoch=state["next_epoch"], **{name: state[name] for name in names})
 
 
-def _trainer(run: Run, folder: Path, progress: Progress, display: Display) -> Trainer:
+def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:
+    """Without a folder nothing is written: another rank does that."""
     config = run.config
-    gear = choose_gear(compile_request(config.gear).gear, run.step, config.batch_size, display.say)
+    asked = gear_of_ranks(compile_request(config.gear).gear, display.say)
+    left = (config.epochs - progress.epoch) * len(run.batches)
+    alike = not (config.multi_scale or config.rect)
+    gear = choose_gear(asked, run.step, run.images_per_step, left, display.say, one_shape=alike)
+    recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
+    pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
     return Trainer(
         step=run.step,
         gear=gear,
@@ -82,8 +173,8 @@ def _trainer(run: Run, folder: Path, progress: Progress, display: Display) -> Tr
         schedule=run.schedule,
         evaluate=run.evaluate,
         start_epoch=run.start_epoch,
-        checkpoints=Checkpoints(folder / "weights"),
-        recorder=Recorder(folder, progress.rows),
+        checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / "weights"),
+        recorder=recorder,
         display=display,
         epochs=config.epochs,
         progress=progress,
@@ -93,20 +184,19 @@ def _trainer(run: Run, folder: Path, progress: Progress, display: Display) -> Tr
         save_period=config.save_period,
         patience=config.patience,
         max_steps=config.max_steps,
+        resize=run.resize,
+        more_state=run.state_dict,
+        pictures=pictures,
+        after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
     )
+
+
+def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
+    tracked = TrackedRun(folder=folder, settings={**_plain(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    trackers = choose_trackers(run.config, (run.data.train, run.data.val), os.environ, display.say)
+    return Recorder(folder, progress.rows, Trackers(trackers, tracked, display.say))
 
 
 def _plain(config: TrainConfig) -> dict[str, Any]:
     values = dataclasses.asdict(config)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _finish(trainer: Trainer, folder: Path, display: Display) -> None:
-    progress = trainer.progress
-    best = folder / "weights" / BEST
-    best_row = next((row for row in progress.rows if row["epoch"] == progress.best_epoch), {})
-    trainer.recorder.summary({"epochs": progress.epoch, "best_epoch": progress.best_epoch, **best_row})
-    if best.exists():
-        strip_checkpoint(best)
-    if best_row:
-        display.say(f"best: epoch {progress.best_epoch + 1}, mAP50 {best_row['metrics/mAP50(B)']:.3f}; {best}")

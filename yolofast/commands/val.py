@@ -1,85 +1,87 @@
-"""`yolofast val`: how good a trained detector is on a split, in numbers and pictures."""
+"""`yolofast val`: how good a trained detector is on a split, in numbers and pictures; how fast; at which sizes."""
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.console import Console
 
 from yolofast.commands.console import console, table
 from yolofast.commands.latest_weights import weights_of
-from yolofast.commands.load_model import load_model
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
-from yolofast.dataset.split import read_split
-from yolofast.engine.devices import device_of
-from yolofast.engine.evaluation import Evaluated, evaluate
-from yolofast.engine.precision import Precision
+from yolofast.engine.file_names import UniqueNames
 from yolofast.engine.run_folder import new_run_folder
-from yolofast.engine.setup import data_yaml_of
-from yolofast.errors import UserError
-from yolofast.evaluate.coco import CocoMetrics
-from yolofast.evaluate.coco_rows import results_json
-from yolofast.evaluate.output_file import write_output
-from yolofast.evaluate.per_class import per_class_table, save_per_class_ap
-from yolofast.evaluate.plots import save_plots
-from yolofast.image_index import ImageIndex
-from yolofast.loader.validation import validation_batches
-from yolofast.store.opening import open_images
-
-_DEFAULT_SIZE = 640
+from yolofast.engine.trained_model import TrainedModel, read_all_trained
+from yolofast.engine.val_run import SPEED_CONF, SPEED_IOU, Validation, measure, study, validate
+from yolofast.engine.val_subject import open_subject
+from yolofast.evaluate.coco_result import CocoResult, CocoScores
+from yolofast.evaluate.per_class import per_class_table
+from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_plot, save_study_text
 
 
 def run(args: argparse.Namespace) -> None:
-    config = from_args(ValConfig, args)
-    out = console()
-    weights = weights_of(config.weights)
-    device = device_of(config.device)
-    model, _ = load_model(config.cfg or None, weights, None, config.head_config or None, transfer=False)
-    model = model.to(device).eval()
-    split = config.task if config.task in ("train", "val", "test") else "val"
-    index = read_split(
-        data_yaml_of(config.data, out.print), split, single_cls=config.single_cls, fraction=config.fraction,
-        skip_bad=config.skip_bad,
-    )  # fmt: skip
-    if model.nc != len(index.names):
-        what = f"{weights} knows {model.nc} classes, but the data set has {len(index.names)}"
-        raise UserError(what, fix="evaluate it on the data it was trained for")
-    size = config.img_size or _DEFAULT_SIZE
-    cache = "disk" if config.cache in ("auto", "gpu") else config.cache
-    images, _ = open_images(index, size, size, cache, augmented=False, say=out.print)
-    batches = validation_batches(index, images, config.batch_size, size, max(model.layout.strides), rect=config.rect)
-    coco = CocoMetrics(index) if config.save_json else None
-    found = evaluate(
-        model, batches, index, Precision.choose(config.precision, device), conf=config.conf_thres,
-        iou=config.iou_thres, most=config.max_det, v5_metric=config.v5_metric, coco=coco,
-    )  # fmt: skip
-    folder = new_run_folder(config.project, config.name, config.exist_ok)
-    _show(found, index, config, out)
-    _save(found, index, config, folder, coco, out)
+    config, out = from_args(ValConfig, args), console()
+    trained = read_all_trained(weights_of(config.weights), config.cfg or None, config.head_config or None)
+    if config.task == "study":
+        _run_study(config, trained, out)
+        return
+    subject = open_subject(config, trained, out.print)
+    if config.task == "speed":
+        out.print(str(measure(subject, subject.size, SPEED_CONF, SPEED_IOU).timing), soft_wrap=True)
+        return
+    result = validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
+    _show(result, config, out)
+    if result.coco is not None:
+        _show_coco(result.coco, result.names, config, out)
+    images, seconds = result.metrics.images, result.seconds
+    out.print(f"{images:,} images at {result.size} pixels in {seconds:.1f} s: {images / seconds:,.0f} per second")
+    out.print(f"results: {result.folder}", soft_wrap=True)
 
 
-def _show(found: Evaluated, index: ImageIndex, config: ValConfig, out: Console) -> None:
-    metrics = found.metrics
+def _show(result: Validation, config: ValConfig, out: Console) -> None:
+    metrics = result.metrics
     listing = table("class", ">images", ">boxes", ">P", ">R", ">mAP50", ">mAP50-95")
     scores = (metrics.mean_precision, metrics.mean_recall, metrics.map50, metrics.map)
     listing.add_row("all", f"{metrics.images:,}", f"{metrics.boxes.sum():,}", *(f"{score:.3f}" for score in scores))
-    for row in per_class_table(metrics, index.names) if config.verbose else ():
+    for row in per_class_table(metrics, result.names) if config.verbose else ():
         own = (row.precision, row.recall, row.ap50, row.ap)
         listing.add_row(row.name, "", f"{row.boxes:,}", *(f"{score:.3f}" for score in own))
     out.print(listing)
 
 
-def _save(
-    found: Evaluated, index: ImageIndex, config: ValConfig, folder: Path, coco: CocoMetrics | None, out: Console
-) -> None:
-    if config.plots:
-        save_plots(folder, found.metrics, found.confusion, index.names)
-    if config.save_per_class_ap:
-        save_per_class_ap(config.save_per_class_ap, found.metrics, index.names)
-    if coco is not None:
-        write_output(folder / "predictions.json", results_json(coco.rows(), index))
-        scores = coco.result().as_dict(index.names)
-        write_output(folder / "coco.json", (json.dumps(scores, indent=2) + "\n").encode())
-        out.print(f"COCO AP {scores['all']['ap']:.3f}, AP50 {scores['all']['ap50']:.3f}")
-    out.print(f"results: {folder}")
+def _show_coco(result: CocoResult, names: tuple[str, ...], config: ValConfig, out: Console) -> None:
+    listing = table("COCO", ">AP", ">AP50", ">AP75", ">small", ">medium", ">large", ">AR100")
+    listing.add_row("all", *_coco_columns(result.all))
+    for name, scores in zip(names, result.per_class, strict=True) if config.verbose else ():
+        listing.add_row(name, *_coco_columns(scores))
+    out.print(listing)
+
+
+def _coco_columns(scores: CocoScores) -> list[str]:
+    """A number without any object to base it on is -1, and is not shown."""
+    values = (scores.ap, scores.ap50, scores.ap75, scores.ap_small, scores.ap_medium, scores.ap_large, scores.ar100)
+    return [f"{value:.3f}" if value >= 0 else "–" for value in values]
+
+
+def _run_study(config: ValConfig, trained: list[TrainedModel], out: Console) -> None:
+    """Each network by itself, as published."""
+    subjects = [open_subject(config, [one], out.print) for one in trained]
+    folder = new_run_folder(config.project, config.name, config.exist_ok)
+    studies: dict[str, list[StudyRow]] = {}
+    names = UniqueNames()
+    for one, subject in zip(trained, subjects, strict=True):
+        name = names.of(one.path)
+        studies[name] = study(subject, STUDY_SIZES)
+        _show_study(name, studies[name], out)
+        save_study_text(folder / f"study_{Path(config.data).stem}_{name}.txt", studies[name])
+        save_study_plot(folder / "study.png", studies)
+    out.print(f"results: {folder}", soft_wrap=True)
+
+
+def _show_study(name: str, rows: list[StudyRow], out: Console) -> None:
+    listing = table(name, *(f">{column}" for column in COLUMNS))
+    for row in rows:
+        size, *scores, inference, suppression, total = row.values()
+        times = (f"{value:.2f}" for value in (inference, suppression, total))
+        listing.add_row("", str(size), *(f"{score:.3f}" for score in scores), *times)
+    out.print(listing)

@@ -14,6 +14,8 @@ from yolofast.errors import UserError
 def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     """`stored` with what `given_settings` found on the command line; saying the same again is no change."""
     changes = {name: in_form(TrainConfig, name, value) for name, value in given.items()}
+    if changes.get("batch_size") == -1 or stored.reduce_batch:
+        changes.pop("batch_size", None)  # the run has found its own
     for name, value in changes.items():
         declared, before = settings_of(TrainConfig)[name], getattr(stored, name)
         if value != before and not declared.changes_on_resume:

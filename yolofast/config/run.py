@@ -35,7 +35,7 @@ class RunConfig:
         yolov7=True,
         section=SPEED,
         changes_on_resume=True,
-        help="0, or 0,1,2,3, or cpu; empty: all GPUs",
+        help="0, or cpu; empty: the first GPU; 0,1,2,3 trains on several",
     )
     precision: Precision = setting(
         "auto", "--precision", section=SPEED, shortcuts={"--half": "fp16"},

@@ -176,13 +176,14 @@ class TrainConfig(RunConfig):
 
     bbox_interval: int = _tracking(
         -1, "--bbox_interval", "--bbox-interval", yolov7=True, least=1, special=(-1,),
-        help="log predicted boxes every N epochs")
+        help="draw predicted boxes every N epochs, for the run's folder and its trackers")
     entity: str | None = _tracking(
-        None, "--entity", yolov7=True, help="account at the tracker")
+        None, "--entity", yolov7=True, help="account at Weights & Biases, which is then used")
     upload_dataset: bool = _tracking(
-        False, "--upload_dataset", "--upload-dataset", yolov7=True, help="upload the data set to the tracker")
+        False, "--upload_dataset", "--upload-dataset", yolov7=True,
+        help="upload images and labels to Weights & Biases")
     artifact_alias: str = _tracking(
-        "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="version of the uploaded data set")
+        "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
     bucket: str = _tracking(
         "", "--bucket", yolov7=True, help="storage bucket")
     local_rank: int = _tracking(

@@ -7,10 +7,6 @@ from yolofast.config.setting import settings_of
 
 NOT_YET_USED = (
     "evolve",
-    "bbox_interval",
-    "entity",
-    "upload_dataset",
-    "artifact_alias",
     "bucket",
     "stage",
     "lr_mult_head",

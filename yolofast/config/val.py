@@ -27,7 +27,7 @@ class ValConfig(RunConfig):
         "data/shapes.yaml", "--data", published="data/coco.yaml", yolov7=True, metavar="FILE",
         help="data set yaml; data/shapes.yaml is built in")
     task: Literal["val", "train", "test", "speed", "study"] = _data(
-        "val", "--task", "--split", yolov7=True, help="the split, or: speed only; a study of several sizes")
+        "val", "--task", "--split", yolov7=True, help="the split, or: speed only; a study of sizes from 256 to 1536")
     img_size: int | None = _data(
         None, "--img-size", "--img", "--imgsz", published=640, yolov7=True, least=32, most=32_768,
         help="pixels of the long side; by default as in training, else 640")
@@ -47,8 +47,9 @@ class ValConfig(RunConfig):
     rect: bool = _loader(
         True, "--rect", help="batches of similar shapes, padded as little as they need")
 
-    conf_thres: float = _evaluation(
-        0.001, "--conf-thres", "--conf", yolov7=True, least=0, most=1, help="leave out what is less certain")
+    conf_thres: float | None = _evaluation(
+        None, "--conf-thres", "--conf", published=0.001, yolov7=True, least=0, most=1,
+        help="leave out what is less certain; by default 0.001, for YOLOX 0.01")
     iou_thres: float = _evaluation(
         0.65, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="overlap from which two detections are one")
     max_det: int = _evaluation(
@@ -57,6 +58,8 @@ class ValConfig(RunConfig):
         False, "--augment", yolov7=True, help="ask at several sizes and mirrored, and join the answers")
     v5_metric: bool = _evaluation(
         False, "--v5-metric", yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
+    coco: bool = _evaluation(
+        False, "--coco", help="COCO's AP too, in all and by size of the objects")
     no_trace: bool = _evaluation(
         False, "--no-trace", yolov7=True, help="nothing is ever traced here")
 
@@ -67,11 +70,11 @@ class ValConfig(RunConfig):
     save_txt: bool = _output(
         False, "--save-txt", yolov7=True, help="detections as label files")
     save_hybrid: bool = _output(
-        False, "--save-hybrid", yolov7=True, help="labels and detections together as label files")
+        False, "--save-hybrid", yolov7=True, help="labels, and detections that are not among them, as label files")
     save_conf: bool = _output(
         False, "--save-conf", yolov7=True, help="with the certainty as a last column")
     save_json: bool = _output(
-        False, "--save-json", yolov7=True, help="detections as a COCO file, and COCO's AP of them")
+        False, "--save-json", yolov7=True, help="detections as a COCO file, and COCO's AP of them (--coco)")
     save_per_class_ap: str | None = _output(
         None, "--save-per-class-ap", metavar="FILE", help="write AP of all and of each class as JSON")
     plots: bool = _output(

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from yolofast.engine.build_loss import ASSIGNERS, build_loss
-from yolofast.engine.criterion import Assigner, Criterion
+from yolofast.engine.criterion import Assigner, Criterion, state_of
+from yolofast.engine.quad_loss import QuadLoss
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.structures import RawMapReader
 
@@ -56,19 +59,30 @@ class ScheduledLoss:
     """The losses of a run by epoch, each built once."""
 
     def __init__(
-        self, model: RawMapReader, hyp: Mapping[str, Any], image_size: int, schedule: AssignerSchedule, faithful: bool
-    ) -> None:
+        self, model: RawMapReader, hyp: Mapping[str, Any], image_size: int, schedule: AssignerSchedule, faithful: bool,
+        *, quad: bool = False,
+    ) -> None:  # fmt: skip
         self.schedule, self.faithful = schedule, faithful
         self._has_anchors = model.layout.kind != "point"
         epochs = [epoch for epoch, _ in schedule.steps]
         used = {self.schedule.at(epoch) for epoch in epochs} | {self._of_validation(epoch) for epoch in epochs}
         self._losses = {assigner: build_loss(model, hyp, image_size, assigner, faithful) for assigner in sorted(used)}
+        self._training = {assigner: QuadLoss(loss) if quad else loss for assigner, loss in self._losses.items()}
 
     def training(self, epoch: int) -> Criterion:
-        return self._losses[self.schedule.at(epoch)]
+        return self._training[self.schedule.at(epoch)]
 
     def validation(self, epoch: int) -> Criterion:
         return self._losses[self._of_validation(epoch)]
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """What the losses have learnt themselves (autobalance)."""
+        return {assigner: state_of(loss) for assigner, loss in self._losses.items()}
+
+    def load_state_dict(self, state: Mapping[str, list[Tensor]]) -> None:
+        for assigner, tensors in self.state_dict().items():
+            for own, given in zip(tensors, state.get(assigner, []), strict=False):
+                own.copy_(given)
 
     def _of_validation(self, epoch: int) -> Assigner:
         return self.schedule.for_validation(epoch, self.faithful, self._has_anchors)

@@ -15,6 +15,7 @@ from yolofast.errors import UserError
 from yolofast.loss.maps import rows_at
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
+from yolofast.ranks import follow_all, whole_batch
 from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets, level_shapes
 
@@ -29,6 +30,12 @@ class Criterion(Protocol):
     """A loss: a plain callable that holds no parameters."""
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms: ...
+
+
+def state_of(criterion: Criterion) -> list[Tensor]:
+    """What a loss changes from step to step (`tensors()`, where it has that): part of a run's state."""
+    tensors = getattr(criterion, "tensors", None)
+    return [] if tensors is None else tensors()
 
 
 class YoloV7Criterion:
@@ -51,6 +58,9 @@ class YoloV7Criterion:
                 raise UserError("autobalance needs a level of stride 16", fix="switch it off for this model")
             # Made once and changed in place, so that a captured graph keeps moving it.
             self.balance = torch.tensor(balance, device=model.anchors_px.device)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.balance] if isinstance(self.balance, Tensor) else []
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         return self.ungained(raw, targets).gained(self.settings, batch=len(raw[0]))
@@ -75,7 +85,7 @@ class YoloV7Criterion:
             box, cls = box + _AUX_WEIGHT * extra.box, cls + _AUX_WEIGHT * extra.cls
             obj = obj + _AUX_WEIGHT * self._balanced(extra.obj_by_level)
         if self.settings.autobalance and torch.is_grad_enabled():  # validation only looks
-            self._follow(terms.obj_by_level.detach())
+            self._follow(follow_all(terms.obj_by_level.detach()))
         return Ungained(box, obj, cls)
 
     def assign(
@@ -162,9 +172,11 @@ class Ungained:
     cls: Tensor
 
     def gained(self, settings: LossSettings, batch: int) -> LossTerms:
-        """Gains applied; the total times the batch size, as published."""
+        """Gains applied; the total times the batch size (over all ranks), as published."""
         box, obj, cls = self.box * settings.box, self.obj * settings.obj, self.cls * settings.cls
-        return LossTerms((box + obj + cls) * batch, box=box.detach(), obj=obj.detach(), cls=cls.detach())
+        return LossTerms(
+            (box + obj + cls) * whole_batch(batch, box.device), box=box.detach(), obj=obj.detach(), cls=cls.detach()
+        )
 
 
 def sum_of(values: Any) -> Tensor:

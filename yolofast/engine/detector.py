@@ -1,49 +1,91 @@
-"""A trained detector, ready to be asked: pictures in, detections in their pixels out."""
+"""A trained detector, ready to be asked, evaluated or trained further: all of yolofast in one object."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import cv2
 import numpy as np
 import torch
 
-from yolofast.augment.plan import FILL
-from yolofast.checkpoint.load import apply_weights
-from yolofast.checkpoint.read import read_weights
-from yolofast.decoding import decode
 from yolofast.engine.devices import device_of
-from yolofast.engine.precision import Precision
+from yolofast.engine.frames import Frame
+from yolofast.engine.live import OnFault, StreamEndedError
+from yolofast.engine.pictures import checked_picture, fit, read_picture
+from yolofast.engine.precision import Name, Precision
+from yolofast.engine.predictor import Predictor
+from yolofast.engine.read_ahead import read_ahead
+from yolofast.engine.sources import frame_batches
+from yolofast.engine.trained_model import read_all_trained, size_of
 from yolofast.errors import UserError
 from yolofast.evaluate.nms import non_max_suppression
-from yolofast.model.network import build_model
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 
-_DEFAULT_SIZE = 640
+if TYPE_CHECKING:
+    from yolofast.engine.api import TrainedRun, Validation
+
+__all__ = ["Detector", "Seen", "fit", "read_picture"]
+
+_MOST_AT_ONCE = 32
+_BATCHES_AHEAD = 1
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A picture, and what was found in it."""
+
+    frame: Frame
+    detections: Detections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which detections are."""
+
+    conf: float = 0.25
+    iou: float = 0.45
+    classes: Sequence[int] | None = None
+    """None: all."""
+    agnostic: bool = False
+    """Overlaps count across classes."""
+    most: int = 300
+    augment: bool = False
+    """Look at three sizes, once mirrored."""
 
 
 class Detector:
     """`Detector("best.pt").predict("street.jpg")`.
 
-    `cfg` names the network for weights that do not hold theirs. `size` is the long side pictures are resized to; they
-    are then padded no further than the network needs.
+    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    side pictures are resized to, by default that of training.
     """
 
     def __init__(
-        self, weights: str | Path, *, cfg: str | None = None, size: int | None = None, device: str = ""
+        self,
+        weights: str | Path | Sequence[str | Path],
+        *,
+        cfg: str | None = None,
+        size: int | None = None,
+        device: str = "",
+        precision: Name = "auto",
+        head_config: str | None = None,
     ) -> None:
-        file = read_weights(weights)
-        graph = cfg or file.graph
-        if graph is None:
-            what = f"a {file.kind} does not say which network it belongs to"
-            raise UserError(what, where=weights, fix='name it: Detector("weights.pt", cfg="yolov7-tiny")')
-        model = build_model(graph, file.nc, file.head_config)
-        apply_weights(model, file, Path(weights), transfer=False)
-        self.names = file.names or model.names
-        self.precision = Precision.choose("auto", device_of(device))
-        self.model = model.to(self.precision.device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        self.size = size or _DEFAULT_SIZE
+        files = [weights] if isinstance(weights, str | Path) else list(weights)
+        if not files:
+            raise UserError("no weights are given", fix='name a file: Detector("best.pt")')
+        trained = read_all_trained(files, cfg, head_config)
+        self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
+        self.names = trained[0].names
+        self.size = size_of(trained, size)
+        self.precision = Precision.choose(precision, device_of(device))
+        self.predictor = Predictor([one.model for one in trained], self.precision)
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The network, or the first of several."""
+        return self.predictor.models[0]
 
     def predict(
         self,
@@ -54,54 +96,80 @@ class Detector:
         classes: Sequence[int] | None = None,
         agnostic: bool = False,
         most: int = 300,
+        augment: bool = False,
     ) -> list[Detections]:
-        """Of each picture: a file, or an array [height, width, 3] of blue, green and red."""
+        """Of each picture: an array [height, width, 3] of blue, green and red, or what `--source` may name.
+
+        A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`.
+        """
+        wanted = Wanted(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
         several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
-        images = [read_picture(one) if isinstance(one, str | Path) else one for one in several]
         found: list[Detections] = []
-        fitted = [fit(image, self.size, max(self.model.layout.strides)) for image in images]
-        for _, some in groupby(range(len(fitted)), key=lambda place: fitted[place][0].shape):
-            places = list(some)
-            predictions = self._ask(np.stack([fitted[place][0] for place in places]))
-            detections = non_max_suppression(
-                predictions, conf, iou, multi_label=False, agnostic=agnostic, classes=classes, max_detections=most
-            )
-            for place, one in zip(places, detections, strict=True):
-                _, gain, pad = fitted[place]
-                height, width = images[place].shape[:2]
-                found.append(one.in_original(gain, pad, (width, height)))
+        for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
+            if are_names:
+                found += [seen.detections for name in some for seen in self.look_at(_frames_of(name), wanted)]
+            else:
+                found += self._look([checked_picture(one) for one in some], wanted)
         return found
 
-    @torch.no_grad()
-    def _ask(self, inputs: Image) -> torch.Tensor:
-        levels = torch.from_numpy(np.ascontiguousarray(inputs[..., ::-1])).to(self.precision.device)
-        images = (levels.permute(0, 3, 1, 2).float() / 255).contiguous(memory_format=torch.channels_last)
-        with self.precision.autocast():
-            raw = self.model(images)
-        return decode(raw, self.model)
+    def stream(
+        self, source: str | Path, *, batch: int = 16, every: int = 1, on_fault: OnFault | None = None, **wanted: Any
+    ) -> Iterator[Seen]:
+        """The pictures of a source one by one, with what is in them, while a thread reads those that follow.
+
+        `wanted` are the settings of `predict`; `every` looks at every so-manieth picture of a film. What is wrong with
+        one file or stream of several goes to `on_fault`, and the rest goes on; without it, it is raised.
+        """
+        batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or _raise)
+        return self.look_at(batches, Wanted(**wanted))
+
+    def look_at(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
+        """As `stream`, for pictures that come from elsewhere."""
+        for frames in read_ahead(batches, _BATCHES_AHEAD):
+            yield from map(Seen, frames, self._look([frame.image for frame in frames], wanted))
+
+    def train(self, data: str | Path, **settings: Any) -> "TrainedRun":
+        """Trains this network further on a data set, in a run folder of its own; this detector stays as it is.
+
+        `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
+        """
+        from yolofast.engine.api import train_detector  # it composes more than pictures need
+
+        return train_detector(self, data, settings)
+
+    def val(self, data: str | Path, **settings: Any) -> "Validation":
+        """How good it is on a data set; `settings` are the flags of `yolofast val`."""
+        from yolofast.engine.api import validate_detector
+
+        return validate_detector(self, data, settings)
+
+    def _look(self, images: list[Image], wanted: Wanted) -> list[Detections]:
+        fitted = [fit(image, self.size, self.predictor.stride, self.predictor.inputs) for image in images]
+        found: list[Detections] = []
+        for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
+            places = list(some)
+            for start in range(0, len(places), _MOST_AT_ONCE):
+                chosen = places[start : start + _MOST_AT_ONCE]
+                detections = self._ask(np.stack([fitted[place][0] for place in chosen]), wanted)
+                for place, one in zip(chosen, detections, strict=True):
+                    _, gain, pad = fitted[place]
+                    height, width = images[place].shape[:2]
+                    found.append(one.in_original(gain, pad, (width, height)))
+        return found
+
+    def _ask(self, levels: Image, wanted: Wanted) -> list[Detections]:
+        colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
+        images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
+        return non_max_suppression(
+            self.predictor(images, wanted.augment), wanted.conf, wanted.iou, multi_label=False,
+            agnostic=wanted.agnostic, classes=wanted.classes, max_detections=wanted.most,
+        )  # fmt: skip
 
 
-def read_picture(path: str | Path) -> Image:
-    """Turned as its EXIF data says."""
-    try:
-        content = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=path) from error
-    picture = cv2.imdecode(content, cv2.IMREAD_COLOR) if len(content) else None
-    if picture is None:
-        raise UserError("is not a picture, or is damaged", where=path, fix="give JPEG, PNG, BMP, WebP or TIFF files")
-    return np.asarray(picture, np.uint8)
+def _frames_of(source: object) -> Generator[list[Frame]]:
+    return frame_batches(str(source), _MOST_AT_ONCE, on_fault=_raise)
 
 
-def fit(image: Image, size: int, stride: int) -> tuple[Image, tuple[float, float], tuple[int, int]]:
-    """The picture with its long side at `size`, padded on both sides to multiples of the stride; gain and pad."""
-    height, width = image.shape[:2]
-    ratio = size / max(height, width)
-    narrow, low = max(round(width * ratio), 1), max(round(height * ratio), 1)
-    resized = image if ratio == 1 else cv2.resize(image, (narrow, low), interpolation=cv2.INTER_LINEAR)
-    room_x, room_y = -narrow % stride, -low % stride
-    left, top = round(room_x / 2 - 0.1), round(room_y / 2 - 0.1)
-    padded = cv2.copyMakeBorder(
-        resized, top, room_y - top, left, room_x - left, cv2.BORDER_CONSTANT, value=(FILL, FILL, FILL)
-    )
-    return np.asarray(padded, np.uint8), (narrow / width, low / height), (left, top)
+def _raise(fault: UserError) -> None:
+    if not isinstance(fault, StreamEndedError):
+        raise fault

@@ -13,6 +13,8 @@ def device_of(name: str) -> torch.device:
         if name:
             raise UserError(f"--device is {name}, but no GPU can be used", fix="--device cpu, or install a CUDA torch")
         return torch.device("cpu")
+    if "," in name:
+        raise UserError(f"--device is {name}, but only training uses several GPUs", fix="name one, such as --device 0")
     number = name.removeprefix("cuda:").removeprefix("cuda") or "0"
     if int(number) >= torch.cuda.device_count():
         what = f"--device is {name}, but there are {torch.cuda.device_count()} GPUs"

@@ -1,61 +1,142 @@
-"""What a run shows while it goes: a moving line on a terminal, plain lines elsewhere, a line per epoch on both."""
+"""What a run shows while it goes: a moving line on a terminal, a plain one every few seconds elsewhere, and on both a
+line per epoch.
+
+The step is never waited for: losses are those of a moment ago (`LateLosses`), the rest is known to the host.
+"""
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 _COLUMNS = (
-    ("epoch", 9), ("box", 9), ("obj", 9), ("cls", 9), ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8), ("img/s", 9),
-    ("wait", 7), ("left", 9),
+    ("epoch", 9), ("box", 9), ("obj", 9), ("cls", 9), ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8), ("lr", 10),
+    ("img/s", 9), ("wait", 7), ("GPU GiB", 9), ("left", 9),
 )  # fmt: skip
 _HEADER = "".join(f"{name:>{width}}" for name, width in _COLUMNS)
+_LOSSES = ("box", "obj", "cls")
+_METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at the figures of a running epoch; a terminal shows each."""
+_PLAIN_EVERY = 10.0
+"""Seconds between two lines in a file or pipe."""
+_ROOM_FOR_A_BAR = 130
+"""Columns of a terminal."""
+
+Losses = Callable[[], Mapping[str, float]]
 
 
 class Display:
-    def __init__(self, epochs: int, console: Console | None = None) -> None:
+    def __init__(self, epochs: int, console: Console | None = None, plain_every: float = _PLAIN_EVERY) -> None:
         self.console = console or Console(soft_wrap=True, highlight=False)
-        self._epochs = epochs
-        self._live = self.console.is_terminal and sys.stdout.isatty()
+        self._epochs, self._plain_every = epochs, plain_every
+        self._live = self.console.is_terminal and (console is not None or sys.stdout.isatty())
         self._said_header = False
-        self._started = time.monotonic()
+        self._started, self._finished = 0.0, 0
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)
 
     @contextmanager
-    def epoch(self, epoch: int, batches: int) -> Iterator["EpochLine"]:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self.console, transient=True, disable=not self._live) as progress:
-            task = progress.add_task(f"epoch {epoch + 1}/{self._epochs}", total=batches)
-            yield EpochLine(progress, task)
+    def epoch(self, epoch: int, batches: int, losses: Losses = dict) -> Iterator["EpochLine"]:
+        """`losses` gives the latest means that are known, without waiting."""
+        self._started = self._started or time.monotonic()
+        title = f"epoch {epoch + 1}/{self._epochs}"
 
-    def result(self, row: dict[str, float], done: int) -> None:
-        """One line for an epoch that is over; `done` epochs were run by this process."""
+        def left(share: float) -> float:
+            return self._seconds_left(epoch + share, self._finished + share)
+
+        if not self._live:
+            yield EpochLine(batches, losses, left, _plain_lines(self.say, title, batches), self._plain_every)
+            return
+        with Progress(*self._columns(), console=self.console, transient=True, auto_refresh=False) as progress:
+            task = progress.add_task(title, total=batches, figures="")
+            yield EpochLine(batches, losses, left, _moving_line(progress, task), _LOOK_EVERY)
+
+    def doing(self, what: str) -> AbstractContextManager[object]:
+        """A sign of life while something else than training goes on; for terminals only."""
+        return self.console.status(what) if self._live else nullcontext()
+
+    def result(self, row: Mapping[str, float]) -> None:
+        """One line for an epoch that is over, evaluated and saved."""
+        self._finished += 1
         if not self._said_header:
             self.say(_HEADER)
             self._said_header = True
-        spent = time.monotonic() - self._started
-        left = spent / max(done, 1) * (self._epochs - int(row["epoch"]) - 1)
-        metrics = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
-        losses = "".join(f"{row[f'train/{name}_loss']:>9.4f}" for name in ("box", "obj", "cls"))
-        scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in metrics)
+        left = self._seconds_left(row["epoch"] + 1, self._finished)
+        losses = "".join(f"{row[f'train/{name}_loss']:>9.4f}" for name in _LOSSES)
+        scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in _METRICS)
         count = f"{int(row['epoch']) + 1}/{self._epochs}"
-        self.say(f"{count:>9}{losses}{scores}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}{_duration(left):>9}")
+        speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}{row['gpu_memory']:>9.2f}"
+        self.say(f"{count:>9}{losses}{scores}{speed}{duration(left):>9}")
+
+    def _seconds_left(self, epochs: float, by_this_process: float) -> float:
+        """After so many epochs; a resumed run knows nothing of how long the earlier ones took."""
+        return (time.monotonic() - self._started) / max(by_this_process, 1e-9) * (self._epochs - epochs)
+
+    def _columns(self) -> list[ProgressColumn]:
+        figures = "{task.fields[figures]}"
+        if self.console.width < _ROOM_FOR_A_BAR:  # one column, which is cut off at its end and nowhere else
+            return [TextColumn("{task.description} {task.completed}/{task.total} " + figures, markup=False)]
+        return [
+            TextColumn("{task.description}"),
+            MofNCompleteColumn(),
+            BarColumn(20),
+            TextColumn(figures, markup=False),
+        ]
 
 
 class EpochLine:
-    def __init__(self, progress: Progress, task: object) -> None:
-        self._progress, self._task = progress, task
+    """Told of every batch, it shows how things stand every so many seconds."""
 
-    def batch_done(self) -> None:
-        self._progress.advance(self._task)  # type: ignore[arg-type]
+    def __init__(
+        self,
+        batches: int,
+        losses: Losses,
+        seconds_left: Callable[[float], float],
+        show: Callable[[int, str], None],
+        show_every: float,
+    ) -> None:
+        self._batches, self._losses, self._seconds_left = batches, losses, seconds_left
+        self._show, self._show_every = show, show_every
+        self._began = self._looked = self._shown = time.monotonic()
+        self._done, self._images = 0, 0
+
+    def batch_done(self, images: int, waited: float, lr: float) -> None:
+        """`waited`: seconds of the epoch that went by without a batch to train on."""
+        self._done += 1
+        self._images += images
+        now = time.monotonic()
+        if now - self._looked < min(_LOOK_EVERY, self._show_every):
+            return
+        self._looked = now
+        losses = self._losses()
+        if now - self._shown >= self._show_every:
+            self._shown = now
+            self._show(self._done, self._figures(losses, now - self._began, waited, lr))
+
+    def _figures(self, losses: Mapping[str, float], seconds: float, waited: float, lr: float) -> str:
+        """What matters most comes first: narrow terminals cut the end off."""
+        terms = " ".join(f"{name} {losses[name]:.4f}" for name in _LOSSES if name in losses)
+        speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
+        memory = f", GPU {torch.cuda.max_memory_reserved() / 2**30:.1f} GiB" if torch.cuda.is_available() else ""
+        left = duration(self._seconds_left(self._done / self._batches))
+        return f"{terms}{', ' if terms else ''}left {left}, {speed}, lr {lr:.3g}{memory}"
 
 
-def _duration(seconds: float) -> str:
+def _plain_lines(say: Callable[[str], None], title: str, batches: int) -> Callable[[int, str], None]:
+    return lambda done, figures: say(f"{title}, batch {done}/{batches}: {figures}")
+
+
+def _moving_line(progress: Progress, task: TaskID) -> Callable[[int, str], None]:
+    return lambda done, figures: progress.update(task, completed=done, figures=figures, refresh=True)
+
+
+def duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,36 +1,35 @@
-"""How good a model is on a split: its detections compared with the labels, and its loss."""
+"""How good a model is on a split: its detections compared with the labels, and its loss.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+The device looks for objects while a thread compares what was found in the batches before; the loader's threads prepare
+those that come.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from yolofast.decoding import decode
 from yolofast.engine.criterion import Criterion
 from yolofast.engine.precision import Precision
-from yolofast.engine.step import as_input
-from yolofast.evaluate.coco import CocoMetrics
-from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.engine.tally import Evaluated, Tally
 from yolofast.evaluate.nms import non_max_suppression
-from yolofast.evaluate.v7_metrics import V7Metrics, V7Result
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
-from yolofast.structures import Batch, Detections
+from yolofast.structures import Batch, Detections, LossTerms
 
-_LOSSES = ("box", "obj", "cls")
+__all__ = ["Evaluated", "OnBatch", "evaluate", "fill_tally", "in_classes_of", "in_original"]
 
+OnBatch = Callable[[int, Batch, list[Detections]], None]
+"""Gets a batch's number, the batch, and what was found in it, in input pixels."""
 
-@dataclass(frozen=True)
-class Evaluated:
-    metrics: V7Result
-    confusion: ConfusionMatrix
-    losses: dict[str, float]
-    """Mean of each term over the batches; empty without a criterion."""
+_MOST_WAITING = 8
+"""Batches that may wait to be compared: each holds its images."""
 
 
-@torch.no_grad()
 def evaluate(
     model: Network,
     batches: Iterable[Batch],
@@ -38,35 +37,91 @@ def evaluate(
     precision: Precision,
     *,
     criterion: Criterion | None = None,
-    conf: float = 0.001,
+    conf: float | None = None,
     iou: float = 0.65,
     most: int = 300,
     v5_metric: bool = False,
-    coco: CocoMetrics | None = None,
+    predict: Callable[[Tensor], Tensor] | None = None,
+    keep: bool = False,
+    on_batch: OnBatch | None = None,
 ) -> Evaluated:
-    """Leaves the model in the mode it was in. `coco`, if given, gets the detections too."""
-    metrics, confusion = V7Metrics(), ConfusionMatrix(len(index.names))
-    losses = torch.zeros(len(_LOSSES), dtype=torch.float64, device=precision.device)
-    count, was_training = 0, model.training
+    """The result of one process that sees all batches; several fill a `Tally` each (`fill_tally`) and merge them.
+
+    Leaves the model in the mode it was in.
+    """
+    tally = fill_tally(
+        model, batches, index, precision, criterion=criterion, conf=conf, iou=iou, most=most, predict=predict,
+        keep=keep, on_batch=on_batch,
+    )  # fmt: skip
+    return tally.result(v5_metric=v5_metric)
+
+
+@torch.no_grad()
+def fill_tally(
+    model: Network,
+    batches: Iterable[Batch],
+    index: ImageIndex,
+    precision: Precision,
+    *,
+    criterion: Criterion | None = None,
+    conf: float | None = None,
+    iou: float = 0.65,
+    most: int = 300,
+    predict: Callable[[Tensor], Tensor] | None = None,
+    keep: bool = False,
+    on_batch: OnBatch | None = None,
+) -> Tally:
+    """What is found in these batches, which may be a part of the split's, compared with the labels.
+
+    `predict`, if given, is asked for predictions instead of `model` alone (`Predictor`); there is no loss then. `keep`:
+    the tally holds the detections themselves too. `conf` is by default the network's own (`ValidationConvention`).
+    `on_batch` is called in another thread, in the order of the batches.
+    """
+    assert criterion is None or predict is None
+    least, several = model.validation.conf if conf is None else conf, model.validation.multi_label
+    tally, losses = Tally(len(index.names), keep=keep), []
+    was_training = model.training
     model.eval()
-    for batch in batches:
-        images = batch.images.to(precision.device, non_blocking=True)
-        with precision.autocast():
-            raw = model(as_input(images).contiguous(memory_format=torch.channels_last))
-        if criterion is not None:
-            terms = criterion(raw, batch.targets.to(precision.device, non_blocking=True))
-            losses += torch.stack([value for value in (terms.box, terms.obj, terms.cls) if value is not None])
-        found = non_max_suppression(decode(raw, model), conf, iou, multi_label=True, max_detections=most)
-        found = in_original(found, batch, index)
-        truth = ground_truth(index, batch.sources)
-        metrics.add(found, truth)
-        if coco is not None:
-            coco.add(batch.sources, found)
-        confusion.add(found, truth)
-        count += 1
+
+    def compare(number: int, batch: Batch, found: list[Detections]) -> None:
+        found = in_classes_of(index, found)
+        tally.add(index, batch.sources, in_original(found, batch, index))
+        if on_batch is not None:
+            on_batch(number, batch, found)
+
+    with ThreadPoolExecutor(1, "yolofast-compare") as thread:
+        waiting: deque[Future[None]] = deque()
+        for number, batch in enumerate(batches):
+            images = batch.images.to(precision.device, non_blocking=True)
+            if predict is None:
+                with precision.autocast():
+                    raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
+                if criterion is not None:
+                    losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
+            predictions = decode(raw, model) if predict is None else predict(images)
+            found = non_max_suppression(predictions, least, iou, multi_label=several, max_detections=most)
+            waiting.append(thread.submit(compare, number, batch, found))
+            if len(waiting) > _MOST_WAITING:
+                waiting.popleft().result()
+        for one in waiting:
+            one.result()
     model.train(was_training)
-    means = (losses / max(count, 1)).tolist() if criterion is not None else []
-    return Evaluated(metrics.result("v5" if v5_metric else "v7"), confusion, dict(zip(_LOSSES, means, strict=False)))
+    tally.add_losses(torch.stack(losses).tolist() if losses else [])
+    return tally
+
+
+def _terms(terms: LossTerms) -> Tensor:
+    """Those of `LOSSES`, on the device; YOLOX calls the first one differently."""
+    box = terms.box if terms.box is not None else terms.iou
+    assert box is not None
+    return torch.stack((box, terms.obj, terms.cls)).detach().double()
+
+
+def in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:
+    """Of a network that knows more classes than a split of one (`--single-cls`), which one it is does not matter."""
+    if len(index.names) > 1:
+        return found
+    return [Detections(one.boxes, one.scores, np.zeros_like(one.labels)) for one in found]
 
 
 def in_original(found: list[Detections], batch: Batch, index: ImageIndex) -> list[Detections]:

@@ -10,6 +10,7 @@ import torch
 
 from yolofast.engine.step import TrainStep
 from yolofast.errors import UserError
+from yolofast.ranks import agree_on_largest
 
 _LOOK_EVERY = 16
 _LR_FACTOR = 0.5
@@ -43,6 +44,7 @@ class NanGuard:
         self._batches += 1
         if self._batches % _LOOK_EVERY:
             return None
+        agree_on_largest(self._step.losses.bad_steps)  # ranks go back together
         if self._copied is not None:
             self._copied.synchronize()  # sixteen batches old
         bad = self._copied is not None and int(self._seen) > 0
@@ -55,12 +57,20 @@ class NanGuard:
 
     def end_epoch(self) -> str | None:
         """As `after_batch`, for the batches since the last look. Waits for the device."""
+        agree_on_largest(self._step.losses.bad_steps)
         if int(self._step.losses.bad_steps):
             return self._undo()
         self._in_a_row = 0
         return None
 
     @torch.no_grad()
+    def back_to_start(self) -> None:
+        """Of the epoch."""
+        for kept, tensor in zip(self._good, self._step.tensors(), strict=False):
+            tensor.copy_(kept)
+        self._step.losses.bad_steps.zero_()
+        self._copied = None
+
     def _undo(self) -> str:
         self._in_a_row += 1
         if self._in_a_row >= _MOST_IN_A_ROW:
@@ -70,10 +80,7 @@ class NanGuard:
                 fix="look at the labels with `yolofast check`, lower lr0, or train with --precision fp32; the last "
                 "checkpoint is good",
             )
-        for kept, tensor in zip(self._good, self._step.tensors(), strict=False):
-            tensor.copy_(kept)
-        self._step.losses.bad_steps.zero_()
-        self._copied = None
+        self.back_to_start()
         self.lr_factor *= _LR_FACTOR
         return (
             "the loss was not a number: back to the state at the start of the epoch, "

@@ -55,6 +55,9 @@ class MultiHeadCriterion:
         ]
         self.local_HC = _local_ids(layout, model.anchors_px.device)
 
+    def tensors(self) -> list[Tensor]:
+        return [tensor for head in self.heads for tensor in head.tensors()]
+
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         if len(raw) != len(self.heads) * self.levels:
             what = f"{len(raw)} raw maps for {len(self.heads)} heads of {self.levels} levels"

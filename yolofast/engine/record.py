@@ -1,32 +1,30 @@
-"""What a run writes down: a row per epoch, the settings, the machine, and scalars for TensorBoard."""
+"""What a run writes down: a row per epoch, the settings, the machine, and the same for experiment trackers."""
 
 import csv
-import importlib.metadata
 import io
 import json
-import os
-import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from yolofast.atomic_file import write_whole
+from yolofast.engine.machine import environment
+from yolofast.engine.trackers.delivery import Trackers
 
 COLUMNS = (
     "epoch", "time", "train/box_loss", "train/obj_loss", "train/cls_loss", "metrics/precision(B)", "metrics/recall(B)",
     "metrics/mAP50(B)", "metrics/mAP50-95(B)", "val/box_loss", "val/obj_loss", "val/cls_loss", "lr/pg0", "lr/pg1",
     "lr/pg2", "img/s", "data_wait", "gpu_memory",
 )  # fmt: skip
-_PACKAGES = ("yolofast", "torch", "numpy", "opencv-python-headless", "triton")
 
 
 class Recorder:
     """`results.csv` is written anew and whole after every epoch, so a resumed run never has a row twice."""
 
-    def __init__(self, folder: Path, rows: list[dict[str, Any]] | None = None) -> None:
-        self.folder, self.rows = folder, list(rows or [])
-        self._board: Any = None
+    def __init__(
+        self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: Trackers | None = None
+    ) -> None:
+        self.folder, self.rows, self._trackers = folder, list(rows or []), trackers
 
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
@@ -35,48 +33,44 @@ class Recorder:
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / "results.csv", text.getvalue().encode())
-        self._log(row)
+        if self._trackers is not None:
+            self._trackers.epoch(row)
+
+    def picture(self, epoch: int, path: Path) -> None:
+        """For the trackers; the run's folder has it already."""
+        if self._trackers is not None:
+            self._trackers.picture(epoch, path)
 
     def summary(self, values: dict[str, Any]) -> None:
-        write_whole(self.folder / "summary.json", (json.dumps(values, indent=2) + "\n").encode())
+        self._write("summary.json", values)
 
     def environment(self) -> None:
-        write_whole(self.folder / "env.json", (json.dumps(environment(), indent=2) + "\n").encode())
+        self._write("env.json", environment())
 
-    def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
+    def close(self, complete: bool = False) -> None:
+        """`complete`: the run came to its end and everything is in its folder. Only the first call counts."""
+        if self._trackers is not None:
+            self._trackers.close(complete)
 
-    def _log(self, row: dict[str, Any]) -> None:
-        if self._board is None:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:  # an extra: nothing is lost without it
-                return
-            self._board = SummaryWriter(str(self.folder))
-        for key, value in row.items():
-            if key != "epoch" and isinstance(value, int | float):
-                self._board.add_scalar(key, value, row["epoch"])
+    def _write(self, name: str, values: dict[str, Any]) -> None:
+        write_whole(self.folder / name, (json.dumps(values, indent=2) + "\n").encode())
 
 
-def environment() -> dict[str, Any]:
-    """What a figure of this run has to be read with."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:
+    """A run in a few numbers. Rows cover all of a resumed run; `wall_seconds` are those of this process alone."""
+    seconds = rows[-1]["time"] if rows else 0.0
+    before = [0.0, *(row["time"] for row in rows)]
+    images = sum(row["img/s"] * (row["time"] - start) for row, start in zip(rows, before, strict=False))
+    best = next((row for row in rows if row["epoch"] == best_epoch), {})
     return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpu_cores": os.cpu_count(),
-        "gpu": gpu,
-        "cuda": torch.version.cuda,
-        **{name: _version(name) for name in _PACKAGES},
+        "epochs": len(rows),
+        "best_epoch": best_epoch,
+        "best": {name: best[name] for name in COLUMNS if name.startswith(("metrics/", "val/")) and name in best},
+        "train_seconds": round(seconds, 3),
+        "wall_seconds": round(wall_seconds, 3),
+        "images_per_second": round(images / seconds, 1) if seconds else 0.0,
+        "peak_gpu_memory_gib": round(max((row["gpu_memory"] for row in rows), default=0.0), 3),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _short(value: Any) -> Any:

@@ -2,53 +2,53 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
+from yolofast.augment.head_params import read_head_policy
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
-from yolofast.checkpoint.load import apply_weights
-from yolofast.checkpoint.read import read_weights
-from yolofast.config.builtin_data import data_yaml
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.shapes import shapes_data_yaml
 from yolofast.dataset.split import read_split
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
-from yolofast.engine.devices import device_of
-from yolofast.engine.evaluation import Evaluated, evaluate
+from yolofast.engine.data_file import data_yaml_of
+from yolofast.engine.distributed_batch_norm import synchronise_batch_norm
+from yolofast.engine.distributed_evaluation import joint_result, own_part
+from yolofast.engine.distributed_machine import device_of_rank, in_turn, open_images_together
+from yolofast.engine.distributed_step import distribute
+from yolofast.engine.evaluation import Evaluated, fill_tally
+from yolofast.engine.fit_anchors import fit_anchors
+from yolofast.engine.image_weighting import ImageWeighting
+from yolofast.engine.multi_scale import MultiScale, as_it_is
+from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.precision import Precision
+from yolofast.engine.starting_network import starting_network
 from yolofast.engine.step import TrainStep
+from yolofast.engine.training_order import training_order
+from yolofast.engine.warm_up import warm_up_starts
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import device_pixels
-from yolofast.loader.order import EpochOrder
+from yolofast.loader.device_quad import QuadOnDevice
+from yolofast.loader.quad import GROUP
 from yolofast.loader.validation import validation_batches
 from yolofast.loader.workers import WorkerLoader
-from yolofast.model.freeze import frozen_layers
-from yolofast.model.network import Network, build_model
+from yolofast.model.freeze import frozen_of
+from yolofast.model.network import Network
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
+from yolofast.optim.optimizer import build_optimizer
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
-from yolofast.optim.sgd import Sgd
-from yolofast.store.opening import open_images
+from yolofast.ranks import share_counts
+from yolofast.structures import Batch, HeadLayout
 
 Say = Callable[[str], None]
-
-
-def data_yaml_of(data: str, say: Say) -> Path:
-    """The data yaml `--data` means; a built-in data set is made on first use."""
-
-    def made() -> Path:
-        say("data: the built-in shapes, made on first use")
-        return shapes_data_yaml()
-
-    return data_yaml(data, made)
 
 
 @dataclass(frozen=True)
@@ -64,28 +64,31 @@ def read_data(config: TrainConfig, say: Say) -> Data:
     return Data(train, val)
 
 
-def prepare_model(config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say) -> Network:
+def prepare_model(
+    config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None
+) -> Network:
     torch.manual_seed(config.seed)
-    model = build_model(config.cfg, len(names), config.head_config or None)
+    model = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
+    if model.layout.kind == "point":
+        raise UserError("training YOLOX is not built yet", fix="train a YOLOv7, such as --cfg yolov7-tiny")
     model.names = names
-    if config.weights:
-        report = apply_weights(model, read_weights(config.weights), Path(config.weights), transfer=True)
-        say(f"weights: {len(report.loaded)} tensors of {config.weights}")
     _freeze(model, config.freeze)
+    if config.sync_bn:
+        synchronise_batch_norm(model, device)
     return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def _freeze(model: Network, layers: tuple[int, ...]) -> None:
-    for number in frozen_layers(layers, len(model.model)):
-        model.model[number].requires_grad_(False)
+    for number in frozen_of(model, layers):
+        model.layers[number].module.requires_grad_(False)
 
 
 def keep_frozen_statistics(model: Network) -> None:
     """Frozen layers keep their statistics too: the published code lets them drift."""
-    for layer in model.model:
-        parameters = list(layer.parameters())
+    for layer in model.layers:
+        parameters = list(layer.module.parameters())
         if parameters and not any(p.requires_grad for p in parameters):
-            for module in layer.modules():
+            for module in layer.module.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
 
@@ -94,6 +97,7 @@ def prepare_schedule(config: TrainConfig, hyp: dict[str, Any], batches: int) -> 
     lr, warmup = hyp["lr0"], hyp["warmup_epochs"]
     if config.auto_lr:
         lr, warmup = auto_lr(lr, warmup, config.batch_size)
+    first_momentum, first_bias_lr = warm_up_starts(hyp, config.optimizer, config.faithful)
     shape = {"auto": "cosine"}.get(config.lr_schedule, config.lr_schedule)
     if shape == "yoloxwarmcos":
         raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --flat-cos-lr")
@@ -105,8 +109,8 @@ def prepare_schedule(config: TrainConfig, hyp: dict[str, Any], batches: int) -> 
         final_share=hyp["lrf"],
         momentum=hyp["momentum"],
         warmup_epochs=warmup,
-        warmup_momentum=hyp["warmup_momentum"],
-        warmup_bias_lr=hyp["warmup_bias_lr"],
+        warmup_momentum=first_momentum,
+        warmup_bias_lr=first_bias_lr,
         shape=shape,  # type: ignore[arg-type]
         # A warm-up of 1,000 iterations, whatever the run's length, leaves short runs no time to learn.
         nominal_batch=int(hyp.get("nbs", NOMINAL_BATCH)),
@@ -124,9 +128,17 @@ class Run:
     model: Network
     step: TrainStep
     losses: ScheduledLoss
-    batches: WorkerLoader | DeviceLoader
+    batches: WorkerLoader | DeviceLoader | QuadOnDevice
     schedule: YoloV7Schedule
     validation: Any
+    resize: Callable[[Batch, int, int], Batch] = as_it_is
+    weighting: ImageWeighting | None = None
+
+    @property
+    def images_per_step(self) -> int:
+        """Of a full batch, as this process's network sees it."""
+        order = self.batches.order
+        return order.batch_size // order.world // (GROUP if self.config.quad else 1)
 
     def close(self) -> None:
         if isinstance(self.batches, WorkerLoader):
@@ -137,55 +149,67 @@ class Run:
         if not self.config.faithful:
             keep_frozen_statistics(self.model)
         self.step.criterion = self.losses.training(epoch)
+        if self.weighting is not None:
+            self.batches.order = self.weighting.weighted(self.batches.order)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to know besides the models and the step."""
+        maps = [] if self.weighting is None else self.weighting.maps.tolist()
+        return {"losses": self.losses.state_dict(), "class_maps": maps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.losses.load_state_dict(state["losses"])
+        if self.weighting is not None:
+            self.weighting.maps = np.array(state["class_maps"])
 
     def evaluate(self, epoch: int) -> Evaluated:
         average = self.step.ema.model
         assert isinstance(average, Network)
-        return evaluate(
-            average,
-            self.validation,
-            self.data.val,
-            self.step.precision,
-            criterion=self.losses.validation(epoch),
-            iou=0.6 if self.config.faithful else 0.65,
-            v5_metric=self.config.v5_metric,
-        )
+        smaller = f"--test-batch-size {max((self.config.test_batch_size or 2 * self.config.batch_size) // 2, 1)}"
+        with fix_if_memory_runs_out("in the evaluation", smaller):
+            tally = fill_tally(
+                average,
+                own_part(self.validation),
+                self.data.val,
+                self.step.precision,
+                criterion=self.losses.validation(epoch),
+                iou=0.6 if self.config.faithful else 0.65,
+            )
+        found = joint_result(tally, v5_metric=self.config.v5_metric)
+        if self.weighting is not None:
+            self.weighting.learn(found.metrics)
+        return found
 
 
 def refuse_unbuilt(config: TrainConfig) -> None:
     """Settings that would change what is learnt and that the engine cannot follow yet: better no run than another."""
     asked = {
-        "--optimizer " + config.optimizer: config.optimizer != "sgd",
-        "--multi-scale": config.multi_scale,
-        "--image-weights": config.image_weights,
-        "--sync-bn": config.sync_bn,
-        "--rect": config.rect,
-        "--class-aware-aug": config.class_aware_aug,
         "--style yolox": config.style == "yolox",
-        "--batch-size -1": config.batch_size < 0,
-        "--reduce-batch": config.reduce_batch,
-        "--evolve": config.evolve,
         "--stage": bool(config.stage),
-        f"--device {config.device}": len(config.devices) > 1,
-        "--quad with batches made on the GPU": config.quad and config.loader != "cpu" and torch.cuda.is_available(),
     }
     for what, is_asked in asked.items():
         if is_asked:
             raise UserError(f"{what} is not built yet", fix="leave it away")
+    if config.evolve:
+        what = "--evolve: one run trains one network; hyper-parameters are not searched by it"
+        raise UserError(what, fix="leave it away, and try values with a --hyp file that says only what it changes")
 
 
-def prepare_run(config: TrainConfig, say: Say) -> Run:
-    device = device_of(config.device)
+def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True) -> Run:
+    """A run that is not `fresh` has a state to be loaded: nothing is fitted for it."""
+    device = device_of_rank(config.device)
     precision = Precision.choose(config.precision, device)
     hyp = hyp_of(config)
-    data = read_data(config, say)
-    model = prepare_model(config, data.train.names, device, say)
-    assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
-    losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful)
-    decay = scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
-    optimizer = Sgd(parameter_groups(model, decay))
-    step = TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)
-    batches = prepare_batches(config, hyp, data.train, precision, say)
+    share_counts(not config.faithful)
+    data = in_turn(lambda: read_data(config, say))
+    anchors = hyp.get("anchors")
+    model = prepare_model(config, data.train.names, device, say, anchors)
+    if fresh and not config.noautoanchor:
+        fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
+    losses, step = prepare_step(config, hyp, model, precision)
+    distribute(step)
+    stride = max(model.layout.strides)
+    batches = prepare_batches(config, hyp, data.train, precision, model.layout, say)
     return Run(
         config=config,
         hyp=hyp,
@@ -196,29 +220,49 @@ def prepare_run(config: TrainConfig, say: Say) -> Run:
         batches=batches,
         schedule=prepare_schedule(config, hyp, len(batches)),
         validation=prepare_validation(config, data.val, model, say),
+        resize=MultiScale(size=config.train_size, stride=stride, seed=config.seed, as_input=model.inputs.as_input)
+        if config.multi_scale
+        else as_it_is,
+        weighting=ImageWeighting(data.train) if config.image_weights else None,
     )
+
+
+def prepare_step(
+    config: TrainConfig, hyp: dict[str, Any], model: Network, precision: Precision
+) -> tuple[ScheduledLoss, TrainStep]:
+    assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
+    losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful, quad=config.quad)
+    decay = scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
+    optimizer = build_optimizer(config.optimizer, parameter_groups(model, decay))
+    return losses, TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)
 
 
 def prepare_batches(
-    config: TrainConfig, hyp: dict[str, Any], index: ImageIndex, precision: Precision, say: Say
-) -> WorkerLoader | DeviceLoader:
+    config: TrainConfig, hyp: dict[str, Any], index: ImageIndex, precision: Precision, layout: HeadLayout, say: Say
+) -> WorkerLoader | DeviceLoader | QuadOnDevice:
     size, device = config.train_size, precision.device
     on_gpu = device.type == "cuda" and config.loader != "cpu"
-    images, _ = open_images(index, size, size, config.cache, device=device if on_gpu else "cpu", say=say)
-    planner = Planner(index, images.sizes, Recipe.from_hyp(hyp), size, size, seed=config.seed)
-    order = EpochOrder(
-        len(index), seed=config.seed, shuffle=not config.faithful, batch_size=min(config.batch_size, len(index))
-    )
+    images = open_images_together(index, size, size, config.cache, device=device if on_gpu else "cpu", say=say)
+    heads = None
+    if config.class_aware_aug:
+        heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
+    planner = Planner(index, images.sizes, Recipe.from_hyp(hyp), size, size, seed=config.seed, heads=heads)
+    arranged = training_order(config, index, max(layout.strides))
     close = config.epochs - config.close_mosaic if config.close_mosaic else None
     if on_gpu:
         pixels = device_pixels(images, device, max(config.workers, 1))
-        return DeviceLoader(planner, pixels, order, device, InputFormat(dtype=precision.dtype), close_mosaic_from=close)
+        loader = DeviceLoader(
+            planner, pixels, arranged.order, device, InputFormat(dtype=precision.dtype),
+            shapes=arranged.shapes, close_mosaic_from=close,
+        )  # fmt: skip
+        return QuadOnDevice(loader) if config.quad else loader
     return WorkerLoader(
         BatchMaker(planner, images, quad=config.quad, skip_bad=config.skip_bad),
-        order,
+        arranged.order,
         workers=config.workers,
         persistent=config.persistent_workers or config.fast_dataloader,
         worker_tensor=config.worker_tensor or config.fast_dataloader,
+        shapes=arranged.shapes,
         close_mosaic_from=close,
         say=say,
     )
@@ -226,7 +270,7 @@ def prepare_batches(
 
 def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, say: Say) -> Any:
     size = config.test_size
-    images, _ = open_images(index, size, size, "disk" if config.cache in ("auto", "gpu") else config.cache,
-                            augmented=False, say=lambda text: None)  # fmt: skip
+    cache = "disk" if config.cache in ("auto", "gpu") else config.cache
+    images = open_images_together(index, size, size, cache, augmented=model.inputs.linear, say=lambda text: None)
     batch = config.test_batch_size or 2 * config.batch_size
-    return validation_batches(index, images, batch, size, max(model.layout.strides), rect=True)
+    return validation_batches(index, images, batch, size, max(model.layout.strides), rect=True, inputs=model.inputs)

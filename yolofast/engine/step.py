@@ -3,17 +3,19 @@
 The host never waits here: settings are written to the device beforehand, sums and the finiteness check stay there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from yolofast.engine.criterion import Criterion
+from yolofast.engine.criterion import Criterion, state_of
 from yolofast.engine.precision import LossScale, Precision
 from yolofast.optim.ema import ModelEma
-from yolofast.optim.sgd import Sgd
-from yolofast.structures import LossTerms, Targets
+from yolofast.optim.optimizer import Optimizer
+from yolofast.ranks import world
+from yolofast.structures import Batch, InputConvention, LossTerms, Targets
 
 
 class StepKind(NamedTuple):
@@ -24,29 +26,47 @@ class StepKind(NamedTuple):
     updates: bool
 
 
+LossOf = Callable[[Tensor, Targets], LossTerms]
+"""From images and boxes to losses."""
+
+
 class TrainStep:
     """`run` learns from a batch and, if it is time, moves the weights and their average."""
 
     def __init__(
-        self, model: nn.Module, criterion: Criterion, optimizer: Sgd, ema: ModelEma, precision: Precision
+        self, model: nn.Module, criterion: Criterion, optimizer: Optimizer, ema: ModelEma, precision: Precision
     ) -> None:
         self.model, self.criterion, self.optimizer, self.ema = model, criterion, optimizer, ema
         self.precision, self.loss_scale = precision, LossScale(precision)
         self.losses = RunningLosses(precision.device)
+        self._inputs: InputConvention = getattr(model, "inputs", InputConvention())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._sums: list[Tensor] = []
+        # Several ranks replace both (`distribute`): a forward whose gradients are averaged over them, and when not to.
+        self.forward: Callable[[Tensor], Any] = model
+        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    def run(self, images: Tensor, targets: Targets, kind: StepKind) -> None:
+    def run(self, images: Tensor, targets: Targets, kind: StepKind, loss_of: LossOf | None = None) -> None:
+        """`loss_of` is the step's own, unless a compiled form of it is given."""
         self.prepare_gradients(kind)
-        terms = self.loss_of(images, targets)
-        self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
-        self.losses.add(terms, len(images))
+        with nullcontext() if kind.updates else self.alone():
+            terms = (loss_of or self.loss_of)(images, targets)
+            self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        self.losses.add(terms, len(images) * world())
         if kind.updates:
             self.loss_scale.unscale([p.grad for p in self._parameters if p.grad is not None])
             self.optimizer.step()
             self.ema.update()
             if kind.sums:
                 torch._foreach_zero_(self._sums)
+
+    def on_device(self, batch: Batch) -> Batch:
+        """Without waiting for it."""
+        device = self.precision.device
+        if batch.images.device.type == device.type:
+            return batch
+        images = batch.images.to(device, non_blocking=True).contiguous(memory_format=torch.channels_last)
+        return Batch(images, batch.targets.to(device, non_blocking=True), batch.sources)
 
     def prepare_gradients(self, kind: StepKind) -> None:
         """Fresh ones for a batch of its own, which saves adding; sums live in memory that stays where it is."""
@@ -59,9 +79,15 @@ class TrainStep:
         for parameter, total in zip(self._parameters, self._sums, strict=True):
             parameter.grad = total
 
+    @property
+    def pending_gradients(self) -> list[Tensor]:
+        """Sums that wait for an update; empty where every batch makes one of its own."""
+        return self._sums
+
     def tensors(self) -> list[Tensor]:
         """Everything a step changes, except fresh gradients."""
         changed = [*self.model.state_dict().values(), *self.ema.model.state_dict().values(), self.ema.updates]
+        changed += state_of(self.criterion)
         return [*changed, *self._sums, *self.optimizer.tensors(), *self.losses.tensors(), *self.loss_scale.tensors()]
 
     def state_dict(self) -> dict[str, Any]:
@@ -84,13 +110,8 @@ class TrainStep:
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         """Forward, assignment and loss: the part that is worth compiling."""
         with self.precision.autocast():
-            raw: Sequence[Tensor] = self.model(as_input(images))
+            raw: Sequence[Tensor] = self.forward(self._inputs.as_input(images))
         return self.criterion(raw, targets)
-
-
-def as_input(images: Tensor) -> Tensor:
-    """Levels from the host as the network takes them; images made on the device are that already."""
-    return images.float() / 255 if images.dtype is torch.uint8 else images
 
 
 class RunningLosses:

@@ -15,12 +15,18 @@ import torch
 from yolofast.checkpoint.save import model_content
 from yolofast.engine.checkpoints import BEST, Checkpoints
 from yolofast.engine.display import Display
+from yolofast.engine.distributed_step import even_out, mean_losses
 from yolofast.engine.evaluation import Evaluated
 from yolofast.engine.gears import Gear
 from yolofast.engine.guard import NanGuard
+from yolofast.engine.late_losses import LateLosses
+from yolofast.engine.multi_scale import as_it_is
+from yolofast.engine.out_of_memory import EpochOutOfMemoryError
 from yolofast.engine.record import Recorder
+from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.optim.schedule import Schedule
+from yolofast.ranks import world
 from yolofast.structures import Batch
 
 
@@ -65,22 +71,40 @@ class Trainer:
     save_period: int = -1
     patience: int = 0
     max_steps: int | None = None
+    resize: Callable[[Batch, int, int], Batch] = as_it_is
+    """A batch on the device as it is to be seen, by epoch and number."""
+    more_state: Callable[[], dict[str, Any]] = dict
+    """What a resumed run needs besides the models and the step."""
+    pictures: RunPictures = field(default_factory=RunPictures)
+    after_evaluation: Callable[[int], None] = lambda epoch: None
+    """For those who want to look at the averaged model of an epoch."""
+    best_found: Evaluated | None = None
+    """The evaluation of the best epoch, if this process has seen it."""
+
+    def __post_init__(self) -> None:
+        self._late_losses = LateLosses(self.step.losses)
 
     def fit(self) -> Progress:
-        guard, done = NanGuard(self.step, self.progress.lr_factor), 0
+        guard = NanGuard(self.step, self.progress.lr_factor)
         while self.progress.epoch < self.epochs and not self._should_stop():
             epoch = self.progress.epoch
-            row = self._train_epoch(epoch, guard)
-            done += 1
+            try:
+                row = self._train_epoch(epoch, guard)
+            except torch.OutOfMemoryError as error:
+                guard.back_to_start()
+                raise EpochOutOfMemoryError(self._content(epoch)) from error
             last = epoch + 1 == self.epochs or self._out_of_steps(epoch + 1)
             if self.evaluate_every_epoch or last:
-                self._score(self.evaluate(epoch), row)
+                with self.display.doing("evaluating"):
+                    self._score(self.evaluate(epoch), row)
+                self.after_evaluation(epoch)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
             self.recorder.epoch(row)
             if self.save_every_epoch or last:
                 self._save(epoch, last)
-            self.display.result(row, done)
+            self.display.result(row)
+            self.pictures.epoch_over()
         return self.progress
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
@@ -89,7 +113,8 @@ class Trainer:
         guard.start_epoch()
         start, waited, images = time.perf_counter(), 0.0, 0
         settings = self.schedule.at(epoch, 0)
-        with self.display.epoch(epoch, len(self.batches)) as line:
+        self._late_losses.forget()
+        with self.display.epoch(epoch, len(self.batches), self._late_losses.look) as line:
             source = self.batches.epoch(epoch)
             for number in range(len(self.batches)):
                 asked = time.perf_counter()
@@ -99,14 +124,17 @@ class Trainer:
                 self.step.optimizer.set([lr * guard.lr_factor for lr in settings.lr], settings.momentum)
                 iteration = epoch * len(self.batches) + number
                 updates = iteration % settings.accumulate == 0
-                self.gear.run(self._on_device(batch), StepKind(settings.accumulate > 1, updates))
-                images += len(batch.images)
+                seen = self.resize(self.step.on_device(batch), epoch, number)
+                self.gear.run(seen, StepKind(settings.accumulate > 1, updates))
+                images += len(batch.images) * world()
                 self._tell(guard.after_batch())
-                line.batch_done()
+                self.pictures.trained_on(epoch, number, batch)
+                line.batch_done(len(batch.images) * world(), waited, settings.lr[0] * guard.lr_factor)
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:
                     break
-        losses = self.step.losses.means()
+        losses = mean_losses(self.step.losses)
         self._tell(guard.end_epoch())
+        even_out(self.step)
         wall = time.perf_counter() - start
         rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr)}
         return {
@@ -119,13 +147,6 @@ class Trainer:
             "gpu_memory": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
 
-    def _on_device(self, batch: Batch) -> Batch:
-        device = self.step.precision.device
-        if batch.images.device.type == device.type:
-            return batch
-        images = batch.images.to(device, non_blocking=True).contiguous(memory_format=torch.channels_last)
-        return Batch(images, batch.targets.to(device, non_blocking=True), batch.sources)
-
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
         metrics = found.metrics
         row["metrics/precision(B)"], row["metrics/recall(B)"] = metrics.mean_precision, metrics.mean_recall
@@ -133,6 +154,7 @@ class Trainer:
         row.update({f"val/{name}_loss": value for name, value in found.losses.items()})
         if metrics.fitness > self.progress.best_fitness:
             self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row["epoch"]
+            self.best_found = found
 
     def _save(self, epoch: int, last: bool) -> None:
         content = self._content(epoch)
@@ -150,6 +172,7 @@ class Trainer:
             self.step.ema.model,
             epoch,
             step=self.step.state_dict(),
+            run=self.more_state(),
             next_epoch=progress.epoch,
             best_fitness=progress.best_fitness,
             best_epoch=progress.best_epoch,

@@ -5,7 +5,7 @@ evaluates the saved file finds the same AP.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,3 +58,12 @@ def results_json(rows: CocoRows, index: ImageIndex) -> bytes:
         )
     ]
     return json.dumps(entries).encode()
+
+
+def result_rows(detections: Detections, image: int | str, category_ids: Sequence[int]) -> list[dict[str, Any]]:
+    """The entries of one image, for a results file without a split; `category_ids` by class."""
+    rows = coco_rows([(0, detections)], np.ones((1, 2)))
+    return [
+        {"image_id": image, "category_id": category_ids[label], "bbox": box, "score": score}
+        for label, box, score in zip(rows.labels.tolist(), rows.boxes.tolist(), rows.scores.tolist(), strict=True)
+    ]

@@ -73,17 +73,20 @@ def _levels(image: Tensor) -> Image:
     return np.ascontiguousarray(pixels)
 
 
-def draw_boxes(tile: Image, boxes: Detections, scale: float, names: Sequence[str], *, scores: bool) -> None:
+def draw_boxes(
+    tile: Image, boxes: Detections, scale: float, names: Sequence[str], *, scores: bool, line_width: int = 2
+) -> None:
     """Best last, so that it is on top."""
+    font, stroke = 0.2 * line_width, max(line_width - 1, 1)
     for box, score, label in zip(boxes.boxes[::-1], boxes.scores[::-1], boxes.labels[::-1], strict=True):
         left, top, right, bottom = (int(value) for value in (box * scale).round())
         colour = _colour(int(label))
-        cv2.rectangle(tile, (left, top), (right, bottom), colour, 2, cv2.LINE_AA)
+        cv2.rectangle(tile, (left, top), (right, bottom), colour, line_width, cv2.LINE_AA)
         text = f"{names[int(label)]} {score:.2f}" if scores else names[int(label)]
-        (width, height), _ = cv2.getTextSize(text, _FONT, 0.4, 1)
+        (width, height), _ = cv2.getTextSize(text, _FONT, font, stroke)
         base = max(top, height + 4)  # above the box, or at the upper edge of the image
         cv2.rectangle(tile, (left, base - height - 4), (left + width, base), colour, cv2.FILLED)
-        cv2.putText(tile, text, (left, base - 3), _FONT, 0.4, (255, 255, 255), 1, cv2.LINE_AA)
+        cv2.putText(tile, text, (left, base - 3), _FONT, font, (255, 255, 255), stroke, cv2.LINE_AA)
 
 
 def _colour(label: int) -> tuple[int, int, int]:

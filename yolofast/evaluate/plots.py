@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.curves import GRID
+from yolofast.evaluate.figure import blank, encoded, plain
 from yolofast.evaluate.output_file import write_output
 from yolofast.evaluate.v7_metrics import V7Result
 
@@ -48,48 +48,29 @@ def _peak(values: npt.NDArray[np.float64]) -> str:
 
 
 def _draw_curves(values: npt.NDArray[np.float64], names: list[str], axes: tuple[str, str], title: str) -> bytes:
-    figure, canvas, plot = _blank((9, 6))
+    figure, canvas, plot = blank((9, 6))
     named = 0 < len(values) <= _MOST_NAMED_CURVES
     for row, name in zip(values, names, strict=True):
-        style: dict[str, Any] = {"label": _plain(name)} if named else {"color": "grey", "alpha": 0.5}
+        style: dict[str, Any] = {"label": plain(name)} if named else {"color": "grey", "alpha": 0.5}
         plot.plot(GRID, row, linewidth=1, **style)
     if len(values):
         plot.plot(GRID, values.mean(axis=0), linewidth=3, color="tab:blue", label=title)
         figure.legend(loc="outside right upper", fontsize=8)
     plot.set(xlim=(0, 1), ylim=(0, 1), xlabel=axes[0], ylabel=axes[1])
-    return _encoded(canvas)
+    return encoded(canvas)
 
 
 def _draw_matrix(shares: npt.NDArray[np.float64], names: Sequence[str]) -> bytes:
-    figure, canvas, plot = _blank((12, 10))
+    figure, canvas, plot = blank((12, 10))
     shown = np.ma.masked_less(shares, 0.005)  # what would round to 0 stays white
     figure.colorbar(plot.imshow(shown, cmap="Blues", vmin=0, vmax=1), ax=plot)
     plot.set(xlabel="true", ylabel="predicted", title="share of each true class that was taken for …")
     if len(names) <= _MOST_NAMED_CLASSES:
-        labels = [*map(_plain, names), "background"]
+        labels = [*map(plain, names), "background"]
         plot.set_xticks(np.arange(len(labels)), labels, rotation=90, fontsize=8)
         plot.set_yticks(np.arange(len(labels)), labels, fontsize=8)
     if len(names) <= _MOST_NUMBERED_CLASSES:
         for row, column in np.argwhere(~shown.mask):
             colour = "white" if shares[row, column] > 0.5 else "black"
             plot.text(column, row, f"{shares[row, column]:.2f}", ha="center", va="center", color=colour, fontsize=7)
-    return _encoded(canvas)
-
-
-def _blank(size: tuple[int, int]) -> tuple[Any, Any, Any]:
-    # Imported here, because it takes longer than evaluating a small data set. Without pyplot nothing needs a display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=size, dpi=150, layout="constrained")
-    return figure, FigureCanvasAgg(figure), figure.subplots()
-
-
-def _encoded(canvas: Any) -> bytes:
-    canvas.draw()
-    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
-    return cv2.imencode(".png", pixels)[1].tobytes()
-
-
-def _plain(name: str) -> str:
-    return name.replace("$", r"\$")  # which would start a formula
+    return encoded(canvas)

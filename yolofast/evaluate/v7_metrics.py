@@ -90,16 +90,24 @@ class V7Metrics:
 
     def __init__(self) -> None:
         self._images = 0
+        self._places = [np.zeros(0, np.int64)]
         self._right = [np.zeros((0, len(THRESHOLDS)), np.bool_)]
         self._scores = [np.zeros(0, np.float32)]
         self._labels = [np.zeros(0, np.int64)]
         self._true_labels = [np.zeros(0, np.int64)]
 
-    def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth]) -> None:
-        """One entry per image in both, in pixels of the same image."""
+    def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints | None = None) -> None:
+        """One entry per image in both, in pixels of the same image.
+
+        `places` number the images, by default as they come. Of equal scores the image with the lower number counts
+        first, so with their places in the split the result does not depend on the order of batches and processes.
+        """
         assert len(detections) == len(truth)
+        if places is None:
+            places = np.arange(self._images, self._images + len(detections))
         flat = pair_up(detections, truth, same_class=True)
         self._images += len(detections)
+        self._places.append(np.repeat(places, [len(one) for one in detections]))
         self._right.append(right_detections(flat))
         self._scores.append(flat.scores)
         self._labels.append(flat.labels)
@@ -108,6 +116,7 @@ class V7Metrics:
     def merge(self, other: "V7Metrics") -> None:
         """Add what another process gathered."""
         self._images += other._images
+        self._places += other._places
         self._right += other._right
         self._scores += other._scores
         self._labels += other._labels
@@ -117,7 +126,7 @@ class V7Metrics:
         classes, boxes = np.unique(np.concatenate(self._true_labels), return_counts=True)
         ap, curves = np.zeros((len(classes), len(THRESHOLDS))), empty_curves(len(classes))
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
-        order = np.lexsort((-scores, labels))
+        order = np.lexsort((np.concatenate(self._places), -scores, labels))
         scores, labels, right = scores[order], labels[order], np.concatenate(self._right)[order]
         starts, stops = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
         for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):

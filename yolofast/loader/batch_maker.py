@@ -94,11 +94,7 @@ class BatchMaker:
     def _planner_for(self, job: Job) -> Planner:
         key = (job.width, job.height, job.mosaic)
         if key not in self._planners:
-            p = self.planner
-            recipe = p.recipe if job.mosaic else p.recipe.without_mosaic()
-            self._planners[key] = Planner(
-                p.index, p.stored_sizes, recipe, job.width, job.height, seed=p.seed, heads=p.heads
-            )
+            self._planners[key] = self.planner.changed(job.height, job.width, job.mosaic)
         return self._planners[key]
 
 

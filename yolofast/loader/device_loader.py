@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ class _Chunk:
     targets: Targets
     fetched: Fetched
     images: list[Ints]
+    shape: tuple[int, int]
+    """Height and width."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +75,21 @@ class DeviceLoader:
     def __init__(
         self, planner: Planner, pixels: DevicePixels, order: EpochOrder, device: torch.device | str,
         input_format: InputFormat | None = None, *, slots: int = 2, capacity: int | None = None,
-        close_mosaic_from: int | None = None,
+        shapes: Ints | None = None, close_mosaic_from: int | None = None,
     ) -> None:  # fmt: skip
         """`slots` buffers hold images, all but one of them rendered ahead. `capacity` is the number of boxes an image
-        may have, those beyond being left out; None finds it from the boxes. No epoch from `close_mosaic_from` on has
-        mosaics."""
+        may have, those beyond being left out; None finds it from the boxes. `shapes` `[batches, 2]` are the heights and
+        widths of rectangular batches, which have no mosaics; nor has any epoch from `close_mosaic_from` on."""
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
-        self._close_mosaic_from, self._plain = close_mosaic_from, planner.without_mosaic()
+        self._shapes, self._close_mosaic_from = shapes, close_mosaic_from
+        self._planners = {(planner.height, planner.width, True): planner}
         self._on_gpu = self.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]
-        shape = (order.batch_size // order.world, 3, planner.height, planner.width)
+        self._batch = order.batch_size // order.world
+        largest = planner.height * planner.width if shapes is None else int(shapes.prod(axis=1).max())
         self._slots = [
-            torch.empty(shape, dtype=self.format.dtype, device=self.device, memory_format=torch.channels_last)
-            for _ in range(slots)
+            torch.empty(self._batch * largest * 3, dtype=self.format.dtype, device=self.device) for _ in range(slots)
         ]
         self._free: list[Any] = [torch.cuda.Event() for _ in range(slots if self._on_gpu else 0)]  # type: ignore[no-untyped-call]
 
@@ -141,7 +144,7 @@ class DeviceLoader:
             first = 0
             for images in chunk.images:
                 which, slot = slice(first, first + len(images)), number % len(self._slots)
-                out = self._slots[slot][: len(images)]
+                out = _images_in(self._slots[slot], len(images), *chunk.shape)
                 part = Targets(targets.boxes[which], targets.labels[which], targets.valid[which])
                 with self._side_stream():
                     ready = self._render_when_free(slot, table.of_images(which), data, out)
@@ -165,24 +168,35 @@ class DeviceLoader:
         if render_triton.can_run(self.device):
             render_triton.render_table(table, data, out, additive=additive, rgb=style.rgb, gain=style.gain)
             return
-        width, height = self.planner.width, self.planner.height
+        height, width = out.shape[2:]
         levels = render_torch.render_table(table, data, width, height, additive, rgb=style.rgb)
         out.copy_(levels if style.gain == 1 else levels.float() * style.gain)
 
     def _plan_all(self, epoch: int, start_batch: int, plans: _Plans, stop: threading.Event) -> None:
         at_once, most = 1, self._batches_at_once()  # few at first: somebody is waiting
-        closed = self._close_mosaic_from is not None and epoch >= self._close_mosaic_from
-        planner = self._plain if closed else self.planner
+        mosaic = self._shapes is None and (self._close_mosaic_from is None or epoch < self._close_mosaic_from)
         try:
-            batches = self.order.batches(epoch, start_batch)
-            while some := list(islice(batches, at_once)):
-                if stop.is_set():
-                    return
-                _put(plans, self._plan(planner, epoch, some), stop)
-                at_once = min(2 * at_once, most)
+            for shape, alike in groupby(self.order.batches(epoch, start_batch), self._shape):
+                planner = self._planner_for(shape, mosaic)
+                while some := list(islice(alike, at_once)):
+                    if stop.is_set():
+                        return
+                    _put(plans, self._plan(planner, epoch, some), stop)
+                    at_once = min(2 * at_once, most)
             _put(plans, None, stop)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are asked for
             _put(plans, error, stop)
+
+    def _shape(self, batch: OrderedBatch) -> tuple[int, int]:
+        if self._shapes is None:
+            return self.planner.height, self.planner.width
+        return int(self._shapes[batch.block, 0]), int(self._shapes[batch.block, 1])
+
+    def _planner_for(self, shape: tuple[int, int], mosaic: bool) -> Planner:
+        key = (*shape, mosaic)
+        if key not in self._planners:
+            self._planners[key] = self.planner.changed(*shape, mosaic)
+        return self._planners[key]
 
     def _plan(self, planner: Planner, epoch: int, batches: Sequence[OrderedBatch]) -> _Chunk:
         images = np.concatenate([batch.images for batch in batches])
@@ -190,7 +204,8 @@ class DeviceLoader:
         fetched, plan, sizes = self._fetch(planned.plan)
         table = build_table(plan, fetched.starts, sizes, pin=self._on_gpu)
         targets = padded_targets(planned.rows, len(images), self.capacity, pin=self._on_gpu)
-        return _Chunk(table, targets, fetched, [batch.images for batch in batches])
+        shape = planner.height, planner.width
+        return _Chunk(table, targets, fetched, [batch.images for batch in batches], shape)
 
     def _fetch(self, plan: Plan) -> tuple[Fetched, Plan, Ints]:
         """The pixels a plan needs, the plan in terms of what is fetched, and its sizes."""
@@ -204,8 +219,13 @@ class DeviceLoader:
         if self.pixels.resident:
             return _BATCHES_PER_PLAN
         image_bytes = 3 * self.pixels.sizes.prod(axis=1).mean()
-        batch_bytes = image_bytes * _IMAGES_PER_IMAGE * len(self._slots[0])
+        batch_bytes = image_bytes * _IMAGES_PER_IMAGE * self._batch
         return int(np.clip(_FETCHED_BYTES // batch_bytes, 1, _BATCHES_PER_PLAN))
+
+
+def _images_in(slot: Tensor, count: int, height: int, width: int) -> Tensor:
+    """The beginning of a buffer as `[count, 3, height, width]`, channels last."""
+    return slot[: count * height * width * 3].view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
 def _put(plans: _Plans, item: _Chunk | BaseException | None, stop: threading.Event) -> None:

@@ -16,7 +16,7 @@ from yolofast.errors import UserError
 Ints = npt.NDArray[np.int64]
 
 # Streams of draws that no augmentation uses.
-_SHUFFLE_STREAM, _WEIGHT_STREAM = 8, 9
+_SHUFFLE_STREAM, _WEIGHT_STREAM, _BATCH_STREAM = 8, 9, 10
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class OrderedBatch:
     images: Ints
     positions: Ints
     """Where in the epoch they stand."""
+    block: int
+    """Which batch it would be, were the batches not shuffled."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class EpochOrder:
     """False is what YOLOv7 does on one GPU: every epoch in the order of the files."""
     batch_size: int
     """Images of a batch over all ranks."""
+    shuffle_batches: bool = False
+    """Full batches in another order every epoch, each with the images that stand together in `images`."""
     weights: npt.NDArray[np.float64] | None = None
     """[images] how often each is drawn, with replacement, in place of once."""
     rank: int = 0
@@ -75,12 +79,12 @@ class EpochOrder:
         if not 0 <= start_batch <= len(self):
             what = f"an epoch of {len(self)} batches cannot start at batch {start_batch}"
             raise UserError(what, fix="resume with the data set and --batch-size of the interrupted run")
-        order = self._order(epoch)
+        order, blocks = self._order(epoch), self._blocks(epoch)
         full = self.count // self.batch_size
         for number in range(start_batch, len(self)):
-            size = self.batch_size if number < full else self._last_size()
-            positions = number * self.batch_size + self._own_part(size)
-            yield OrderedBatch(number, order[positions], positions)
+            own = self._own_part(self.batch_size if number < full else self._last_size())
+            block = int(blocks[number])
+            yield OrderedBatch(number, order[block * self.batch_size + own], number * self.batch_size + own, block)
 
     def _last_size(self) -> int:
         """Images of the last, partial batch. Too few for every rank to get some, it is left out: no rank can wait for
@@ -93,6 +97,15 @@ class EpochOrder:
         groups = size // self.multiple
         first, last = (groups * rank // self.world for rank in (self.rank, self.rank + 1))
         return np.arange(first * self.multiple, last * self.multiple)
+
+    def _blocks(self, epoch: int) -> Ints:
+        """[batches] the block of images each batch is; a partial one stays the last."""
+        blocks = np.arange(len(self))
+        if self.shuffle_batches:
+            full = self.count // self.batch_size
+            draws = uniform(self.seed, epoch, blocks[:full], 1, _BATCH_STREAM)[:, 0]
+            blocks[:full] = np.argsort(draws, kind="stable")
+        return blocks
 
     def _order(self, epoch: int) -> Ints:
         """[positions] the image at each."""

@@ -21,7 +21,7 @@ from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, expand
 from yolofast.pixels import ImageSource
 from yolofast.store.room import usable_cores
-from yolofast.structures import Batch, Targets
+from yolofast.structures import Batch, InputConvention, Targets
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -37,8 +37,7 @@ def validation_batches(
     stride: int,
     *,
     rect: bool = False,
-    top_left: bool = False,
-    rgb: bool = True,
+    inputs: InputConvention | None = None,
     threads: int | None = None,
     pin_memory: bool = True,
     rank: int = 0,
@@ -46,10 +45,12 @@ def validation_batches(
 ) -> "ValidationBatches":
     """Batches of all images, which are stored to fit `size` (one side, or width and height).
 
-    `rect` takes them in the order of their shapes and pads each batch only as far as it needs. Padding is on both sides
-    (YOLOv7), or behind the image if it is to lie at the `top_left` (YOLOX). Of `world` processes each takes every
-    `world`-th batch.
+    `rect` takes them in the order of their shapes and pads each batch only as far as it needs. `inputs` says what the
+    network wants to see, by default YOLOv7's: padded on both sides, red first. YOLOX wants no rectangles and gets none.
+    Of `world` processes each takes every `world`-th batch.
     """
+    inputs = inputs or InputConvention()
+    rect = rect and not inputs.whole
     if batch_size < 1:
         raise UserError(f"the batch size for validation is {batch_size}", fix="give at least 1")
     width, height = (size, size) if isinstance(size, int) else size
@@ -67,8 +68,8 @@ def validation_batches(
         images=images,
         parts=parts[rank::world],
         shapes=shapes[rank::world],
-        top_left=top_left,
-        rgb=rgb,
+        top_left=inputs.top_left,
+        rgb=inputs.rgb,
         threads=threads or usable_cores(),
         pin_memory=pin_memory and torch.cuda.is_available(),
     )

@@ -115,13 +115,13 @@ class WorkerLoader:
     def _jobs(self, epoch: int, start_batch: int) -> Iterator[Job]:
         mosaic = self._shapes is None and (self._close_mosaic_from is None or epoch < self._close_mosaic_from)
         for part in self.order.batches(epoch, start_batch):
-            height, width = self._shape(part.number)
+            height, width = self._shape(part.block)
             yield Job(part.images, part.positions, epoch, width, height, mosaic)
 
-    def _shape(self, batch: int) -> tuple[int, int]:
+    def _shape(self, block: int) -> tuple[int, int]:
         if self._shapes is None:
             return self.maker.planner.height, self.maker.planner.width
-        return int(self._shapes[batch, 0]), int(self._shapes[batch, 1])
+        return int(self._shapes[block, 0]), int(self._shapes[block, 1])
 
     def _make_here(self, job: Job) -> Batch:
         images = torch.empty(self.maker.shape(job), dtype=torch.uint8, pin_memory=self._pin)

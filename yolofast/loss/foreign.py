@@ -5,6 +5,7 @@ from torch import Tensor
 
 from yolofast.boxes import to_pixels
 from yolofast.places import own_place
+from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.structures import Assignment
 
 
@@ -21,8 +22,8 @@ def mean_without_foreign(
     if spare_positives:
         ignored = ignored & ~_positives(slots, loss_BAHW)
     if weight > 0:
-        return torch.where(ignored, weight * loss_BAHW, loss_BAHW).mean()
-    return torch.where(ignored, 0.0, loss_BAHW).sum() / (~ignored).sum().clamp(min=1)
+        return mean_of_cells(torch.where(ignored, weight * loss_BAHW, loss_BAHW))
+    return torch.where(ignored, 0.0, loss_BAHW).sum() / per_rank((~ignored).sum())
 
 
 def _centre_cells(boxes_BG4: Tensor, which_BG: Tensor, like_BAHW: Tensor) -> Tensor:

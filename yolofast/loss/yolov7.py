@@ -16,6 +16,7 @@ from yolofast.loss.bins import bin_loss
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.loss.settings import LossSettings
 from yolofast.places import cell_index, own_place
+from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.raw_rows import RowReader
 from yolofast.structures import Assignment, Targets
 
@@ -36,7 +37,7 @@ class RawTerms:
 
 def mean_of_all(loss: Tensor, slots: Assignment) -> Tensor:
     """The ordinary objectness mean: every cell counts."""
-    return loss.mean()
+    return mean_of_cells(loss)
 
 
 def level_balance(levels: int) -> tuple[float, ...]:
@@ -71,7 +72,7 @@ def yolov7_terms(
         distance_BS = 1 - overlap_BS
         if reader.bins:
             distance_BS = distance_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)
-        positives = slots.positive.sum().clamp(min=1)
+        positives = per_rank(slots.positive.sum())
         box = box + torch.where(slots.positive, distance_BS, 0.0).sum() / positives
         classes_BSC = reader.scores(rows_BSC)[..., 1:]
         if classes_BSC.shape[-1] > 1:

@@ -14,6 +14,7 @@ from yolofast.decoding import decode_points
 from yolofast.loss.bce import bce
 from yolofast.loss.maps import objectness_and_rows
 from yolofast.places import cell_index, own_place
+from yolofast.ranks import per_rank
 from yolofast.structures import Assignment, LossTerms, Targets
 
 _IOU_GAIN = 5.0
@@ -32,7 +33,7 @@ def yolox_loss(
         _level_sums(raw_map, slots, targets, stride, use_l1)
         for raw_map, slots, stride in zip(raw, assignment, strides, strict=True)
     ]
-    foreground = torch.stack([slots.positive.sum() for slots in assignment]).sum().clamp(min=1)
+    foreground = per_rank(torch.stack([slots.positive.sum() for slots in assignment]).sum())
     box, obj, cls, l1 = torch.stack(sums).sum(0).div(foreground).unbind()
     box = _IOU_GAIN * box
     return LossTerms(
@@ -41,7 +42,7 @@ def yolox_loss(
         obj=obj.detach(),
         cls=cls.detach(),
         l1=l1.detach(),
-        foreground=foreground / targets.valid.sum().clamp(min=1),
+        foreground=foreground / per_rank(targets.valid.sum()),
     )
 
 

@@ -12,14 +12,17 @@ import torch
 from torch import Tensor
 
 from yolofast.errors import UserError
+from yolofast.model.contract import Network
 from yolofast.model.fuse import fold_implicit
 from yolofast.model.heads import IAuxDetect, IBin, IDetect
-from yolofast.model.network import Network, build_model
+from yolofast.model.network import GraphNetwork, build_model
 
 
 @torch.no_grad()
 def reparameterise(model: Network) -> Network:
     """The deploy form of a trained model, on the CPU and in evaluation mode. RepConv stays as it is until `fuse`."""
+    if not isinstance(model, GraphNetwork):
+        raise UserError("YOLOX has no deploy form: it is one network", fix="use it as it is, or fuse() it")
     head = model.head
     if not isinstance(head, IDetect) or isinstance(head, IBin):
         what = f"a model that ends in {type(head).__name__} has no deploy form"
@@ -45,7 +48,7 @@ def reparameterise(model: Network) -> Network:
     return deploy.eval()
 
 
-def _deploy_graph(model: Network, kept: list[int]) -> dict[str, Any]:
+def _deploy_graph(model: GraphNetwork, kept: list[int]) -> dict[str, Any]:
     """The plain values of a graph that keeps those layers, renumbered, and ends in Detect."""
     place = {old: new for new, old in enumerate(kept)}
     rows = []

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from yolofast.model.blocks import Conv, FusedRepConv, RepConv
+from yolofast.model.contract import Network
 from yolofast.model.heads import IDetect, prediction_convs
-from yolofast.model.network import Network
 
 
 def fuse(model: Network) -> Network:
@@ -23,8 +23,9 @@ def fuse(model: Network) -> Network:
                 _fuse_conv(child)
             elif isinstance(child, RepConv):
                 setattr(parent, name, _fuse_rep_conv(child))
-    if isinstance(fused.head, IDetect):
-        fold_implicit(fused.head)
+    for layer in fused.layers:
+        if isinstance(layer.module, IDetect):
+            fold_implicit(layer.module)
     return fused
 
 

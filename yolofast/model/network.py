@@ -1,6 +1,7 @@
-"""A network built from a graph: layers, the way maps flow between them, and one detection head at the end."""
+"""`build_model`: a network by its name. Mostly about graphs: layers, the way maps flow between them, and one head."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.model.contract import Layer, Network
 from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import AnchorHead, Detect, IAuxDetect, IBin, IDetect
 from yolofast.model.multihead import MultiHeadDetect, MultiHeadDetectAttention
+from yolofast.model.pool_cascade import cascade_pools
 from yolofast.model.table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
+from yolofast.model.yolox import YoloX
+from yolofast.model.yolox_config import YoloXConfig, yolox_config
 from yolofast.structures import HeadLayout
+
+__all__ = ["GraphNetwork", "Network", "build_model", "has_several_heads"]
 
 SINGLE_HEADS: dict[str, type[Detect | IDetect]] = {
     "Detect": Detect,
@@ -31,7 +38,7 @@ _STANDARD_GROUPING_CLASSES = 80
 _MAX_PARAMETERS = 2_000_000_000
 
 
-class Network(nn.Module):
+class GraphNetwork(Network):
     """`model(images)` gives the list of raw maps, in training mode followed by the auxiliary maps where there are any.
 
     Parameters are named `model.<layer>.…`, as in published checkpoints.
@@ -45,9 +52,22 @@ class Network(nn.Module):
         self.names = graph.names or tuple(str(i) for i in range(graph.nc))
         sources = graph.layers[-1].sources
         lead = sources[: head.layout.levels]
-        self._train_plan = (_schedule(graph, sources), sources)
+        layers = _rewired(graph.layers[:-1], cascade_pools(graph.layers[:-1], modules))
+        self._train_plan = (_schedule(layers, sources), sources)
         # Layers that only feed auxiliary maps are not run at inference.
-        self._eval_plan = (_schedule(graph, lead), lead)
+        self._eval_plan = (_schedule(layers, lead), lead)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        specs = self.graph.layers
+        head_start = len(specs) - 1
+        while head_start - 1 in specs[-1].sources:
+            head_start -= 1
+
+        def part(index: int) -> str:
+            return "backbone" if index < self.graph.backbone_layers else "neck" if index < head_start else "head"
+
+        return tuple(Layer(part(spec.index), spec.module, self.model[spec.index]) for spec in specs)
 
     @property
     def head(self) -> AnchorHead:
@@ -98,14 +118,16 @@ def build_model(
     nc: int | None = None,
     head_config: str | Path | Mapping[str, Any] | HeadConfig | None = None,
 ) -> Network:
-    """Build a YOLOv7 network, freshly initialised, with the published state-dict keys.
+    """Build a YOLOv7 or YOLOX network, freshly initialised, with the published state-dict keys.
 
-    `cfg` is a model file, a packaged path such as `cfg/training/yolov7-tiny.yaml`, a short name such as `yolov7-tiny`,
-    or the plain values of one. `nc` replaces its number of classes. `head_config` says which head owns which classes
-    for graphs that end in MultiHeadDetect; without it, 80 classes use the packaged `standard` grouping.
+    `cfg` is a model file, a packaged path such as `cfg/training/yolov7-tiny.yaml`, a short name such as `yolov7-tiny`
+    or `yolox-s`, or the plain values of one. `nc` replaces its number of classes. `head_config` says which head owns
+    which classes for graphs that end in MultiHeadDetect; without it, 80 classes use the packaged `standard` grouping.
     """
     if nc is not None and (not is_whole(nc) or nc < 1):
         raise UserError(f"nc is {shorten(nc)}", fix="give a whole number of classes, at least 1")
+    if (yolox := yolox_config(cfg, nc)) is not None:
+        return _build_yolox(yolox, head_config is not None)
     graph = read_graph(cfg, nc)
     groups = _head_groups(graph, head_config)
     # Once without memory: every mistake, and a size nobody can hold, is found before anything is allocated.
@@ -116,10 +138,17 @@ def build_model(
 
 def has_several_heads(cfg: str | Path | Mapping[str, Any]) -> bool:
     """Whether a graph ends in a head that needs a head config."""
-    return read_graph(cfg).layers[-1].module in MULTI_HEADS
+    return yolox_config(cfg) is None and read_graph(cfg).layers[-1].module in MULTI_HEADS
 
 
-def _assemble(graph: Graph, groups: HeadConfig | None) -> Network:
+def _build_yolox(config: YoloXConfig, several_heads: bool) -> YoloX:
+    if several_heads:
+        fix = "use a graph that ends in MultiHeadDetect, such as yolov7-tiny-1b4h"
+        raise UserError("a head config was given, but YOLOX has one head", fix=fix)
+    return YoloX(config)
+
+
+def _assemble(graph: Graph, groups: HeadConfig | None) -> GraphNetwork:
     shapes = {IMAGE: MapShape(3, Fraction(1))}
     modules: list[nn.Module] = []
     total = 0
@@ -138,7 +167,7 @@ def _assemble(graph: Graph, groups: HeadConfig | None) -> Network:
         head = _build_head(graph, layer, [shapes[source] for source in layer.sources], groups)
     except LayerProblem as problem:
         graph.fail(layer, problem.what, problem.fix)
-    return Network(graph, modules, head)
+    return GraphNetwork(graph, modules, head)
 
 
 def _build_layer(graph: Graph, layer: LayerSpec, inputs: list[MapShape]) -> tuple[nn.Module, MapShape]:
@@ -265,14 +294,21 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
     return config
 
 
-def _schedule(graph: Graph, outputs: Sequence[int]) -> list[tuple[int, tuple[int, ...], bool, tuple[int, ...]]]:
+def _rewired(layers: Sequence[LayerSpec], reads: Mapping[int, int]) -> list[LayerSpec]:
+    """The layers as they run: some read another map than the file says, to the same effect."""
+    return [replace(spec, sources=(reads[spec.index],)) if spec.index in reads else spec for spec in layers]
+
+
+def _schedule(
+    layers: Sequence[LayerSpec], outputs: Sequence[int]
+) -> list[tuple[int, tuple[int, ...], bool, tuple[int, ...]]]:
     """The layers that `outputs` depend on: index, sources, whether they are joined, and the maps done with after it."""
     needed = set(outputs)
-    for layer in reversed(graph.layers[:-1]):
+    for layer in reversed(layers):
         if layer.index in needed:
             needed.update(layer.sources)
     last_use: dict[int, int] = {}
-    for layer in graph.layers[:-1]:
+    for layer in layers:
         if layer.index in needed:
             last_use.update(dict.fromkeys(layer.sources, layer.index))
     finished: dict[int, list[int]] = {}
@@ -281,6 +317,6 @@ def _schedule(graph: Graph, outputs: Sequence[int]) -> list[tuple[int, tuple[int
             finished.setdefault(layer_index, []).append(source)
     return [
         (layer.index, layer.sources, BLOCKS[layer.module].joins, tuple(finished.get(layer.index, ())))
-        for layer in graph.layers[:-1]
+        for layer in layers
         if layer.index in needed
     ]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.errors import UserError
-from yolofast.model.network import Network
+from yolofast.model.contract import Layer, Network
 
 # BatchNorm refuses to train on a single value per channel, so the probe is a batch of two; figures are per image.
 _PROBE_BATCH = 2
@@ -20,6 +20,8 @@ _PROBE_BATCH = 2
 class LayerRow:
     """One layer, or a run of layers: `first` to `last`."""
 
+    part: str
+    """`backbone`, `neck` or `head`."""
     name: str
     first: int
     last: int
@@ -53,6 +55,16 @@ class Summary:
     """Shapes of the raw maps of one image at inference."""
     sections: tuple[LayerRow, ...]
     layers: tuple[LayerRow, ...]
+    numbered: bool
+    """Layers are known by their numbers; otherwise by their names."""
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Parameters of backbone, neck and head."""
+        totals: dict[str, int] = {}
+        for row in self.layers:
+            totals[row.part] = totals.get(row.part, 0) + row.parameters
+        return totals
 
 
 def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = frozenset()) -> Summary:
@@ -64,17 +76,20 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         raise UserError(what, fix=f"use --img {better}")
     probe = copy.deepcopy(model).to("meta").train()
     shapes: dict[int, tuple[int, ...]] = {}
-    macs: dict[int, int] = dict.fromkeys(range(len(probe.model)), 0)
-    for index, layer in enumerate(probe.model):
-        layer.register_forward_hook(_record_shape(index, shapes))
-        for module in layer.modules():
+    macs: dict[int, int] = dict.fromkeys(range(len(probe.layers)), 0)
+    for index, layer in enumerate(probe.layers):
+        layer.module.register_forward_hook(_record_shape(index, shapes))
+        for module in layer.module.modules():
             if isinstance(module, nn.Conv2d):
                 module.register_forward_hook(_count_macs(index, macs))
     kept = _SavedBytes(probe)
     images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
     with torch.autograd.graph.saved_tensors_hooks(kept, lambda tensor: tensor):
         probe(images)
-    layers = tuple(_layer_row(model, index, shapes, macs, frozen) for index in range(len(probe.model)))
+    layers = tuple(
+        _layer_row(layer, index, shapes.get(index, ()), macs[index], index in frozen, model.numbered)
+        for index, layer in enumerate(probe.layers)
+    )
     with torch.no_grad():
         outputs = tuple((1, *raw.shape[1:]) for raw in probe.eval()(images))
     return Summary(
@@ -86,8 +101,9 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         gflops=sum(row.gflops for row in layers),
         activation_bytes=kept.total // _PROBE_BATCH,
         outputs=outputs,
-        sections=_sections(model, layers, image_size[0]),
+        sections=_sections(layers, image_size[0]) if model.numbered else layers,
         layers=layers,
+        numbered=model.numbered,
     )
 
 
@@ -123,38 +139,34 @@ def _count_macs(index: int, macs: dict[int, int]) -> Callable[[nn.Module, Any, A
     return hook
 
 
-def _layer_row(
-    model: Network, index: int, shapes: dict[int, tuple[int, ...]], macs: dict[int, int], frozen: Set[int]
-) -> LayerRow:
-    parameters = sum(p.numel() for p in model.model[index].parameters())
+def _layer_row(layer: Layer, index: int, output: tuple[int, ...], macs: int, frozen: bool, numbered: bool) -> LayerRow:
+    parameters = sum(p.numel() for p in layer.module.parameters())
     return LayerRow(
-        name=model.graph.layers[index].module,
+        part=layer.part,
+        name=layer.name if numbered else layer.scope,
         first=index,
         last=index,
         parameters=parameters,
-        trainable=0 if index in frozen else parameters,
-        gflops=2 * macs[index] / 1e9,
-        output=shapes.get(index, ()),
+        trainable=0 if frozen else parameters,
+        gflops=2 * macs / 1e9,
+        output=output,
     )
 
 
-def _sections(model: Network, layers: tuple[LayerRow, ...], height: int) -> tuple[LayerRow, ...]:
+def _sections(layers: tuple[LayerRow, ...], height: int) -> tuple[LayerRow, ...]:
     """Runs of layers of one part (backbone, neck, head) and one stride."""
-    head_start = len(layers) - 1
-    while head_start - 1 in model.graph.layers[-1].sources:
-        head_start -= 1
     runs: dict[tuple[int, str], list[LayerRow]] = {}
     previous, level, run = "", "", -1
     for row in layers:
-        part = "backbone" if row.first < model.graph.backbone_layers else "neck" if row.first < head_start else "head"
         # The head's own convolutions work side by side on all levels, so they are one section.
         # A layer nothing depends on has no output; it is counted with the one before it.
         level = level if not row.output else f"P{round(math.log2(height / row.output[1]))}"
-        name = part if part == "head" else f"{part} {level}".rstrip()
+        name = row.part if row.part == "head" else f"{row.part} {level}".rstrip()
         run, previous = (run, previous) if name == previous else (run + 1, name)
         runs.setdefault((run, name), []).append(row)
     return tuple(
         LayerRow(
+            part=rows[0].part,
             name=name,
             first=rows[0].first,
             last=rows[-1].last,

@@ -1,4 +1,4 @@
-"""Packaged model graphs, head groupings (`cfg/`), data sets and recipes (`data/`), found by the paths users type."""
+"""Packaged model graphs, head groupings (`cfg/`), data sets, recipes (`data/`, `recipes/`), as users type them."""
 
 import os
 from pathlib import Path
@@ -8,18 +8,20 @@ from yolofast.errors import UserError, nearest, shorten
 ROOT = Path(__file__).parent
 # Where a short name is looked for, in order: `yolov7-tiny` is the training graph, the deploy graph needs its path.
 _SHORT_NAMES = {
-    "cfg": ("cfg/training/*.yaml", "cfg/deploy/*.yaml"),
+    "cfg": ("cfg/training/*.yaml", "cfg/yolox/*.yaml", "cfg/deploy/*.yaml"),
     "heads": ("cfg/heads/*.yaml",),
     "data": ("data/coco*.yaml",),
-    "hyp": ("data/hyp.*.yaml",),
+    "hyp": ("data/hyp.scratch.*.yaml", "data/hyp.gradual_*.yaml"),
+    "recipe": ("recipes/*.yaml",),
+    "head_params": ("data/hyp.head_params.yaml",),
 }
 
 
 def find_resource(name: str | Path, kind: str) -> Path:
     """The file a user means by `name`: a path on disk, a packaged relative path, or a short name such as `yolov7-tiny`.
 
-    `kind` is `cfg` (model graphs), `heads` (head groupings), `data` (data sets) or `hyp` (recipes); it says where short
-    names live.
+    `kind` is `cfg` (model graphs), `heads` (head groupings), `data` (data sets), `hyp` (YOLOv7's recipes),
+    `head_params` (`--class-aware-aug`) or `recipe` (YOLOX's recipes); it says where short names live.
     """
     text = str(name)
     known = _files_by_short_name(kind)

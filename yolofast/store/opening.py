@@ -24,6 +24,7 @@ def open_images(
     *,
     device: torch.device | str = "cpu",
     augmented: bool = True,
+    shared: bool = False,
     folder: Path | None = None,
     threads: int | None = None,
     say: Say,
@@ -32,11 +33,13 @@ def open_images(
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
+    `shared`: several processes of this machine want them, so ram is the mapped file, which they have in common.
     """
     device = usable_device(device)
     pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
     choice = _choose(pixels, jpeg, cache, device)
-    say(f"images: cache {choice.kind} ({choice.reason})")
+    together = "; one mapped file for all processes" if shared and choice.kind == "ram" else ""
+    say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
         return FileImages(index, width, height, augmented), choice
     if choice.kind == "jpeg":
@@ -44,7 +47,7 @@ def open_images(
     packed = open_packed(pixels.run(threads, progress, say))
     if choice.kind == "gpu":
         packed = to_device(packed, device)
-    elif choice.kind == "ram":
+    elif choice.kind == "ram" and not shared:
         packed = in_host_memory(packed, pinned=device.type == "cuda")
     return packed, choice
 

@@ -1,0 +1,113 @@
+"""`yolofast predict` as typed, on pictures and films."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import cv2
+import pytest
+
+from tests.engine.seeing import film_facts, picture, save_film, save_seeing
+from yolofast.cli import main
+from yolofast.commands.coco_ids import category_ids, image_id
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return save_seeing(tmp_path_factory.mktemp("weights") / "some.pt", img_size=64)
+
+
+def predict(weights, source, project, *more):
+    words = ["--weights", str(weights), "--source", str(source), "--project", str(project), "--device", "cpu"]
+    return main(["predict", *words, "--conf", "0.05", "--max-det", "5", *more])
+
+
+def test_a_film_becomes_a_film(weights, tmp_path, capsys):
+    film = save_film(tmp_path / "street.mp4", frames=7, fps=12)
+    assert predict(weights, film, tmp_path / "out", "--save-txt", "--save-json", "--batch-size", "3") == 0
+    count, fps = film_facts(tmp_path / "out" / "exp" / "street.mp4")
+    assert count == 7 and fps == pytest.approx(12)
+    assert "street.mp4 7/7: " in capsys.readouterr().out
+    labels = sorted(p.name for p in (tmp_path / "out" / "exp" / "labels").iterdir())
+    assert labels == [f"street_{n}.txt" for n in range(7)]
+    rows = json.loads((tmp_path / "out" / "exp" / "predictions.json").read_text())
+    assert {row["frame"] for row in rows} == set(range(7))
+    assert predict(weights, film, tmp_path / "thin", "--vid-stride", "3") == 0
+    assert film_facts(tmp_path / "thin" / "exp" / "street.mp4") == (3, pytest.approx(4))
+
+
+def test_pictures_of_one_name_are_told_apart_and_damaged_ones_named(weights, tmp_path, capfd):
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        cv2.imwrite(str(tmp_path / place / "street.png"), picture(ord(place)))
+    (tmp_path / "b" / "torn.png").write_bytes(b"nothing")
+    (tmp_path / "b" / "torn.mp4").write_bytes(b"nothing")
+    assert predict(weights, tmp_path / "*" / "*.*", tmp_path / "out") == 0
+    made = sorted(p.name for p in (tmp_path / "out" / "exp").iterdir())
+    assert made == ["street.jpg", "street_2.jpg"]
+    said = capfd.readouterr()
+    assert said.out.count("warning: ") == 2 and "2 sources could not be read" in said.out and not said.err
+
+
+def test_nothing_readable_is_an_error_that_leaves_nothing_behind(weights, tmp_path, capsys):
+    (tmp_path / "torn.png").write_bytes(b"nothing")
+    assert predict(weights, tmp_path / "torn.png", tmp_path / "out") == 2
+    assert "torn.png: nothing could be looked at" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_film_can_be_played(weights, tmp_path):
+    film = save_film(tmp_path / "long.mp4", frames=4000)
+    target = tmp_path / "out" / "exp" / "long.mp4"
+
+    def interrupt():
+        while not target.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    assert predict(weights, film, tmp_path / "out", "--save-coco") == 130
+    count, _ = film_facts(target)
+    assert 0 < count < 4000
+    assert json.loads((tmp_path / "out" / "exp" / "coco_predictions.json").read_text())
+
+
+def test_coco_results_crops_and_no_window(weights, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    cv2.imwrite(str(tmp_path / "000042.png"), picture(1))
+    flags = ("--save-coco", "--save-crop", "--view-img", "--augment", "--line-width", "3", "--update", "--no-trace")
+    assert predict(weights, tmp_path / "000042.png", tmp_path / "out", *flags) == 0
+    assert "--view-img shows nothing" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "out" / "exp" / "coco_predictions.json").read_text())
+    assert len(rows) == 5 and set(rows[0]) == {"image_id", "category_id", "bbox", "score"}
+    assert {row["image_id"] for row in rows} == {42} and {row["category_id"] for row in rows} <= {0, 1, 2}
+    assert len(list((tmp_path / "out" / "exp" / "crops").rglob("*.jpg"))) == 5
+
+
+def test_several_networks_are_asked_together(weights, tmp_path, capsys):
+    cv2.imwrite(str(tmp_path / "a.png"), picture(1))
+    other = save_seeing(tmp_path / "other.pt", img_size=64, seed=1)
+    scores = {}
+    for name, files in {"one": [weights], "two": [other], "both": [weights, other]}.items():
+        words = [word for file in files for word in [str(file)]]
+        more = ["--save-json", "--device", "cpu", "--conf", "0", "--max-det", "1", "--project", str(tmp_path / name)]
+        assert main(["predict", "--weights", *words, "--source", str(tmp_path / "a.png"), *more]) == 0
+        scores[name] = json.loads((tmp_path / name / "exp" / "predictions.json").read_text())[0]["score"]
+    assert scores["both"] == pytest.approx(max(scores["one"], scores["two"]), abs=1e-4)
+    stranger = save_seeing(tmp_path / "stranger.pt", names=("a", "b", "c"))
+    assert main(["predict", "--weights", str(weights), str(stranger), "--source", str(tmp_path / "a.png")]) == 2
+    assert "knows other classes" in capsys.readouterr().err
+
+
+def test_numbers_of_a_coco_file():
+    from yolofast.resources import find_resource
+    from yolofast.yaml_file import read_yaml
+
+    names = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
+    coco = category_ids(tuple(names.values() if isinstance(names, dict) else names))
+    assert len(coco) == 80 and coco[0] == 1 and coco[11] == 13 and coco[79] == 90
+    assert category_ids(("cat", "dog")) == [0, 1]
+    assert image_id("000000397133") == 397133 and image_id("street_3") == "street_3"

@@ -1,0 +1,48 @@
+"""A step small enough to be compiled in a test; in a module, so that another process can load it."""
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.engine.precision import Precision
+from yolofast.engine.step import TrainStep
+from yolofast.optim.ema import ModelEma
+from yolofast.optim.sgd import Sgd
+from yolofast.structures import Batch, LossTerms, Targets
+
+
+class SquaredLevels:
+    """A loss that does not need to know what a box is."""
+
+    def __call__(self, raw, targets: Targets) -> LossTerms:
+        wanted = targets.boxes.mean()
+        losses = [(level - wanted).square().mean() for level in raw]
+        return LossTerms(box=losses[0], obj=losses[0] * 0, cls=losses[0] * 0, total=losses[0] * 4)
+
+
+class AsksTheHost(SquaredLevels):
+    """Cannot be compiled whole."""
+
+    def __call__(self, raw, targets: Targets) -> LossTerms:
+        if raw[0].mean().item() > 1e9:
+            raise ValueError
+        return super().__call__(raw, targets)
+
+
+class OneMap(nn.Sequential):
+    def forward(self, images: Tensor) -> list[Tensor]:
+        return [super().forward(images)]
+
+
+def small_step(criterion=None, device="cpu") -> TrainStep:
+    torch.manual_seed(0)
+    model = OneMap(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.LeakyReLU(0.1)).to(device).train()
+    optimizer = Sgd([{"params": list(model.parameters()), "weight_decay": 0.0}])
+    optimizer.set((0.01,), 0.9)
+    return TrainStep(model, criterion or SquaredLevels(), optimizer, ModelEma(model), Precision.choose("fp32", device))
+
+
+def small_batch(seed: int, images: int = 2) -> Batch:
+    rng = torch.Generator().manual_seed(seed)
+    boxes = torch.rand(images, 3, 4, generator=rng)
+    targets = Targets(boxes, torch.zeros(images, 3, dtype=torch.int64), torch.ones(images, 3, dtype=torch.bool))
+    return Batch(torch.rand(images, 3, 16, 16, generator=rng), targets, None)

@@ -1,0 +1,73 @@
+"""`torchrun … train`, as it is typed: two processes, one run; and what happens when one of them dies."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.engine.two_ranks import small_cfg_file
+from yolofast.cli import main
+from yolofast.dataset.shapes import make_shapes
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 30
+
+
+def flags(folder, **changes):
+    settings = {
+        "data": make_shapes(folder / "shapes", n=12), "cfg": small_cfg_file(folder), "img-size": 64, "batch-size": 4,
+        "workers": 0, "device": "cpu", "project": folder / "runs", "cache": "disk", "hyp": "data/hyp.scratch.tiny.yaml",
+    } | changes  # fmt: skip
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
+
+
+def torchrun(folder, *program):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "YOLOFAST_CACHE": str(folder / "cache")}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
+    return subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("torchrun")
+
+
+def test_two_processes_are_one_run_that_one_process_can_go_on_with(folder, monkeypatch):
+    process = torchrun(folder, "train.py", *flags(folder, epochs=2), "--weights", "")
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, output
+    assert output.count("run: ") == output.count("images: cache") == 1 and "Traceback" not in output
+    assert [path.name for path in (folder / "runs").iterdir()] == ["exp"]
+    made = sorted(path.suffix for path in (folder / "shapes" / ".yolofast").iterdir() if path.suffix != ".npz")
+    assert made == sorted(2 * [".index", ".lock", ".pixels"]), "one store for training, one for validation"
+    monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+    last = folder / "runs" / "exp" / "weights" / "last.pt"
+    assert main(["train", "--resume", str(last), "--epochs", "3"]) == 0
+    rows = list(csv.DictReader((folder / "runs" / "exp" / "results.csv").open()))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2"]
+    assert all(float(row["train/box_loss"]) > 0 for row in rows)
+
+
+def test_when_one_process_dies_the_other_says_so_and_stops(folder):
+    process = torchrun(folder, "-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="killed"))
+    last = folder / "runs" / "killed" / "weights" / "last.pt"
+    patience = time.monotonic() + 120
+    while not last.exists() and process.poll() is None and time.monotonic() < patience:
+        time.sleep(0.05)
+    ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(ranks) == 2
+    os.kill(int(ranks[1]), signal.SIGKILL)
+    output = process.communicate(timeout=SECONDS)[0]
+    assert process.returncode not in (0, None)
+    assert output.count("yolofast: error: ") == 1, output
+    assert "another process of the run has ended" in output and "--resume" in output
+    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    assert torch.load(last, weights_only=True)["next_epoch"] >= 1

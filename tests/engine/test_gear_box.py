@@ -1,0 +1,108 @@
+"""Which gear runs when: lower ones while kernels compile, and after a failure; all give the same results."""
+
+import os
+import time
+
+import pytest
+import torch
+
+from tests.engine.small_step import AsksTheHost, small_batch, small_step
+from yolofast.engine import gear_box
+from yolofast.engine.compile_report import compile_report
+from yolofast.engine.compiling import kernel_folder
+from yolofast.engine.gear_box import GearBox, choose_gear
+from yolofast.engine.step import StepKind
+
+ALONE = StepKind(sums=False, updates=True)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+
+def run_until_compiled(box, said):
+    steps, deadline = 0, time.monotonic() + 240
+    while len(said) < 2 and time.monotonic() < deadline:
+        box.run(small_batch(steps), ALONE)
+        steps += 1
+        time.sleep(0.05)
+    box.run(small_batch(steps, images=3), ALONE)  # an epoch's last batch in between
+    for number in range(steps + 1, steps + 4):
+        box.run(small_batch(number), ALONE)
+    return steps
+
+
+def test_shifts_up_when_kernels_are_compiled_and_learns_the_same():
+    said, step, plain = [], small_step(), small_step()
+    box = GearBox(step, "compile", 2, 10_000, said.append)
+    steps = run_until_compiled(box, said)
+    box.close()
+    assert said[0] == "gear: eager while kernels compile"
+    assert said[1].startswith("gear: compile, kernels compiled in"), said
+    assert any(os.scandir(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
+    eager = GearBox(plain, "eager", 2, 0, said.append)
+    for number in range(steps + 4):
+        eager.run(small_batch(number, 3 if number == steps else 2), ALONE)
+    for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
+        assert torch.allclose(own, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_what_cannot_be_compiled_says_why_and_goes_on():
+    said, box_step = [], small_step(AsksTheHost())
+    box = GearBox(box_step, "compile", 2, 10_000, said.append)
+    run_until_compiled(box, said)
+    box.close()
+    assert said[1].startswith("gear: stays eager, compiling failed: ")
+    assert len(said[1]) > 50
+    assert box_step.losses.bad_steps == 0
+
+
+def test_a_gear_that_fails_gives_way_to_a_lower_one():
+    class Failing:
+        def run(self, batch, kind):
+            raise RuntimeError("no\nsecond line")
+
+    said, step = [], small_step()
+    box = GearBox(step, "compile", 2, 0, said.append, one_shape=False)
+    box._plain = Failing()
+    box.run(small_batch(0), ALONE)
+    assert said == ["gear: RuntimeError: no; going on in a lower gear"]
+    assert step.losses.means()["box"] > 0
+
+
+def test_what_is_not_the_gears_fault_is_raised():
+    step = small_step()
+    step.criterion = None
+    with pytest.raises(TypeError):
+        GearBox(step, "compile", 2, 0, lambda text: None, one_shape=False).run(small_batch(0), ALONE)
+
+
+def test_short_runs_are_not_compiled():
+    said = []
+    box = GearBox(small_step(), "compile", 2, 10, said.append, worth_compiling=gear_box.WORTH_COMPILING)
+    box.run(small_batch(0), ALONE)
+    assert said == ["gear: eager; 10 steps are too few for compiling to pay"]
+
+
+def test_the_cpu_runs_as_written():
+    said = []
+    assert choose_gear("graph", small_step(), 2, 10, said.append).name == "eager"
+    assert choose_gear("auto", small_step(), 2, 10, said.append).name == "eager"
+    assert said == ["gear: eager (graphs need a GPU)", "gear: eager"]
+
+
+def test_kernels_of_other_sources_are_kept_elsewhere(tmp_path):
+    assert kernel_folder().parent.name == "kernels" and len(kernel_folder().name) == 16
+
+
+def test_report_of_a_whole_graph():
+    report = compile_report(small_step(), small_batch(0))
+    assert "graphs: 1, breaks: 0" in report and "in one graph" in report
+
+
+def test_report_names_what_breaks_it():
+    report = compile_report(small_step(AsksTheHost()), small_batch(0))
+    assert "break 1" in report and "small_step.py" in report and "cannot be compiled whole" in report

@@ -1,0 +1,131 @@
+"""What can be looked at, and what is said when it cannot."""
+
+import io
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.engine.seeing import picture, save_film
+from yolofast.engine.live import LiveStreams
+from yolofast.engine.sources import frame_batches, is_live
+from yolofast.errors import UserError
+
+
+def frames(source, batch=4, every=1):
+    faults = []
+    found = [frame for some in frame_batches(str(source), batch, every=every, on_fault=faults.append) for frame in some]
+    return found, faults
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.png", "a.png"):
+        cv2.imwrite(str(tmp_path / name), picture(ord(name[0])))
+    (tmp_path / "notes.md").write_text("no picture")
+    return tmp_path
+
+
+def piped(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(content))))
+
+
+def test_a_folder_a_glob_and_a_file(folder):
+    found, faults = frames(folder)
+    assert [frame.name for frame in found] == [str(folder / "a.png"), str(folder / "b.png")] and not faults
+    assert np.array_equal(found[0].image, picture(ord("a")))
+    assert [frame.name for frame in frames(folder / "b*.png")[0]] == [str(folder / "b.png")]
+    assert [frame.name for frame in frames(folder / "b.png")[0]] == [str(folder / "b.png")]
+
+
+def test_a_damaged_file_is_named_and_the_rest_goes_on(folder):
+    (folder / "aa.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    (folder / "ab.mp4").write_bytes(b"no film")
+    found, faults = frames(folder)
+    assert [frame.name[-5:] for frame in found] == ["a.png", "b.png"]
+    assert [fault.where[-6:] for fault in faults] == ["aa.jpg", "ab.mp4"]
+
+
+def test_a_film(tmp_path):
+    film = save_film(tmp_path / "film.mp4", frames=10, fps=12)
+    batches = list(frame_batches(str(film), 4, on_fault=pytest.fail))
+    assert [len(batch) for batch in batches] == [4, 4, 2]
+    assert [frame.number for batch in batches for frame in batch] == list(range(10))
+    assert batches[0][0].film.fps == pytest.approx(12) and str(batches[0][0]) == f"{film} 1/10"
+    thin, _ = frames(film, every=3)
+    assert len(thin) == 4 and thin[0].film.fps == pytest.approx(4) and thin[0].film.length == 4
+    assert np.array_equal(thin[1].image, batches[0][3].image)
+
+
+def test_names_on_standard_input(folder, monkeypatch):
+    piped(monkeypatch, f"{folder / 'b.png'}\n\n{folder / 'missing.png'}\n{folder / 'a.png'}".encode())
+    found, faults = frames("-")
+    assert [frame.name[-5:] for frame in found] == ["b.png", "a.png"]
+    assert len(faults) == 1 and "missing.png" in str(faults[0])
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp"])
+def test_a_picture_on_standard_input(suffix, monkeypatch):
+    piped(monkeypatch, cv2.imencode(suffix, picture(3, 90, 70))[1].tobytes())
+    (found,), faults = frames("-")
+    assert found.image.shape == (90, 70, 3) and found.name == "stdin" and not faults
+
+
+def test_a_list_of_files(folder):
+    (folder / "list.txt").write_text(f"# mine\n{folder / 'b.png'}\n")
+    assert [frame.name[-5:] for frame in frames(folder / "list.txt")[0]] == ["b.png"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"), [("", "nothing to look at"), ("none.jpg", "no such file"), ("*.nothing", "holds no picture")]
+)
+def test_sources_that_cannot_be_meant(source, message):
+    with pytest.raises(UserError, match=message):
+        frame_batches(source, 4, on_fault=pytest.fail)
+
+
+def test_which_sources_are_live():
+    assert is_live("0") and is_live("rtsp://10.0.0.1/stream") and is_live("http://camera/video")
+    assert not is_live("http://server/film.mp4?x=1") and not is_live("film.mp4") and not is_live("folder")
+
+
+def test_streams_end_one_by_one_each_with_one_message(tmp_path):
+    """Files stand in for streams: whatever OpenCV opens."""
+    names = [str(save_film(tmp_path / f"{n}.mp4", frames=n)) for n in (3, 6)] + [str(tmp_path / "none.mp4")]
+    faults = []
+    seen = [frame for some in LiveStreams(names, faults.append).batches() for frame in some]
+    last = {name: [frame.number for frame in seen if frame.name == name][-1] for name in names[:2]}
+    assert last == {names[0]: 2, names[1]: 5}  # pictures may be left out, but never the last
+    assert all(frame.film.live for frame in seen)
+    said = sorted(str(fault) for fault in faults)
+    assert (
+        len(said) == 3 and "ended after 3" in said[0] and "ended after 6" in said[1] and "cannot be opened" in said[2]
+    )
+
+
+def test_a_stream_over_http(tmp_path):
+    class Camera(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+            self.end_headers()
+            for number in range(12):
+                jpeg = cv2.imencode(".jpg", picture(number))[1].tobytes()
+                head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+                self.wfile.write(head.encode() + jpeg + b"\r\n")
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Camera)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    (tmp_path / "streams.txt").write_text(f"http://me:secret@127.0.0.1:{server.server_port}/camera\n")
+    found, faults = frames(tmp_path / "streams.txt")
+    server.shutdown()
+    server.server_close()
+    assert not any("secret" in str(one) for one in (*found, *faults))
+    assert found and found[-1].image.shape == (48, 64, 3) and len(faults) == 1 and "has ended" in str(faults[0])

@@ -1,0 +1,54 @@
+"""What the CPU cannot show of training options: Adam in a graph, sizes in graphs, batches that are measured."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.gpu.test_gears import ADDED, ADDED_UP, ALONE, SIZE, assert_close, batch, make_step, run
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.shapes import make_shapes
+from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
+from yolofast.engine.gears import EagerGear, GraphGear
+from yolofast.engine.multi_scale import MultiScale
+from yolofast.errors import UserError
+from yolofast.optim.groups import parameter_groups
+from yolofast.optim.optimizer import build_optimizer
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+@pytest.mark.parametrize("kinds", [[ALONE] * 6, [ADDED, ADDED_UP] * 3])
+def test_a_graph_follows_learning_rate_and_beta(name, kinds):
+    steps = make_step(), make_step()
+    for step in steps:
+        step.optimizer = build_optimizer(name, parameter_groups(step.model, 0.0005))
+    eager, graph = steps
+    # Adam divides by the size of gradients: where they are nearly 0, rounding decides a whole step.
+    assert_close(run(graph, GraphGear(graph), kinds), run(eager, EagerGear(eager), kinds), 1e-2)
+
+
+def test_every_size_has_its_graph():
+    step = make_step("bf16")
+    gear, scale = GraphGear(step), MultiScale(size=SIZE, stride=32, seed=0, as_input=step.model.inputs.as_input)
+    seen = [scale(batch(number), 0, number) for number in range(12)]
+    for one in seen:
+        step.optimizer.set((1e-3, 1e-3, 1e-3), 0.9)
+        gear.run(one, ALONE)
+    assert len({one.images.shape for one in seen}) > 3
+    assert step.losses.bad_steps == 0 and all(p.isfinite().all() for p in step.model.parameters())
+
+
+@pytest.mark.parametrize("gear", ["eager", "graph"])
+def test_a_batch_is_found_by_measuring(tmp_path, gear):
+    """Few images, so that the data set is the limit and not 100 GiB of memory."""
+    data = str(make_shapes(tmp_path / "shapes", n=100))
+    config = TrainConfig(data=data, img_size=(64,), batch_size=-1, gear=gear, cache="disk")
+    said = []
+    found = with_fitting_batch(config, said.append).batch_size
+    assert found % 8 == 0 and found >= 64 and str(found) in said[0]
+    taken = dataclasses.replace(config, batch_size=found)
+    with pytest.raises(UserError, match=r"memory ran out with a batch of \d+"):
+        with_smaller_batch(taken, pytest.fail)
+    smaller = with_smaller_batch(dataclasses.replace(taken, reduce_batch=True), said.append)
+    assert 0 < smaller.batch_size < found
+    assert torch.cuda.memory_allocated() < 2**28, "what was measured is gone"

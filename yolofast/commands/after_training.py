@@ -1,0 +1,98 @@
+"""The end of a run: its best weights made ready, its last pictures and records, and what to type next."""
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from yolofast.checkpoint.save import strip_checkpoint
+from yolofast.engine.checkpoints import BEST, LAST
+from yolofast.engine.detector import Detector
+from yolofast.engine.display import Display, duration
+from yolofast.engine.evaluation import evaluate
+from yolofast.engine.record import Recorder, summary_of
+from yolofast.engine.run_pictures import RunPictures, telling_confidence
+from yolofast.engine.setup import Run
+from yolofast.engine.trainer import Trainer
+from yolofast.model.network import Network
+from yolofast.ranks import world
+
+_WORTH_A_LOOK = ("results.csv", "results.png", "predictions.jpg")
+
+
+def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Recorder) -> Callable[[int], None]:
+    """Shows the boxes the averaged model predicts, every so many epochs; never if the interval is -1."""
+
+    def show(epoch: int) -> None:
+        average = run.step.ema.model
+        if interval > 0 and (epoch + 1) % interval == 0 and isinstance(average, Network):
+            path = pictures.boxes_after(epoch, average, run.step.precision, run.validation, run.data.val)
+            if path is not None:
+                recorder.picture(epoch, path)
+
+    return show
+
+
+def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
+    """`started` is when this process began the run, by `time.monotonic`."""
+    progress, best = trainer.progress, folder / "weights" / BEST
+    if best.exists():
+        strip_checkpoint(best)
+    if run.config.plots:
+        with display.doing("drawing"):
+            trainer.pictures.curves(progress.rows)
+            if best.exists():
+                trainer.pictures.attempt("what the best weights see", lambda: _draw_best(run, trainer, best))
+    summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
+    trainer.recorder.summary(summary)
+    trainer.recorder.close(complete=True)
+    display.say("\n".join(["", *_results(summary, folder), "", "next:", *_commands(run, folder / "weights")]))
+
+
+def say_how_to_resume(folder: Path, display: Display) -> None:
+    """For a run that was interrupted."""
+    last = folder / "weights" / LAST
+    if last.exists():
+        display.say(f"interrupted; to go on: yolofast train --resume {_quoted(last)}")
+
+
+def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
+    """Of what is in the file, read as a user would read it."""
+    config, precision, index = run.config, run.step.precision, run.data.val
+    detector = Detector(best, size=config.test_size, device=str(precision.device))
+    found = trainer.best_found
+    # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could only
+    # repeat its part of it.
+    if found is None and world() == 1:
+        model = detector.predictor.models[0]
+        found = evaluate(model, run.validation, index, precision, v5_metric=config.v5_metric)
+    if found is not None:
+        trainer.pictures.scores(found)
+    trainer.pictures.validation(detector, run.validation, index)
+    trainer.pictures.predictions(detector, index, telling_confidence(found))
+
+
+def _results(summary: dict[str, Any], folder: Path) -> list[str]:
+    epochs, speed = summary["epochs"], summary["images_per_second"]
+    lines = [f"trained {epochs} epochs in {duration(summary['train_seconds'])}, {speed:,.0f} img/s"]
+    if best := summary["best"]:
+        scores = f"mAP50 {best['metrics/mAP50(B)']:.3f}, mAP50-95 {best['metrics/mAP50-95(B)']:.3f}"
+        lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {folder / 'weights' / BEST}")
+    shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
+    return [*lines, f"look at: {', '.join(shown)}"]
+
+
+def _commands(run: Run, weights: Path) -> list[str]:
+    commands, config = [], run.config
+    if (weights / BEST).exists():
+        best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
+        commands.append(f"  yolofast val --weights {best} --data {_quoted(config.data)}")
+        commands.append(f"  yolofast predict --weights {best} --source {pictures}")
+    if (weights / LAST).exists() and config.max_steps is None:
+        commands.append(f"  yolofast train --resume {_quoted(weights / LAST)} --epochs {2 * config.epochs}")
+    return commands
+
+
+def _quoted(path: str | Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,109 @@
+"""What `yolofast predict` leaves behind: drawn pictures and films, labels, cut-out objects, lists of detections."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+from yolofast.commands.coco_ids import category_ids, image_id
+from yolofast.config.predict import PredictConfig
+from yolofast.engine.file_names import UniqueNames
+from yolofast.engine.film_writer import FilmWriters
+from yolofast.engine.frames import Frame
+from yolofast.evaluate.coco_rows import result_rows
+from yolofast.evaluate.label_text import label_text
+from yolofast.evaluate.mosaic_picture import draw_boxes
+from yolofast.evaluate.output_file import write_one_of_many, write_output
+from yolofast.pixels import Image
+from yolofast.structures import Detections
+
+
+class PredictFiles:
+    """The folder is made with the first picture, so that a run that saw nothing leaves nothing behind."""
+
+    def __init__(self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path]) -> None:
+        self._config, self._names, self._make_folder = config, names, make_folder
+        self._file_names, self._films = UniqueNames(), FilmWriters()
+        self._rows: list[dict[str, Any]] = []
+        self._coco: list[dict[str, Any]] = []
+        self._category_ids = category_ids(names)
+        self._folder: Path | None = None
+        self.count = 0
+
+    @property
+    def folder(self) -> Path:
+        if self._folder is None:
+            self._folder = self._make_folder()
+        return self._folder
+
+    def add(self, frame: Frame, detections: Detections) -> Image:
+        """Writes what was asked for; gives the picture with its boxes."""
+        config, stem = self._config, self._file_names.of(frame.name)
+        own = stem if frame.film is None else f"{stem}_{frame.number}"
+        height, width = frame.image.shape[:2]
+        self.count += 1
+        if config.save_txt:
+            text = label_text(detections, width, height, scores=config.save_conf)
+            write_one_of_many(self.folder / "labels" / f"{own}.txt", text.encode())
+        if config.save_crop:
+            self._save_crops(own, frame.image, detections)
+        if config.save_json:
+            self._rows += _plain_rows(frame, detections, self._names)
+        if config.save_coco:
+            self._coco += result_rows(detections, image_id(own), self._category_ids)
+        return self._save_drawn(frame, stem, detections)
+
+    def close(self) -> None:
+        """Ends the films and writes the lists."""
+        self._films.close()
+        if self._config.save_json and self.count:
+            write_output(self.folder / "predictions.json", (json.dumps(self._rows, indent=1) + "\n").encode())
+        if self._config.save_coco and self.count:
+            write_output(self.folder / "coco_predictions.json", json.dumps(self._coco).encode())
+
+    def _save_drawn(self, frame: Frame, stem: str, detections: Detections) -> Image:
+        if self._config.nosave and not self._config.view_img:
+            return frame.image
+        drawn = frame.image.copy()
+        draw_boxes(drawn, detections, 1.0, self._names, scores=True, line_width=self._line_width(drawn))
+        if self._config.nosave:
+            return drawn
+        if frame.film is None:
+            write_one_of_many(self.folder / f"{stem}.jpg", _jpeg(drawn))
+        else:
+            self._films.write(self.folder / f"{stem}.mp4", drawn, frame.film)
+        return drawn
+
+    def _line_width(self, image: Image) -> int:
+        height, width = image.shape[:2]
+        return self._config.line_width or round(0.001 * (height + width)) + 1
+
+    def _save_crops(self, own: str, image: Image, detections: Detections) -> None:
+        for number, (box, label) in enumerate(zip(detections.boxes.tolist(), detections.labels.tolist(), strict=True)):
+            left, top, right, bottom = (round(value) for value in box)
+            crop = image[top : max(bottom, top + 1), left : max(right, left + 1)]
+            if crop.size:
+                folder = self.folder / "crops" / self._names[label].replace("/", "_")
+                write_one_of_many(folder / f"{own}_{number}.jpg", _jpeg(crop))
+
+
+def _plain_rows(frame: Frame, detections: Detections, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    columns = (detections.boxes.tolist(), detections.scores.tolist(), detections.labels.tolist())
+    place = {} if frame.film is None else {"frame": frame.number}
+    return [
+        {
+            "file": frame.name,
+            **place,
+            "class": label,
+            "name": names[label],
+            "score": round(score, 5),
+            "box": [round(value, 2) for value in box],
+        }
+        for box, score, label in zip(*columns, strict=True)
+    ]
+
+
+def _jpeg(image: Image) -> bytes:
+    return cv2.imencode(".jpg", image)[1].tobytes()

@@ -1,0 +1,156 @@
+"""How YOLOX is trained: everything its published experiment files say, and the fine-tuning recipes made from them.
+
+A recipe is a file that says only what it changes; the rest is the published recipe for COCO. YOLOv7's hyper-parameter
+files are another thing: they share hardly a key, and none that means the same.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yolofast.errors import UserError, nearest, shorten
+from yolofast.resources import find_resource
+from yolofast.yaml_file import YamlFile, read_yaml
+
+_SHARES = (
+    "min_lr_ratio", "momentum", "ema_decay", "mosaic_prob", "mixup_prob", "hsv_prob", "flip_prob", "translate",
+    "test_conf", "nms",
+)  # fmt: skip
+_STEP = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class YoloXRecipe:
+    """Names are those of the published experiment files where those have one."""
+
+    model: str = "yolox-s"
+    input_size: tuple[int, int] = (640, 640)
+    """Height and width."""
+    random_size: tuple[int, int] | None = None
+    """The least and the greatest height, in steps of 32; None: five steps less to five more. The width follows."""
+    multi_scale: bool = True
+    """Another size every ten batches."""
+
+    epochs: int = 300
+    warmup_epochs: int = 5
+    no_aug_epochs: int = 15
+    """The last epochs, at the lowest learning rate."""
+    close_mosaic: bool = True
+    """In them there is no mosaic, and raw boxes are learned too (L1)."""
+    batch_size: int = 64
+    basic_lr_per_img: float = 0.01 / 64
+    """Times the batch size it is the learning rate."""
+    warmup_lr: float = 0.0
+    min_lr_ratio: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    ema: bool = True
+    ema_decay: float = 0.9998
+
+    mosaic_prob: float = 1.0
+    mixup_prob: float = 1.0
+    hsv_prob: float = 1.0
+    flip_prob: float = 0.5
+    degrees: float = 10.0
+    translate: float = 0.1
+    shear: float = 2.0
+    mosaic_scale: tuple[float, float] = (0.1, 2.0)
+    mixup_scale: tuple[float, float] = (0.5, 1.5)
+
+    test_conf: float = 0.01
+    nms: float = 0.65
+
+    def __post_init__(self) -> None:
+        for name in _SHARES:
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a share from 0 to 1")
+        for name in ("epochs", "batch_size", "basic_lr_per_img"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a number above 0")
+        for name in ("warmup_epochs", "no_aug_epochs", "warmup_lr", "weight_decay", "degrees", "shear"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a number of at least 0")
+        if self.warmup_epochs + self.no_aug_epochs > self.epochs:
+            what = f"{self.warmup_epochs} epochs of warm-up and {self.no_aug_epochs} without augmentation"
+            raise UserError(f"{what} do not fit {self.epochs} epochs", fix="train longer, or shorten them")
+        for name in ("mosaic_scale", "mixup_scale", "random_size"):
+            pair = getattr(self, name)
+            if pair is not None and not 0 < pair[0] <= pair[1]:
+                raise UserError(f"{name} is {list(pair)}", fix="give two numbers above 0, the smaller first")
+        if any(side < _STEP or side % _STEP for side in self.input_size):
+            raise UserError(f"input_size is {list(self.input_size)}", fix=f"give multiples of {_STEP}: height, width")
+
+    def lr(self, batch_size: int) -> float:
+        """For batches of so many images over all GPUs."""
+        return self.basic_lr_per_img * batch_size
+
+    @property
+    def closes_at(self) -> int | None:
+        """The first epoch, from 0, without mosaic and with L1: as published one earlier than the name says."""
+        return max(self.epochs - self.no_aug_epochs - 1, 0) if self.close_mosaic and self.no_aug_epochs else None
+
+    def schedule(self, batches: int, batch_size: int) -> dict[str, Any]:
+        """What `YoloXSchedule` is made of."""
+        return {
+            "epochs": self.epochs,
+            "batches": batches,
+            "lr": self.lr(batch_size),
+            "momentum": self.momentum,
+            "min_share": self.min_lr_ratio,
+            "warmup_epochs": self.warmup_epochs,
+            "plain_epochs": self.no_aug_epochs,
+            "warmup_lr": self.warmup_lr,
+        }
+
+    def augmentation(self) -> dict[str, Any]:
+        """What `Recipe.yolox` is made of."""
+        return {
+            "mosaic": self.mosaic_prob,
+            "mixup": self.mixup_prob,
+            "mixup_scale": self.mixup_scale,
+            "colour": self.hsv_prob,
+            "fliplr": self.flip_prob,
+            "degrees": self.degrees,
+            "translate": self.translate,
+            "scale": self.mosaic_scale,
+            "shear": self.shear,
+        }
+
+
+def read_yolox_recipe(name: str | Path, **changes: Any) -> YoloXRecipe:
+    """The recipe of a file, or a packaged one by its name (`yolox-s`, `nuscenes-stable-v3`), with values changed."""
+    file = read_yaml(find_resource(name, "recipe"))
+    values = {key: _value(file, key, value) for key, value in file.values.items()}
+    try:
+        return YoloXRecipe(**{**values, **changes})
+    except UserError as error:
+        raise UserError(error.what, where=file.where, line=file.line(error.what.split()[0]), fix=error.fix) from error
+
+
+def _value(file: YamlFile, key: Any, value: Any) -> Any:
+    """In the form of the recipe's own value: two numbers where that is two, a whole number where it is whole."""
+    known: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(YoloXRecipe)}
+    where, line = file.where, file.line(str(key))
+    if key not in known:
+        what = f"a YOLOX recipe has no {shorten(key)}{nearest(str(key), known)}"
+        raise UserError(what, where=where, line=line, fix=f"use {', '.join(known)}")
+    default = (1, 1) if key == "random_size" else known[key]
+    if isinstance(default, tuple):
+        if isinstance(value, list) and len(value) == 2 and all(_like(number, default[0]) for number in value):
+            return tuple(value)
+        kind = "two whole numbers" if isinstance(default[0], int) else "two numbers"
+        raise UserError(
+            f"{key} is {shorten(value)}", where=where, line=line, fix=f"give {kind}, such as {list(default)}"
+        )
+    if not _like(value, default):
+        raise UserError(f"{key} is {shorten(value)}", where=where, line=line, fix=f"give a value such as {default!r}")
+    return value
+
+
+def _like(value: Any, default: Any) -> bool:
+    if isinstance(default, bool | str):
+        return type(value) is type(default)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole or (isinstance(default, float) and isinstance(value, float) and abs(value) < 1e9)

@@ -1,0 +1,95 @@
+"""Training and evaluating a `Detector` from Python: the settings of the commands, their results as values."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from yolofast.config.from_settings import from_settings
+from yolofast.config.train import TrainConfig
+from yolofast.config.val import ValConfig
+from yolofast.engine.checkpoints import BEST
+from yolofast.engine.run_folder import new_run_folder
+from yolofast.engine.trained_model import read_all_trained
+from yolofast.engine.val_run import Validation, validate
+from yolofast.engine.val_subject import open_subject
+from yolofast.errors import UserError
+
+if TYPE_CHECKING:
+    from yolofast.engine.detector import Detector
+
+__all__ = ["TrainedRun", "Validation", "train_detector", "validate_detector"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    folder: Path
+    """Its checkpoints, pictures and `results.csv`."""
+    map50: float
+    """Of the best epoch."""
+    map: float
+    """mAP50-95 of the best epoch."""
+    detector: "Detector"
+    """With the weights of the best epoch."""
+
+
+def train_detector(detector: "Detector", data: str | Path, settings: Mapping[str, Any]) -> TrainedRun:
+    from yolofast.commands.train import train  # the whole command: whoever only asks a detector does not need it
+    from yolofast.engine.detector import Detector
+
+    if len(detector.weights) > 1:
+        raise UserError(f"{len(detector.weights)} networks cannot be trained together", fix="train one of them")
+    base = from_settings(
+        TrainConfig,
+        {
+            "weights": detector.weights[0],
+            "cfg": detector.cfg or "",
+            "data": data,
+            "img_size": detector.size,
+            "device": detector.device,
+        },
+    )
+    _refuse_own(settings, "weights", "cfg", "model", "data", "resume")
+    config = from_settings(TrainConfig, settings, base)
+    folder = train(config, {"weights": config.weights})
+    map50, best = _best_scores(folder / "results.csv")
+    return TrainedRun(
+        folder=folder,
+        map50=map50,
+        map=best,
+        detector=Detector(folder / "weights" / BEST, device=detector.device),
+    )
+
+
+def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[str, Any]) -> Validation:
+    base = from_settings(
+        ValConfig,
+        {"weights": detector.weights, "data": data, "img_size": detector.size, "device": detector.device},
+    )
+    _refuse_own(settings, "weights", "cfg", "model", "data")
+    config = from_settings(ValConfig, settings, base)
+    if config.task in ("speed", "study"):
+        raise UserError(f"task is {config.task}", fix=f"use the command: yolofast val --task {config.task}")
+    trained = read_all_trained(detector.weights, detector.cfg, config.head_config or None)
+    subject = open_subject(config, trained, _say_nothing)
+    return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
+
+
+def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if name in settings:
+            fix = "make another Detector of it" if name != "resume" else "use the command: yolofast train --resume"
+            raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
+
+
+def _best_scores(results: Path) -> tuple[float, float]:
+    """mAP50 and mAP50-95 of the epoch that best.pt was saved in."""
+    with results.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["metrics/mAP50(B)"]]
+    scores = [(float(row["metrics/mAP50(B)"]), float(row["metrics/mAP50-95(B)"])) for row in rows]
+    return max(scores, key=lambda pair: 0.1 * pair[0] + 0.9 * pair[1], default=(0.0, 0.0))
+
+
+def _say_nothing(_: object) -> None:
+    pass

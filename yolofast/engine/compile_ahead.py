@@ -1,0 +1,103 @@
+"""Compiling in a process of its own, so that training can go on meanwhile.
+
+The other process compiles the same thing for a batch of zeros and throws the result away. What stays are the kernels
+in the cache folder, with which compiling in this process takes seconds instead of minutes. It needs the memory of a
+second step for a moment; where that is not to be had, training stays as it is.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from yolofast.engine.compiling import compiled_loss_of, keep_compiled_kernels
+from yolofast.engine.gears import tuned_convolutions
+from yolofast.engine.step import TrainStep
+from yolofast.structures import Batch, Targets
+
+_POLITENESS = 3
+
+
+class CompileAhead:
+    """Begins at once; `finished` says when, `failure` whether and why not."""
+
+    def __init__(self, step: TrainStep, batch: Batch) -> None:
+        keep_compiled_kernels()
+        self._folder = tempfile.TemporaryDirectory(prefix="yolofast-compile-", ignore_cleanup_errors=True)
+        self._started, self.seconds = time.monotonic(), 0.0
+        parcel = Path(self._folder.name) / "step.pt"
+        torch.save(_parcel(step, batch), parcel)
+        self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(parcel)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints, env=_environment(),
+        )  # fmt: skip
+
+    @property
+    def finished(self) -> bool:
+        if self._process.poll() is None:
+            return False
+        self.seconds = self.seconds or time.monotonic() - self._started
+        return True
+
+    @property
+    def failure(self) -> str | None:
+        """The last thing the process said, if it did not succeed."""
+        if self._process.returncode == 0:
+            return None
+        self._complaints.seek(0)
+        lines = self._complaints.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {self._process.returncode}"
+
+    def close(self) -> None:
+        """Ends it, whatever it has reached."""
+        with suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        self._complaints.close()
+        self._folder.cleanup()
+
+
+def _parcel(step: TrainStep, batch: Batch) -> dict[str, Any]:
+    targets = batch.targets
+    return {
+        "model": step.model,
+        "criterion": step.criterion,
+        "precision": step.precision,
+        "batch": [torch.empty_like(t, device="meta") for t in (batch.images, *_parts(targets))],
+    }
+
+
+def _parts(targets: Targets) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return targets.boxes, targets.labels, targets.valid
+
+
+def _environment() -> dict[str, str]:
+    """The package is found there as it is here."""
+    package_folder = str(Path(__file__).parent.parent.parent)
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([package_folder, *([before] if before else [])])}
+
+
+def compile_parcel(path: Path) -> None:
+    with suppress(OSError):
+        os.nice(_POLITENESS)
+    # Written by the process that waits for us, into a folder that only its user can read.
+    parcel = torch.load(path, weights_only=False)
+    precision = parcel["precision"]
+    nothing: Any = None
+    step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)
+    images, boxes, labels, valid = (torch.zeros_like(t, device=precision.device) for t in parcel["batch"])
+    with tuned_convolutions():
+        terms = compiled_loss_of(step)(images, Targets(boxes, labels, valid))
+        step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    compile_parcel(Path(sys.argv[1]))

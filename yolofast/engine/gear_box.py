@@ -1,0 +1,135 @@
+"""Which gear a step runs in: the one asked for as soon as it is there, the next lower one until then or if it fails.
+
+Capturing takes a second, compiling minutes. So a run starts in the gear that needs no compiling, while another process
+compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while.
+"""
+
+from collections.abc import Callable
+
+from yolofast.engine.compile_ahead import CompileAhead
+from yolofast.engine.compiling import compiled_loss_of
+from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear
+from yolofast.engine.pace import Pace
+from yolofast.engine.step import StepKind, TrainStep
+from yolofast.structures import Batch
+
+WORTH_COMPILING = 2000
+"""Steps still to come below which compiling does not pay: loading the kernels alone takes some ten seconds."""
+
+
+class GearBox:
+    """`run` makes a step. Batches of another size than `images`, such as an epoch's last, run as written."""
+
+    def __init__(
+        self, step: TrainStep, name: GearName, images: int, steps: int, say: Callable[[str], None],
+        *, one_shape: bool = True, worth_compiling: int = 0,
+    ) -> None:  # fmt: skip
+        """`steps` are still to come; with fewer than `worth_compiling` of them nothing is compiled, nor without
+        `one_shape`, that is when batches differ in their shapes."""
+        self.step, self.name, self._images, self._left, self._say = step, name, images, steps, say
+        self._worth, self._compiles = worth_compiling, name != "eager" and one_shape
+        self._eager = EagerGear(step)
+        self._plain: Gear = self._uncompiled()
+        self._fast: Gear | None = None
+        self._fast_for: tuple[object, ...] = ()
+        self._ahead: CompileAhead | None = None
+        self._pace = Pace(step.precision.device)
+
+    def run(self, batch: Batch, kind: StepKind) -> None:
+        self._left -= 1
+        self._run(batch, kind)
+        self._pace.step_queued()
+
+    def _run(self, batch: Batch, kind: StepKind) -> None:
+        if len(batch.images) != self._images:
+            self._eager.run(batch, kind)
+            return
+        if self._compiles:
+            self._look_after_compiling(batch)
+        if self._fast is not None and self._fast_for == self._sort_of(batch):
+            try:
+                self._fast.run(batch, kind)
+            except Exception as error:  # noqa: BLE001 - whatever it is: if not the gear's fault, the lower one says so
+                self._give_up(error)
+                self._fast = None
+            else:
+                return
+        self._run_uncompiled(batch, kind)
+
+    def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def _run_uncompiled(self, batch: Batch, kind: StepKind) -> None:
+        if self._plain is not self._eager:
+            try:
+                self._plain.run(batch, kind)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._give_up(error)
+                self._plain = self._eager
+            else:
+                return
+        self._eager.run(batch, kind)
+
+    def _give_up(self, error: Exception) -> None:
+        self._say(f"gear: {type(error).__name__}: {_first_line(error)}; going on in a lower gear")
+        self._compiles = False
+        self.close()
+
+    def _uncompiled(self) -> Gear:
+        return GraphGear(self.step) if self.name == "graph" else self._eager
+
+    def _sort_of(self, batch: Batch) -> tuple[object, ...]:
+        return batch.images.shape, batch.targets.valid.shape, id(self.step.criterion)
+
+    def _look_after_compiling(self, batch: Batch) -> None:
+        if not self._fast_for or self._fast_for[-1] != id(self.step.criterion):  # at the start, and with another loss
+            self._begin_compiling(batch)
+        elif self._ahead is not None and self._ahead.finished:
+            self._shift_up(self._ahead)
+
+    def _begin_compiling(self, batch: Batch) -> None:
+        self.close()
+        self._fast, self._fast_for = None, self._sort_of(batch)
+        if self._left < self._worth:
+            self._say(f"gear: {self._lower_name}; {self._left + 1} steps are too few for compiling to pay")
+            return
+        self._say(f"gear: {self._lower_name} while kernels compile")
+        self._ahead = CompileAhead(self.step, batch)
+
+    def _shift_up(self, ahead: CompileAhead) -> None:
+        failure, seconds = ahead.failure, ahead.seconds
+        self.close()
+        if failure is not None:
+            self._say(f"gear: stays {self._lower_name}, compiling failed: {failure}")
+        elif self._left < self._worth // 4:
+            self._say(f"gear: stays {self._lower_name}, kernels are compiled but the run is nearly over")
+        else:
+            self._say(f"gear: {self.name}, kernels compiled in {seconds:.0f} s")
+            loss_of = compiled_loss_of(self.step)
+            self._plain = self._uncompiled()  # lets go of the memory of what was captured
+            self._fast = GraphGear(self.step, loss_of) if self.name == "graph" else EagerGear(self.step, loss_of)
+
+    @property
+    def _lower_name(self) -> str:
+        return "graph of the step as written" if self.name == "graph" else "eager"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:200]
+
+
+def choose_gear(
+    asked: str, step: TrainStep, images: int, steps: int, say: Callable[[str], None], *, one_shape: bool = True
+) -> GearBox:
+    """The gear asked for; `auto` takes the fastest there is: graphs on a GPU, the step as written on the CPU."""
+    on_gpu = step.precision.device.type == "cuda"
+    name: GearName = ("graph" if on_gpu else "eager") if asked == "auto" else asked  # type: ignore[assignment]
+    if name == "graph" and not on_gpu:
+        say("gear: eager (graphs need a GPU)")
+        name = "eager"
+    elif name == "eager":
+        say("gear: eager")
+    worth = WORTH_COMPILING if asked == "auto" else 0
+    return GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)

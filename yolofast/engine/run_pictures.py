@@ -1,0 +1,149 @@
+"""The pictures of a run's folder: what it was given, what it learnt from, how it went and what it sees in the end.
+
+Batches are only copied while they are trained on, and drawn when the epoch is over, so neither speed nor result of the
+training depends on pictures. One that cannot be drawn costs a warning and no more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from yolofast.atomic_file import write_whole
+from yolofast.dataset.overview_picture import draw_overview
+from yolofast.engine.curves_picture import curves_picture
+from yolofast.engine.detector import Detector, read_picture
+from yolofast.engine.evaluation import Evaluated, evaluate
+from yolofast.engine.picture_grid import as_detections, as_pictures, picture_grid
+from yolofast.engine.precision import Precision
+from yolofast.evaluate.curves import GRID
+from yolofast.evaluate.mosaic_picture import save_mosaics
+from yolofast.evaluate.plots import save_plots
+from yolofast.image_index import ImageIndex
+from yolofast.model.network import Network
+from yolofast.structures import Batch, Detections, InputConvention, Targets
+
+Say = Callable[[str], None]
+_BATCHES = 3
+_IMAGES_OF_A_BATCH = 16
+_PREDICTIONS = 9
+_USUAL_CONFIDENCE, _LEAST_CONFIDENCE = 0.25, 0.05
+
+
+class RunPictures:
+    """Draws into `folder`; nothing if that is None."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        names: Sequence[str] = (),
+        inputs: InputConvention | None = None,
+        say: Say = lambda text: None,
+    ) -> None:
+        self._folder, self._names, self._say = folder, names, say
+        self._inputs = inputs or InputConvention()
+        self._kept: list[Batch] = []
+        self._warned = False
+
+    def labels(self, index: ImageIndex) -> None:
+        self._draw("labels.jpg", lambda path: draw_overview(index, path))
+
+    def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
+        """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind what is going on."""
+        if self._folder is not None and epoch == 0 and number < _BATCHES:
+            self._kept.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
+
+    def epoch_over(self) -> None:
+        """Draws what was kept; called when the device has finished the epoch."""
+        for number, batch in enumerate(self._kept):
+            self._draw(f"train_batch{number}.jpg", partial(self._draw_batch, batch))
+        self._kept = []
+
+    def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._draw("results.png", lambda path: write_whole(path, curves_picture(rows)))
+
+    def scores(self, found: Evaluated) -> None:
+        """Curves over confidence and recall, and the confusion matrix."""
+        names = self._names
+        self._draw("PR_curve.png", lambda path: save_plots(path.parent, found.metrics, found.confusion, names))
+
+    def validation(self, detector: Detector, batches: Iterable[Batch], index: ImageIndex) -> None:
+        """The first batches twice: with their true boxes, and with those found."""
+        some = (copy_of_first(batch, _IMAGES_OF_A_BATCH) for batch in islice(batches, _BATCHES))
+
+        def draw(number: int, batch: Batch, found: list[Detections]) -> None:
+            assert self._folder is not None
+            save_mosaics(self._folder, number, batch.images, batch.targets, found, self._names)
+
+        model, precision = detector.predictor.models[0], detector.precision
+        self._draw("val_batch0_pred.jpg", lambda _: evaluate(model, some, index, precision, on_batch=draw))
+
+    def predictions(self, detector: Detector, index: ImageIndex, conf: float) -> None:
+        """Images from all over the split with what the detector sees in them."""
+        self._draw("predictions.jpg", lambda path: self._draw_predictions(path, detector, index, conf))
+
+    def boxes_after(
+        self, epoch: int, model: Network, precision: Precision, batches: Iterable[Batch], index: ImageIndex
+    ) -> Path | None:
+        """What the model sees in the first images to evaluate on; the picture, if it could be drawn."""
+        some = (copy_of_first(batch, _IMAGES_OF_A_BATCH) for batch in islice(batches, 1))
+
+        def draw(path: Path) -> None:
+            path.parent.mkdir(exist_ok=True)
+            evaluate(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
+
+        return self._draw(f"predictions/epoch_{epoch:03}.jpg", draw)
+
+    def _draw_batch(self, batch: Batch, path: Path) -> None:
+        height, width = batch.images.shape[2:]
+        boxes = as_detections(batch.targets, width, height)
+        write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), boxes, self._names, scores=False))
+
+    def _draw_predictions(self, path: Path, detector: Detector, index: ImageIndex, conf: float) -> None:
+        chosen = np.unique(np.linspace(0, len(index) - 1, _PREDICTIONS).astype(int))
+        images = [read_picture(index.path(int(image))) for image in chosen]
+        found = detector.predict(images, conf=conf)
+        write_whole(path, picture_grid(images, found, self._names, scores=True))
+
+    def _draw_found(self, path: Path, batch: Batch, found: list[Detections]) -> None:
+        likely = [one[one.scores > _USUAL_CONFIDENCE] for one in found]
+        write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), likely, self._names, scores=True))
+
+    def attempt(self, what: str, draw: Callable[[], object]) -> bool:
+        """Whether it worked. Only the first failure is told: they mostly have one cause, such as a full disk."""
+        try:
+            draw()
+        except Exception as error:  # noqa: BLE001 - no picture is worth a run
+            if not self._warned:
+                self._warned = True
+                self._say(f"warning: {what} could not be drawn, the run goes on: {type(error).__name__}: {error}")
+            return False
+        return True
+
+    def _draw(self, name: str, draw: Callable[[Path], object]) -> Path | None:
+        if self._folder is None:
+            return None
+        path = self._folder / name
+        return path if self.attempt(name, lambda: draw(path)) else None
+
+
+def copy_of_first(batch: Batch, images: int) -> Batch:
+    """The first images in memory of their own on the host; complete when the device has got there."""
+
+    def copied(tensor: Any) -> Any:
+        return tensor[:images].to("cpu", non_blocking=True, copy=True)
+
+    targets = Targets(copied(batch.targets.boxes), copied(batch.targets.labels), copied(batch.targets.valid))
+    gain, pad = (None if part is None else part[:images] for part in (batch.gain, batch.pad))
+    return Batch(copied(batch.images), targets, batch.sources[:images], gain, pad)
+
+
+def telling_confidence(found: Evaluated | None) -> float:
+    """What a box must have to be shown: where F1 is best, so that a network at its beginnings shows something too."""
+    if found is None or not len(found.metrics.curves.f1):
+        return _USUAL_CONFIDENCE
+    best = GRID[found.metrics.curves.f1.mean(axis=0).argmax()]
+    return float(min(max(best, _LEAST_CONFIDENCE), _USUAL_CONFIDENCE))

@@ -1,0 +1,41 @@
+"""The network a run starts from: that of `--cfg`, or the one the weights belong to, with what fits of the weights."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from yolofast.checkpoint.foreign import WeightFile
+from yolofast.checkpoint.load import apply_weights, is_anchor
+from yolofast.checkpoint.read import read_weights
+from yolofast.errors import UserError
+from yolofast.model.network import Network, build_model, has_several_heads
+from yolofast.model.yolox_config import yolox_of
+from yolofast.resources import find_resource
+from yolofast.yaml_file import read_yaml
+
+
+def starting_network(
+    cfg: str, weights: str, nc: int, head_config: str, say: Callable[[str], None], anchors: int | None = None
+) -> Network:
+    """`cfg` and `weights` may be empty, but not both. `anchors` is their number per level, in place of the graph's."""
+    graph = cfg if anchors is None or not cfg else {**read_yaml(find_resource(cfg, "cfg")).values, "anchors": anchors}
+    if not weights:
+        return build_model(graph, nc, head_config or None)
+    file = read_weights(weights)
+    model = build_model(graph, nc, head_config or None) if graph else _network_of(file, weights, nc, head_config)
+    report = apply_weights(model, file, Path(weights), transfer=True)
+    say(f"weights: {len(report.loaded)} tensors of {weights}")
+    return model
+
+
+def _network_of(file: WeightFile, weights: str, nc: int, head_config: str) -> Network:
+    """With the file's anchors: they were fitted to data, and what was learnt depends on them."""
+    graph = file.graph or yolox_of(file.tensors)
+    if graph is None:
+        what = f"a {file.kind} does not say which network it belongs to"
+        raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
+    fits = file.head_config is not None and file.head_config.get("nc") == nc and has_several_heads(graph)
+    model = build_model(graph, nc, head_config or (file.head_config if fits else None))
+    own = model.state_dict()
+    anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
+    model.load_state_dict(anchors, strict=False)
+    return model

@@ -1,0 +1,68 @@
+"""What an evaluation has counted so far, apart from the loop that feeds it.
+
+A `Tally` holds no images, no model and no index, so processes that evaluate parts of a split may send theirs to one
+another (it can be pickled) and `merge` them. Images are told apart by their place in the split, sums are exact, and so
+the result does not depend on who evaluated what or in which order.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from yolofast.evaluate.confusion import ConfusionMatrix
+from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.evaluate.v7_metrics import V7Metrics, V7Result
+from yolofast.image_index import ImageIndex, Ints
+from yolofast.structures import Detections
+
+LOSSES = ("box", "obj", "cls")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    metrics: V7Result
+    confusion: ConfusionMatrix
+    losses: dict[str, float]
+    """Mean of each term over the batches; empty without a criterion."""
+    found: tuple[tuple[int, Detections], ...] = ()
+    """Place in the split and what was found there, in original pixels and the order of the split; if kept."""
+
+
+class Tally:
+    """Filled batch by batch, then asked for its result."""
+
+    def __init__(self, classes: int, *, keep: bool = False) -> None:
+        """`keep` the detections too, for files and for COCO's metrics."""
+        self._metrics, self._confusion = V7Metrics(), ConfusionMatrix(classes)
+        self._keep = keep
+        self._found: list[tuple[int, Detections]] = []
+        self._losses: list[Sequence[float]] = []
+
+    def add(self, index: ImageIndex, sources: Ints, found: Sequence[Detections]) -> None:
+        """Detections in original pixels, those of each image of `sources`."""
+        truth = ground_truth(index, sources)
+        self._metrics.add(found, truth, sources)
+        self._confusion.add(found, truth)
+        if self._keep:
+            self._found += zip(sources.tolist(), found, strict=True)
+
+    def add_losses(self, losses: Sequence[Sequence[float]]) -> None:
+        """One row per batch, in the order of `LOSSES`."""
+        self._losses += losses
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another process counted."""
+        self._metrics.merge(other._metrics)
+        self._confusion.merge(other._confusion)
+        self._found += other._found
+        self._losses += other._losses
+
+    def result(self, *, v5_metric: bool = False) -> Evaluated:
+        columns = zip(*self._losses, strict=True)
+        means = [math.fsum(column) / len(self._losses) for column in columns]
+        return Evaluated(
+            self._metrics.result("v5" if v5_metric else "v7"),
+            self._confusion,
+            dict(zip(LOSSES, means, strict=True)) if means else {},
+            tuple(sorted(self._found, key=lambda pair: pair[0])),
+        )

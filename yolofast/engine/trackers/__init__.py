@@ -1,0 +1,1 @@
+"""Where else a run's figures go: TensorBoard, MLflow, Weights & Biases."""

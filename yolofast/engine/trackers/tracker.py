@@ -1,0 +1,60 @@
+"""What every experiment tracker can do with a run. All packages behind it are extras, imported when a run starts."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+_CONTENTS = ("args.yaml", "env.json", "summary.json", "results.csv")
+_PICTURES = ("*.png", "*.jpg")
+BEST = "weights/best.pt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackedRun:
+    """What a tracker is told about a run when it starts."""
+
+    folder: Path
+    settings: dict[str, Any]
+    next_epoch: int = 0
+    """Above 0 for a resumed run, which goes on in the tracker's record where it stopped."""
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def project(self) -> str:
+        """Runs that belong together: the last part of `--project`."""
+        return self.folder.resolve().parent.name or "yolofast"
+
+    def files(self) -> list[Path]:
+        """Records and pictures, as they are now."""
+        records = [self.folder / name for name in _CONTENTS]
+        pictures = [path for pattern in _PICTURES for path in sorted(self.folder.glob(pattern))]
+        return [path for path in (*records, *pictures) if path.is_file()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetUpload:
+    """The files of a data set, if they are to be uploaded, and the name their version gets."""
+
+    name: str
+    alias: str
+    files: list[Path] = field(default_factory=list)
+
+
+class Tracker(Protocol):
+    """Methods may raise and may take their time: they are called from a thread that waits for nobody."""
+
+    title: str
+
+    def start(self, run: TrackedRun) -> str | None:
+        """Imports what it needs and opens the record; returns where that can be looked at, if it is worth saying."""
+
+    def scalars(self, epoch: int, values: dict[str, float]) -> None: ...
+
+    def picture(self, epoch: int, path: Path) -> None:
+        """Predicted boxes after an epoch."""
+
+    def finish(self, complete: bool) -> None:
+        """`complete`: the run came to its end, and its files are there."""

@@ -1,0 +1,69 @@
+"""What is evaluated on what: networks, a split and settings, opened once and then asked at one or several sizes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from yolofast.config.val import ValConfig
+from yolofast.dataset.split import read_split
+from yolofast.engine.data_file import data_yaml_of
+from yolofast.engine.devices import device_of
+from yolofast.engine.precision import Precision
+from yolofast.engine.predictor import Predictor
+from yolofast.engine.trained_model import TrainedModel, size_of
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.loader.validation import ValidationBatches, validation_batches
+from yolofast.store.opening import open_images
+from yolofast.store.room import usable_cores
+
+Say = Callable[[str], None]
+
+_SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Subject:
+    config: ValConfig
+    index: ImageIndex
+    predictor: Predictor
+    size: int
+    """Pixels of the long side, a multiple of the stride."""
+    say: Say
+
+    def batches(self, size: int) -> ValidationBatches:
+        config = self.config
+        inputs = self.predictor.inputs
+        images, _ = open_images(self.index, size, size, _cache_of(config), augmented=inputs.linear, say=self.say)
+        return validation_batches(
+            self.index, images, config.batch_size, size, self.predictor.stride,
+            rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
+        )  # fmt: skip
+
+
+def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
+    split = config.task if config.task in _SPLITS else "val"
+    index = read_split(
+        data_yaml_of(config.data, say), split, single_cls=config.single_cls, fraction=config.fraction,
+        skip_bad=config.skip_bad,
+    )  # fmt: skip
+    first = trained[0]
+    if first.model.nc != len(index.names) and not config.single_cls:
+        what = f"{first.path} knows {first.model.nc} classes, but the data set has {len(index.names)}"
+        raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
+    precision = Precision.choose(config.precision, device_of(config.device))
+    predictor = Predictor([one.model for one in trained], precision)
+    return Subject(config, index, predictor, _size(size_of(trained, config.img_size), predictor.stride, say), say)
+
+
+def _size(asked: int, stride: int, say: Say) -> int:
+    size = -(-asked // stride) * stride
+    if size != asked:
+        say(f"warning: --img {asked} is not a multiple of the stride {stride}: {size} is used")
+    return size
+
+
+def _cache_of(config: ValConfig) -> str:
+    """Images that are looked at once per size are not worth packing."""
+    if config.cache in ("auto", "gpu"):
+        return "off" if config.task in ("speed", "study") else "disk"
+    return config.cache

@@ -1,0 +1,30 @@
+"""What a training step asks of an optimizer, and the one way to get one."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from torch import Tensor
+
+from yolofast.optim.adam import Adam
+from yolofast.optim.sgd import Sgd
+
+
+class Optimizer(Protocol):
+    """Learning rates and momentum live on the device, so that a captured graph reads what the schedule says."""
+
+    def set(self, lr: Sequence[float], momentum: float) -> None:
+        """Before each `step`: a learning rate for each group; momentum is β1 for Adam."""
+
+    def step(self) -> None: ...
+
+    def tensors(self) -> list[Tensor]:
+        """What a step changes besides the parameters."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def build_optimizer(name: Literal["sgd", "adam", "adamw"], groups: Sequence[dict[str, Any]]) -> Optimizer:
+    """`groups` are `{"params": [...], "weight_decay": …}`."""
+    return Sgd(groups) if name == "sgd" else Adam(groups, decoupled_decay=name == "adamw")

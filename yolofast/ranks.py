@@ -1,0 +1,84 @@
+"""The processes (ranks) that train one model together, as far as a loss has to know of them.
+
+Each rank sees its part of a batch, and gradients are averaged over the ranks. A term that every rank divided by a count
+of its own – of its positives, say – would weigh a box by the part it happens to lie in. So counts are averaged over the
+ranks too: the average of the ranks' losses is then the loss of the whole batch. The published code divides by its own
+counts; `share_counts(False)` does that. Outside of training (no gradients) each rank counts alone, because parts of a
+validation set need not be equally many. On one rank all of this is the identity.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+_shared = True
+
+
+def share_counts(shared: bool) -> None:
+    """Whether losses of several ranks are divided by the counts of the whole batch, which is so unless told."""
+    global _shared
+    _shared = shared
+
+
+def world() -> int:
+    """How many ranks there are."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def is_first() -> bool:
+    """Whether this is the rank that speaks and writes for all."""
+    return rank() == 0
+
+
+def _counts_are_shared() -> bool:
+    return _shared and torch.is_grad_enabled() and world() > 1
+
+
+def per_rank(count: Tensor) -> Tensor:
+    """What to divide a rank's sum by: its count, or the mean of all ranks' counts; never less than 1 in all."""
+    if not _counts_are_shared():
+        return count.clamp(min=1)
+    return sum_over_ranks(count).clamp(min=1) / world()
+
+
+def mean_of_cells(loss: Tensor) -> Tensor:
+    """The mean of a loss; ranks with more images than others count more."""
+    if not _counts_are_shared():
+        return loss.mean()
+    return loss.sum() / per_rank(torch.full((), loss.numel(), device=loss.device))
+
+
+def whole_batch(images: int, device: torch.device) -> int | Tensor:
+    """Images of the batch on all ranks. Times it, a loss averaged over the ranks is the sum over the batch."""
+    if not _counts_are_shared():
+        return images * (world() if torch.is_grad_enabled() else 1)
+    return sum_over_ranks(torch.full((), images, device=device))
+
+
+def follow_all(values: Tensor) -> Tensor:
+    """The mean over the ranks of what a loss remembers of its batches."""
+    return sum_over_ranks(values) / world() if _counts_are_shared() else values
+
+
+def wait_for_all() -> None:
+    """The host waits until every rank has come here."""
+    if world() > 1:
+        dist.all_reduce(torch.zeros(1))
+
+
+def agree_on_largest(value: Tensor) -> None:
+    """Every rank's `value` becomes the largest of them all."""
+    if world() > 1:
+        dist.all_reduce(value, dist.ReduceOp.MAX)
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """Without gradient; a new tensor. The device waits for the others, the host does not."""
+    total = values.detach().clone()
+    if world() > 1:
+        dist.all_reduce(total)
+    return total
