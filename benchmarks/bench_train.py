@@ -2,12 +2,16 @@
 
     python -m benchmarks.bench_train --data DATA.yaml [--cases yolov7-tiny:320:64:ota …] [--at-once 5] [--loader cpu]
 
-A case is network, image size, batch and assigner. Each runs in a process of its own, which builds the run with
-`prepare_run`, compiles the step and captures it. When all processes of a group stand ready they are timed one after
-the other, so that nothing compiles meanwhile. `step` is the median over epochs of the wall clock of an epoch divided by
-its batches: plans, pixels, augmentation, forward, assignment, loss, backward, update and moving average. `step alone`
-is the same without data: one batch again and again. `GPU busy` is the share of the time in which some kernel ran,
-`main process` its processor time in percent of a core, `peak` the memory torch has taken, graphs included.
+A case is network, image size (one side, or height x width), batch and assigner. `yolox-s:640:64:simota:held` is the
+same step without assigning (`held_assignment.py`): the difference of two rows is what SimOTA costs. YOLOX sees what its
+recipe says, mosaics and mixup included, at one size.
+
+Each case runs in a process of its own, which builds the run with `prepare_run`, compiles the step and captures it. When
+all processes of a group stand ready they are timed one after the other, so that nothing compiles meanwhile. `step` is
+the median over epochs of the wall clock of an epoch divided by its batches: plans, pixels, augmentation, forward,
+assignment, loss, backward, update and moving average. `step alone` is the same without data: one batch again and again.
+`GPU busy` is the share of the time in which some kernel ran, `main process` its processor time in percent of a core,
+`peak` the memory torch has taken, graphs included.
 """
 
 import argparse
@@ -25,6 +29,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
 from yolofast.config.train import TrainConfig
 from yolofast.engine.compiling import compiled_loss_of
@@ -32,10 +37,14 @@ from yolofast.engine.gears import EagerGear, Gear, GraphGear
 from yolofast.engine.pace import Pace
 from yolofast.engine.setup import Run, prepare_run
 from yolofast.engine.step import StepKind
+from yolofast.engine.yolox_settings import with_recipe
 
 CASES = (
     "yolov7-tiny:320:64:ota", "yolov7:320:64:ota", "yolov7-tiny:640:64:ota", "yolov7:640:64:ota",
     "yolov7-tiny:320:384:ota", "yolov7-tiny:320:64:anchor", "yolov7:320:64:anchor",
+    "yolox-s:320:64:simota", "yolox-s:320:64:simota:held", "yolox-s:640:64:simota", "yolox-s:640:64:simota:held",
+    "yolox-l:640:64:simota", "yolox-l:640:64:simota:held", "yolox-l:800x1440:32:simota",
+    "yolox-l:800x1440:32:simota:held",
 )  # fmt: skip
 _ALONE = StepKind(sums=False, updates=True)
 _HEADER = (
@@ -45,12 +54,26 @@ _HEADER = (
 
 
 def configuration(case: str, data: str, loader: str) -> TrainConfig:
-    cfg, size, batch, assigner = case.split(":")
+    cfg, size, batch, assigner = case.split(":")[:4]
+    if cfg.startswith("yolox"):
+        return yolox_configuration(case, data, loader)
     tiny = "data/hyp.scratch.tiny.yaml" if "tiny" in cfg else "data/hyp.scratch.p5.yaml"
     return TrainConfig(
         cfg=cfg, data=data, img_size=(int(size),), batch_size=int(batch), assigner=assigner,  # type: ignore[arg-type]
         hyp=tiny, noautoanchor=True, loader=loader, epochs=1000, workers=16,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def yolox_configuration(case: str, data: str, loader: str) -> TrainConfig:
+    cfg, size, batch, assigner = case.split(":")[:4]
+    height, _, width = size.partition("x")
+    sides = int(height), int(width or height)
+    config = TrainConfig(
+        cfg=cfg, data=data, img_size=(max(sides),), batch_size=int(batch), assigner=assigner,  # type: ignore[arg-type]
+        recipe_values=(f"input_size={sides[0]},{sides[1]}", "multi_scale=false"),
+        loader=loader, epochs=1000, workers=16,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return with_recipe(config, ("cfg", "img_size", "batch_size", "epochs"))
 
 
 def gear_of(run: Run, name: str) -> Gear:
@@ -125,6 +148,8 @@ def busy_share(run: Run, gear: Gear, epoch: int) -> float:
 def child(case: str, data: str, loader: str, gear_name: str, seconds: float) -> None:
     begun = time.perf_counter()
     run = prepare_run(configuration(case, data, loader), lambda text: print(text, file=sys.stderr))
+    if case.endswith(":held"):
+        run = with_held_assignment(run)
     gear = gear_of(run, gear_name)
     run.step.optimizer.set((1e-3, 1e-3, 1e-3), 0.9)
     one_epoch(run, gear, 0)
@@ -161,8 +186,8 @@ def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[dic
 
 
 def line(case: str, gear: str, found: dict[str, Any] | None) -> str:
-    cfg, size, batch, assigner = case.split(":")
-    cells = [cfg, size, batch, assigner, gear]
+    cfg, size, batch, *assigner = case.split(":")
+    cells = [cfg, size, batch, ", ".join(assigner), gear]
     if found is None:
         return "| " + " | ".join([*cells, "failed", *[""] * 6]) + " |"
     cells += [

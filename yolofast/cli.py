@@ -140,6 +140,12 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     predict = commands.add_parser("predict", help="find objects in pictures")
     predict.set_defaults(run="yolofast.commands.predict:run")
     add_flags(predict, PredictConfig, PredictConfig())
+
+    diagnose = commands.add_parser("diagnose", help="why a loss oscillates, what to change, which epoch to ship")
+    diagnose.set_defaults(run="yolofast.commands.diagnose:run")
+    diagnose.add_argument("run_or_log", help="a run's folder, results.csv, YOLOv7's results.txt, YOLOX's train_log.txt")
+    diagnose.add_argument("--json", action="store_true", help="print JSON")
+    diagnose.add_argument("--plot", metavar="FILE", help="draw it: diagnosis.png")
     return parser, dict(commands.choices)
 
 

@@ -197,6 +197,14 @@ def bucketed(boxes: int) -> int:
 
 
 @dataclass(frozen=True)
+class BatchMix:
+    """Which shares of a batch's images were put together from others."""
+
+    mosaic: float
+    mixup: float
+
+
+@dataclass(frozen=True)
 class Batch:
     """Images ready for the network, and what is on them."""
 
@@ -208,6 +216,8 @@ class Batch:
     gain: npt.NDArray[np.float64] | None = None
     """[B, 2] for validation: x and y of the original image times `gain` plus `pad` is where they are in the input."""
     pad: npt.NDArray[np.float64] | None = None
+    mix: BatchMix | None = None
+    """For training, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +281,10 @@ class LossTerms:
     l1: Tensor | None = None
     foreground: Tensor | None = None
     """Positives per ground-truth box."""
+
+    def mean_total(self, images: int) -> Tensor:
+        """The total whatever the batch: YOLOv7 multiplies it by the images of a batch, YOLOX does not."""
+        return self.total / images if self.iou is None else self.total
 
     def parts(self) -> dict[str, Tensor]:
         """Everything but the total, by name."""

@@ -1,5 +1,6 @@
-"""Arguments of a planner that cannot be meant; what it plans is tested beside each part."""
+"""Arguments of a planner that cannot be meant, and how many boxes it leaves; the rest is tested beside each part."""
 
+import numpy as np
 import pytest
 
 from tests.augment.made_up import random_set
@@ -22,3 +23,25 @@ def test_mistakes(width, height, seed, taken, message):
     index, images = random_set(0, 5)
     with pytest.raises(UserError, match=message):
         Planner(index, images.sizes[:taken], Recipe(), width, height, seed=seed)
+
+
+def test_boxes_beyond_the_most_are_left_out_the_last_ones_first():
+    """So many of an image by itself, more of a mosaic."""
+    index, images = random_set(0, 12)
+    recipe = Recipe.yolox(mosaic=0.5)
+    few, all_of_them = (
+        Planner(index, images.sizes, recipe, 64, 64, most_boxes=most) for most in ((2, 5), None)
+    )  # fmt: skip
+    positions = np.arange(40)
+    kept, full = few.plan(positions % 12, positions, 0), all_of_them.plan(positions % 12, positions, 0)
+    mosaics = full.plan.canvas_BV2[:, 0, 0] == 128
+    assert 0 < mosaics.sum() < 40
+    cut = 0
+    for image in positions:
+        rows = full.rows[full.rows[:, 0] == image]
+        most = 5 if mosaics[image] else 2
+        assert np.array_equal(kept.rows[kept.rows[:, 0] == image], rows[:most])
+        cut += len(rows) > most
+    assert cut > 5
+    changed = few.changed(64, 64, mosaic=False)
+    assert changed.most_boxes == (2, 5)

@@ -94,3 +94,11 @@ def test_mistakes_are_one_message(words, message, capsys, tmp_path, monkeypatch)
     output = capsys.readouterr()
     assert code == 2 and message in output.err and "Traceback" not in output.err
     assert not list(tmp_path.rglob("exp*"))
+
+
+def test_what_would_be_compiled(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DIAGNOSE_COMPILE", "1")
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
+    assert main(["train", *flags(tmp_path)]) == 0
+    assert "graphs: 1, breaks: 0" in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists(), "nothing was trained"

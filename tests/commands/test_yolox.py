@@ -10,10 +10,8 @@ import torch
 
 from tests.evaluate.plain_nms import plain_nms
 from tests.sample_data import sample
-from yolofast import Detector, UserError, build_model
+from yolofast import Detector, build_model
 from yolofast.cli import main
-from yolofast.config.train import TrainConfig
-from yolofast.engine.setup import prepare_model
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIDE, NC = 96, 3
@@ -134,11 +132,6 @@ def test_val_sees_and_counts_as_published(published, tmp_path, capsys):
         labels = np.array([row["category_id"] for row in own]) - min(row["category_id"] for row in rows)
         expected = plain_detections(model, image, 0.01, 0.65)
         assert_same(np.column_stack((boxes, [row["score"] for row in own], labels)), expected)
-
-
-def test_training_it_is_refused_until_it_is_built():
-    with pytest.raises(UserError, match="training YOLOX is not built yet"):
-        prepare_model(TrainConfig(cfg="yolox-nano"), ("cat",), torch.device("cpu"), print)
 
 
 def test_published_nano_reaches_its_ap(tmp_path, capsys):

@@ -25,7 +25,13 @@ from yolofast.yaml_file import parse_yaml
 
 CHANGED = (
     TrainConfig(
-        epochs=7, img_size=(96, 64), name="123", weights="ä b.pt", resume=True, lr_mult_neck=1e-7, freeze=(1, 2)
+        epochs=7,
+        img_size=(96, 64),
+        name="123",
+        weights="ä b.pt",
+        resume=True,
+        lr_mult_neck=1e-7,
+        stage="stage1_neck_tune",
     ),
     ValConfig(weights=("a.pt", "no"), img_size=None, save_per_class_ap="ap.json", rect=False),
     PredictConfig(source="*.jpg", classes=(3, 1), name="off", line_width=2),

@@ -58,6 +58,56 @@ def test_values_may_be_changed():
     assert read_yolox_recipe("yolox-s", epochs=20, no_aug_epochs=3).closes_at == 16
 
 
+def test_values_may_be_set_one_by_one():
+    typed = ("mosaic_prob=0.3", "input_size=800,1440", "mixup_scale=[0.9, 1.1]", "ema=false", "basic_lr_per_img=1e-5")
+    recipe = read_yolox_recipe("yolox-s", (*typed, "simota_version=vendored"))
+    assert (recipe.mosaic_prob, recipe.input_size, recipe.mixup_scale) == (0.3, (800, 1440), (0.9, 1.1))
+    assert (recipe.ema, recipe.basic_lr_per_img, recipe.simota_version) == (False, 1e-5, "vendored")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("mosaik_prob=1", "--set: a YOLOX recipe has no 'mosaik_prob', did you mean 'mosaic_prob'"),
+        ("mosaic_prob", "--set 'mosaic_prob' sets nothing"),
+        ("mosaic_prob=", "sets nothing"),
+        ("mosaic_prob=2", "--set: mosaic_prob is 2"),
+        ("mosaic_prob=[", "is not valid YAML"),
+        ("mosaic_prob=high", "mosaic_prob is 'high'"),
+        ("epochs=10", "--epochs 10"),
+        ("batch_size=8", "--batch-size 8"),
+        ("simota_version=old", "use current or vendored"),
+        ("max_labels=0,10", "max_labels is"),
+        ("warmup_epochs=290", "290 epochs of warm-up and 15 without augmentation do not fit"),
+    ],
+)
+def test_wrong_settings_are_named(typed, message):
+    with pytest.raises(UserError, match=message):
+        read_yolox_recipe("yolox-s", (typed,))
+
+
+def test_a_short_run_has_short_ends():
+    recipe = read_yolox_recipe("yolox-s")
+
+    def ends(epochs, keep=()):
+        found = recipe.for_run(epochs, 640, keep)
+        return found.warmup_epochs, found.no_aug_epochs
+
+    assert ends(300) == ends(100) == ends(40) == (5, 15)
+    assert ends(30) == (1, 2) and ends(10) == ends(3) == (1, 1) and ends(1) == (0, 0)
+    assert ends(30, keep=("no_aug_epochs",)) == (1, 15)
+    with pytest.raises(UserError, match="do not fit 10 epochs"):
+        recipe.for_run(10, 640, keep=("no_aug_epochs",))
+
+
+def test_another_size_keeps_the_form():
+    wide = read_yolox_recipe("nuscenes-stable-v3")
+    assert wide.for_run(30, 1440) == wide
+    assert (wide.shape(1440), wide.shape(704), wide.shape(32)) == ((800, 1440), (384, 704), (32, 32))
+    small = read_yolox_recipe("yolox-nano").for_run(300, 224)
+    assert (small.input_size, small.random_size) == ((224, 224), (5, 11))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -46,5 +46,6 @@ def test_recipes(name, expected):
 
 
 def test_all_recipes_have_the_same_keys():
-    keys = {tuple(read_yaml(find_resource(name, "hyp")).values) for name in short_names("hyp")}
+    published = [name for name in short_names("hyp") if "demo" not in name]
+    keys = {tuple(read_yaml(find_resource(name, "hyp")).values) for name in published}
     assert len(keys) == 1 and len(next(iter(keys))) == 30

@@ -72,15 +72,15 @@ def test_same_request_same_data_set(made, tmp_path, monkeypatch):
     assert content(tmp_path / "again") == content(made)
 
 
-def test_pixels_and_labels_are_those_of_version_1():
+def test_pixels_and_labels_are_those_of_version_2():
     """Numbers from the day the version was made: a change in them needs a new version, or caches keep old pictures."""
     drawn = scene("train", 0, 0)
     assert drawn.image.shape == (240, 320, 3)
     assert [(NAMES[shape.label], shape.box) for shape in drawn.shapes[:2]] == [
-        ("crescent", (167, 20, 121, 115)),
-        ("square", (72, 151, 61, 46)),
+        ("crescent", (28, 62, 120, 125)),
+        ("arrow", (78, 129, 87, 55)),
     ]
-    assert int(drawn.image.sum()) == 16_385_215
+    assert int(drawn.image.sum()) == 17_580_891
 
 
 def test_seed_number_and_split_make_other_pictures_and_n_does_not(made, tmp_path):
@@ -182,8 +182,8 @@ def test_pictures_are_varied(scenes):
     per_class = np.bincount([shape.label for drawn in scenes for shape in drawn.shapes], minlength=len(NAMES))
     assert per_class.min() > 0.7 * per_class.mean()
     shares = [max(shape.box[2:]) / min(drawn.image.shape[:2]) for drawn in scenes for shape in drawn.shapes]
-    assert min(shares) < 0.08 and 0.5 < max(shares) <= LARGEST + 0.01
-    assert 0.15 < np.median(shares) < 0.4, "large enough to be learned from few pictures"
+    assert min(shares) < 0.2 and 0.5 < max(shares) <= LARGEST + 0.01
+    assert 0.25 < np.median(shares) < 0.45, "large enough to be learned from few pictures"
 
 
 def test_shapes_hide_one_another(scenes):
@@ -205,16 +205,17 @@ def test_specks_do_not_widen_the_box():
     assert shape.box == (10, 10, 30, 60), "the strip is 30 of 1830 pixels"
 
 
-def test_colours_do_not_tell_the_class(scenes):
-    """Mean colours of classes are nearer to one another than colours within a class are spread."""
-    colours = [[] for _ in NAMES]
+def test_colours_hint_at_the_class_but_do_not_tell_it(scenes):
+    """Going by the colour in the middle, one is right far more often than by chance, and often enough wrong."""
+    colours, labels = [], []
     for drawn in scenes:
         for shape in drawn.shapes:
             left, top, width, height = shape.box
-            colours[shape.label].append(drawn.image[top + height // 2, left + width // 2])
-    means = np.array([np.mean(own, 0) for own in colours])
-    spread = np.mean([np.std(own, 0) for own in colours])
-    assert means.std(0).max() < 0.4 * spread
+            colours.append(drawn.image[top + height // 2, left + width // 2].astype(float))
+            labels.append(shape.label)
+    means = np.array([np.median([c for c, own in zip(colours, labels, strict=True) if own == k], 0) for k in range(8)])
+    guesses = np.abs(np.array(colours)[:, None] - means).sum(-1).argmin(1)
+    assert 0.3 < (guesses == np.array(labels)).mean() < 0.8
 
 
 def test_blend():

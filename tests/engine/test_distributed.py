@@ -17,7 +17,9 @@ STEPS = 12
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    config = small_config(folder, sync_bn=True, epochs=STEPS // 3)
+    plan = folder / "plan.yaml"
+    plan.write_text("plan: [{until: 1, train: [head]}, {lr_factors: {backbone: 0.5}}]")  # ranks are joined anew
+    config = small_config(folder, sync_bn=True, epochs=STEPS // 3, plan=str(plan))
     threads = torch.get_num_threads()
     alone = json.loads(json.dumps(seen(config)))
     torch.set_num_threads(threads)

@@ -87,6 +87,18 @@ def test_short_runs_are_not_compiled():
     assert said == ["gear: eager; 10 steps are too few for compiling to pay"]
 
 
+def test_compiling_begins_again_when_other_layers_learn():
+    said, step = [], small_step()
+    box = GearBox(step, "compile", 2, 10, said.append, worth_compiling=gear_box.WORTH_COMPILING)
+    for number in range(2):
+        box.run(small_batch(number), ALONE)
+    assert len(said) == 1
+    step.version += 1
+    for number in range(2):
+        box.run(small_batch(number), ALONE)
+    assert len(said) == 2
+
+
 def test_the_cpu_runs_as_written():
     said = []
     assert choose_gear("graph", small_step(), 2, 10, said.append).name == "eager"

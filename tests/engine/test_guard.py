@@ -89,3 +89,18 @@ def test_a_good_epoch_in_between_starts_the_count_anew():
         run(step, guard, [factor])
         guard.end_epoch()
     assert guard.lr_factor == 0.5**4
+
+
+def test_a_state_is_kept_anew_when_other_parameters_learn():
+    """As many tensors as before, but of other shapes."""
+    step = make_step()
+    guard = NanGuard(step)
+    for learning, frozen in ((step.model.weight, step.model.bias), (step.model.bias, step.model.weight)):
+        frozen.requires_grad_(False)
+        learning.requires_grad_(True)
+        step.learn_what_requires_it(step.optimizer.regrouped([{"params": [learning], "weight_decay": 0.0}]))
+        step.optimizer.set([0.1], 0.9)
+        guard.start_epoch()
+        start = step.model.bias.detach().clone()
+        assert run(step, guard, [1.0] * 15 + [float("nan")])
+        assert torch.equal(step.model.bias, start)

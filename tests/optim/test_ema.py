@@ -3,7 +3,7 @@ import math
 import torch
 from torch import nn
 
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.ema import ModelEma, NotAveraged
 
 
 def small_model():
@@ -50,3 +50,12 @@ def test_continues_from_its_state():
     resumed.update()
     for a, b in zip(ema.model.state_dict().values(), resumed.model.state_dict().values(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_without_an_average_the_model_is_its_own():
+    model = small_model().train()
+    none = NotAveraged(model)
+    before = [p.clone() for p in model.parameters()]
+    none.update()
+    assert none.model is model and none.updates == 1 and model.training
+    assert all(torch.equal(a, b) and a.requires_grad for a, b in zip(model.parameters(), before, strict=True))

@@ -97,6 +97,14 @@ def to_rows(boxes: LabelledBoxes, plan: Plan) -> npt.NDArray[np.float32]:
     return np.column_stack((boxes.image, boxes.label, centre, sides)).astype(np.float32)
 
 
+def first_boxes(rows: npt.NDArray[np.float32], plan: Plan, alone: int, mosaic: int) -> npt.NDArray[np.float32]:
+    """Of rows in the order of images, the first few of each: so many of a mosaic, and of an image by itself."""
+    is_mosaic = plan.canvas_BV2[:, 0, 0] > plan.width
+    image = rows[:, 0].astype(np.int64)
+    place = np.arange(len(rows)) - starts_of(np.bincount(image, minlength=len(plan)))[image]
+    return rows[place < np.where(is_mosaic, mosaic, alone)[image]]
+
+
 def place_boxes(plan: Plan, index: ImageIndex, stored_sizes: Ints) -> PlacedBoxes:
     """The boxes of all tiles. `stored_sizes` are all images' widths and heights as stored."""
     tiles = plan.source_BVT.shape[2]

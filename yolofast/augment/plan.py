@@ -16,6 +16,7 @@ from yolofast.augment import geometry
 from yolofast.augment.by_head import HeadPolicy
 from yolofast.augment.draws import Doubles, DrawTable, beta_8_8, between, uniform, whole
 from yolofast.augment.recipe import Recipe
+from yolofast.structures import BatchMix
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -60,6 +61,11 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def mix(self, which: slice = slice(None)) -> BatchMix:
+        """Of these images of the plan."""
+        source_nVT = self.source_BVT[which]
+        return BatchMix(float((source_nVT[:, 0, 1] >= 0).mean()), float((source_nVT[:, 1, 0] >= 0).mean()))
 
     def sources(self) -> Ints:
         """The images whose pixels are needed, each once, in order."""

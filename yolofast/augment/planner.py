@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.augment.by_head import HeadPolicy
-from yolofast.augment.labels import PlacedBoxes, place_boxes, to_rows, transform_labels
+from yolofast.augment.labels import PlacedBoxes, first_boxes, place_boxes, to_rows, transform_labels
 from yolofast.augment.paste import add_copies, add_pastes, objects_with_polygon
 from yolofast.augment.plan import Plan, draw_plan
 from yolofast.augment.recipe import Recipe
@@ -29,18 +29,23 @@ class Planner:
 
     def __init__(
         self, index: ImageIndex, stored_sizes: Ints, recipe: Recipe, width: int, height: int, *, seed: int = 0,
-        heads: HeadPolicy | None = None,
+        heads: HeadPolicy | None = None, most_boxes: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
+        """`most_boxes` of an image by itself, and of a mosaic; those beyond are left out."""
         _check(index, stored_sizes, width, height, seed)
         self.index, self.stored_sizes, self.recipe = index, stored_sizes, recipe
         self.width, self.height, self.seed, self.heads = width, height, seed, heads
+        self.most_boxes = most_boxes
         self._objects = objects_with_polygon(index) if recipe.paste_in > 0 else np.zeros(0, np.int64)
         self._labelled = np.unique(index.image_of_box()[~index.crowd])
 
     def changed(self, height: int, width: int, mosaic: bool) -> "Planner":
         """The same images in batches of another shape, with the recipe's mosaics or without any."""
         recipe = self.recipe if mosaic else self.recipe.without_mosaic()
-        return Planner(self.index, self.stored_sizes, recipe, width, height, seed=self.seed, heads=self.heads)
+        return Planner(
+            self.index, self.stored_sizes, recipe, width, height,
+            seed=self.seed, heads=self.heads, most_boxes=self.most_boxes,
+        )  # fmt: skip
 
     def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
         """The batch of these images, which stand at these positions of the epoch."""
@@ -56,7 +61,8 @@ class Planner:
         boxes = transform_labels(placed, plan, self.index)
         if self.recipe.paste_in > 0:
             plan, boxes = add_pastes(plan, boxes, self.index, self.stored_sizes, self._objects)
-        return PlannedBatch(plan, to_rows(boxes, plan))
+        rows = to_rows(boxes, plan)
+        return PlannedBatch(plan, rows if self.most_boxes is None else first_boxes(rows, plan, *self.most_boxes))
 
 
 def _check(index: ImageIndex, stored_sizes: Ints, width: int, height: int, seed: int) -> None:

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 from yolofast.cli import call
 from yolofast.commands.after_training import boxes_every, finish_run, say_how_to_resume
+from yolofast.commands.explain import print_explanation
 from yolofast.config.args_file import to_yaml
+from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.from_settings import from_settings
-from yolofast.config.resume import resumed
+from yolofast.config.resume import check_same_hyp, resumed
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
+from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import Checkpoints, read_state
 from yolofast.engine.compile_report import compile_report
 from yolofast.engine.display import Display
@@ -26,6 +29,8 @@ from yolofast.engine.distributed_machine import check_devices, device_of_rank
 from yolofast.engine.distributed_step import gear_of_ranks
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.engine.gear_box import GearBox, choose_gear
+from yolofast.engine.hyp_file import write_hyp
+from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
@@ -35,12 +40,16 @@ from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
+from yolofast.engine.yolox_settings import with_recipe
 from yolofast.ranks import is_first
 
 
 def run(args: argparse.Namespace) -> None:
     with first_rank_speaks():
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
+    if not config.faithful and is_demonstration(given):  # the drop-in script trains on COCO, as published
+        config = demonstration(config)
+        print("no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU")
     train(config, given)
 
 
@@ -51,6 +60,9 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     """
     if "weights" not in given and config.weights and not Path(config.weights).exists():
         config = dataclasses.replace(config, weights="")  # the published default names a file few people have
+    if config.explain:
+        print_explanation(with_fitting_batch(_beginning(config, given).config, print))
+        return Path()
     if Place.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
             return _run(told_by_first(lambda: _beginning(config, {"device": config.device, **given})))
@@ -75,7 +87,7 @@ class _Beginning(NamedTuple):
 
 def _beginning(config: TrainConfig, given: dict[str, Any]) -> _Beginning:
     if not config.resume:
-        return _Beginning(config)
+        return _Beginning(with_recipe(config, given))
     last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
     state, warning = read_state(last)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
@@ -93,6 +105,8 @@ def _run(beginning: _Beginning) -> Path:
     config = with_fitting_batch(config, display.say)
     with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
         run = prepare_run(config, display.say, fresh=state is None)
+    if state is not None and run.recipe is None:  # a recipe is written by name, and follows --epochs
+        check_same_hyp(state["hyp"], run.hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     if not is_first():
@@ -102,6 +116,7 @@ def _run(beginning: _Beginning) -> Path:
     display.say(f"run: {folder}")
     progress = _restore(run, state) if state else Progress()
     to_yaml(config, folder / "args.yaml")
+    write_hyp(run.hyp, folder)
     trainer = _trainer(run, folder, progress, display)
     if state is None:
         trainer.checkpoints.forget_earlier_run()
@@ -151,8 +166,8 @@ def _follow(run: Run, state: dict[str, Any] | None, display: Display) -> Path:
 def _restore(run: Run, state: dict[str, Any]) -> Progress:
     run.model.load_state_dict(state["model"])
     run.step.ema.model.load_state_dict(state["ema"])
-    run.step.load_state_dict(state["step"])
     run.load_state_dict(state["run"])
+    run.step.load_state_dict(state["step"])
     names = ("best_fitness", "best_epoch", "lr_factor", "rows")
     return Progress(epoch=state["next_epoch"], **{name: state[name] for name in names})
 
@@ -162,7 +177,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
     config = run.config
     asked = gear_of_ranks(compile_request(config.gear).gear, display.say)
     left = (config.epochs - progress.epoch) * len(run.batches)
-    alike = not (config.multi_scale or config.rect)
+    alike = run.resize is as_it_is and not config.rect
     gear = choose_gear(asked, run.step, run.images_per_step, left, display.say, one_shape=alike)
     recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
     pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
@@ -187,6 +202,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         resize=run.resize,
         more_state=run.state_dict,
         pictures=pictures,
+        batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
     )
 

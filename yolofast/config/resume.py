@@ -8,7 +8,7 @@ from yolofast.config.flags import shown
 from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.values import in_form
-from yolofast.errors import UserError
+from yolofast.errors import UserError, shorten
 
 
 def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
@@ -26,3 +26,17 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
         what = f"--epochs {config.epochs} with --resume: the run was planned for {stored.epochs}"
         raise UserError(what, fix=f"give at least {stored.epochs}, or leave it away")
     return config
+
+
+def check_same_hyp(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Hyper-parameters come from a file, which may have been edited since the run began."""
+    changed = [key for key in {**before, **now} if _plain(before.get(key)) != _plain(now.get(key))]
+    if changed:
+        first = ", ".join(f"{key} was {shorten(before.get(key))} and is {shorten(now.get(key))}" for key in changed[:3])
+        fix = "restore the file (the run's folder has a copy, hyp.yaml), or start a new run with --weights"
+        raise UserError(f"the hyper-parameters have changed since the run began: {first}", fix=fix)
+
+
+def _plain(value: Any) -> Any:
+    """Checkpoints keep lists where settings have tuples."""
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -57,8 +57,9 @@ class TrainConfig(RunConfig):
         help="take from the weights what matches by name and shape, and nothing else: no optimizer, no epoch")
     heads: int = _model(
         0, "--heads", least=0, most=1000, help="heads of 1B4H; their number follows from --head-config, this checks it")
-    freeze: tuple[int, ...] = _model(
-        (0,), "--freeze", yolov7=True, least=0, help="N: layers 0 to N-1; several numbers: exactly those layers")
+    freeze: tuple[int | str, ...] = _model(
+        (0,), "--freeze", yolov7=True, least=0, metavar="N",
+        help="N: layers 0 to N-1; several numbers: exactly those layers; or names: backbone, neck, backbone.dark*")
     noautoanchor: bool = _model(
         False, "--noautoanchor", yolov7=True, help="leave the anchors alone, even if they do not suit the boxes")
     sync_bn: bool = _model(
@@ -113,6 +114,12 @@ class TrainConfig(RunConfig):
     hyp: str = _loss(
         "", "--hyp", published="data/hyp.scratch.p5.yaml", yolov7=True, metavar="FILE",
         help="hyper-parameters; empty: those published for the model")
+    recipe: str = _loss(
+        "", "--recipe", metavar="FILE",
+        help="YOLOX: how it is trained, a file or yolox-s, nuscenes-stable-v3 …; empty: as published for the network")
+    recipe_values: tuple[str, ...] = _loss(
+        (), "--set", counts=(0, 1000), metavar="KEY=VALUE",
+        help="YOLOX: values of the recipe to change, such as mosaic_prob=0.3 input_size=800,1440")
     label_smoothing: float = _loss(
         0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")
     assigner: AssignerName | None = _loss(
@@ -190,8 +197,14 @@ class TrainConfig(RunConfig):
         -1, "--local_rank", "--local-rank", yolov7=True, least=-1,
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")
 
+    plan: str = _plan(
+        "", "--plan", metavar="FILE",
+        help="which part of the network learns when, and how fast: a file, or a name such as yolox-progressive")
+    explain: bool | str = _plan(
+        False, "--explain", bare=True, metavar="FILE", changes_on_resume=True,
+        help="instead of training print the schedule that would run, epoch by epoch; FILE.png: draw it too")
     stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = _plan(
-        "", "--stage", help="which part of the network learns")
+        "", "--stage", help="a packaged plan for yolov7-tiny, with the values of the flags below")
     lr_mult_head: float = _plan(
         1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
     lr_mult_neck: float = _plan(

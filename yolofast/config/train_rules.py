@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from yolofast.config.setting import settings_of
 from yolofast.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def check_training(config: "TrainConfig") -> None:
     _check_loader(config)
     _check_loss(config)
     _check_course(config)
+    _check_plan(config)
 
 
 def _check_model(config: "TrainConfig") -> None:
@@ -71,3 +73,25 @@ def _check_course(config: "TrainConfig") -> None:
         raise UserError("--resume continues one run, --evolve makes many", fix="drop one of them")
     if config.resume == "":
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
+
+
+_OF_STAGES = (
+    "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
+)  # fmt: skip
+
+
+def _check_plan(config: "TrainConfig") -> None:
+    given = [flag for flag, is_given in _ways_to_freeze(config).items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} both say what learns", fix="drop one of them")
+    for name in () if config.stage else _OF_STAGES:
+        declared = settings_of(type(config))[name]
+        if getattr(config, name) != declared.published:
+            fix = "add --stage stage1_neck_tune, or write a plan (docs/fine-tuning.md)"
+            raise UserError(f"{declared.flag} changes a value of --stage, which is not given", fix=fix)
+    if isinstance(config.explain, str) and not config.explain.lower().endswith(".png"):
+        raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="name it schedule.png")
+
+
+def _ways_to_freeze(config: "TrainConfig") -> dict[str, bool]:
+    return {"--freeze": config.freeze != (0,), "--plan": bool(config.plan), "--stage": bool(config.stage)}

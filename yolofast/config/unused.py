@@ -8,13 +8,6 @@ from yolofast.config.setting import settings_of
 NOT_YET_USED = (
     "evolve",
     "bucket",
-    "stage",
-    "lr_mult_head",
-    "lr_mult_neck",
-    "lr_mult_backbone",
-    "bn_phase1_epochs",
-    "bn_unfreeze_late",
-    "warmup_restart_epochs",
 )
 """Names of fields; delete a name when it is implemented."""
 

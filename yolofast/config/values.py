@@ -9,13 +9,16 @@ import math
 import os
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Literal, Union
 
 from yolofast.config.setting import Setting, settings_of
 from yolofast.errors import UserError, nearest, shorten
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "nothing"}
-_PLURALS = {int: "whole numbers", float: "numbers", str: "words"}
+_PLURALS: dict[Any, str] = {
+    int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
+}  # fmt: skip
 
 
 _HINTS: dict[type[Any], dict[str, Any]] = {}
@@ -35,13 +38,21 @@ def choices(config_class: type[Any], name: str) -> tuple[str, ...]:
     return tuple(word for kind in kinds(config_class, name) if _is_literal(kind) for word in typing.get_args(kind))
 
 
-def element(config_class: type[Any], name: str) -> type[Any]:
+def element(config_class: type[Any], name: str) -> Callable[[str], Any]:
     """What one word on the command line is turned into."""
     kind = next(kind for kind in kinds(config_class, name) if kind not in (bool, types.NoneType))
     if _is_literal(kind):
         return str
     found: type[Any] = typing.get_args(kind)[0] if is_many(kind) else kind
-    return found
+    return found if isinstance(found, type) else number_or_name
+
+
+def number_or_name(text: str) -> int | str:
+    """A word that may be either."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def is_many(kind: Any) -> bool:
@@ -80,6 +91,8 @@ def _suits(kind: Any, value: Any) -> bool:
         return isinstance(value, tuple) and all(_suits(typing.get_args(kind)[0], one) for one in value)
     if _is_literal(kind):
         return isinstance(value, str) and value in typing.get_args(kind)
+    if isinstance(kind, types.UnionType):
+        return any(_suits(member, value) for member in typing.get_args(kind))
     if isinstance(value, bool):
         return kind is bool
     if kind is float:

@@ -5,20 +5,25 @@ files are another thing: they share hardly a key, and none that means the same.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
+from yolofast.yaml_file import YamlFile, parse_yaml, read_yaml
 
 _SHARES = (
     "min_lr_ratio", "momentum", "ema_decay", "mosaic_prob", "mixup_prob", "hsv_prob", "flip_prob", "translate",
     "test_conf", "nms",
 )  # fmt: skip
 _STEP = 32
+ENDS = ("warmup_epochs", "no_aug_epochs")
+_VERSIONS = ("current", "vendored")
+_OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size"}
+_LONGEST_ENDS = 0.5
+"""Of a shortened run: what warm-up and plain epochs may take together before they are shortened too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,10 @@ class YoloXRecipe:
     shear: float = 2.0
     mosaic_scale: tuple[float, float] = (0.1, 2.0)
     mixup_scale: tuple[float, float] = (0.5, 1.5)
+    max_labels: tuple[int, int] = (50, 120)
+    """Boxes an image may have: by itself, and as a mosaic. Those beyond are left out."""
+    simota_version: str = "current"
+    """`current`, or `vendored`: the older one that tracking repositories carry."""
 
     test_conf: float = 0.01
     nms: float = 0.65
@@ -74,13 +83,40 @@ class YoloXRecipe:
                 raise UserError(f"{name} is {getattr(self, name):g}", fix="give a number of at least 0")
         if self.warmup_epochs + self.no_aug_epochs > self.epochs:
             what = f"{self.warmup_epochs} epochs of warm-up and {self.no_aug_epochs} without augmentation"
-            raise UserError(f"{what} do not fit {self.epochs} epochs", fix="train longer, or shorten them")
-        for name in ("mosaic_scale", "mixup_scale", "random_size"):
+            fix = f"train longer, or shorten {' and '.join(ENDS)}"
+            raise UserError(f"{what} do not fit {self.epochs} epochs", fix=fix)
+        if self.simota_version not in _VERSIONS:
+            fix = f"use {' or '.join(_VERSIONS)}"
+            raise UserError(f"simota_version is {shorten(self.simota_version)}", fix=fix)
+        for name in ("mosaic_scale", "mixup_scale", "random_size", "max_labels"):
             pair = getattr(self, name)
             if pair is not None and not 0 < pair[0] <= pair[1]:
                 raise UserError(f"{name} is {list(pair)}", fix="give two numbers above 0, the smaller first")
         if any(side < _STEP or side % _STEP for side in self.input_size):
             raise UserError(f"input_size is {list(self.input_size)}", fix=f"give multiples of {_STEP}: height, width")
+
+    def for_run(self, epochs: int, long_side: int, keep: Sequence[str] = ()) -> "YoloXRecipe":
+        """As a run of that length and size follows it.
+
+        A shorter run than the recipe's has shorter ends: where warm-up and plain epochs would take more than half of
+        it, they are cut in proportion, except for those of `keep`, which were asked for by name.
+        """
+        ends = {name: getattr(self, name) for name in ENDS}
+        if epochs < self.epochs and sum(ends.values()) > _LONGEST_ENDS * epochs:
+            least = 1 if epochs > 2 else 0
+            cut = {name: min(max(round(n * epochs / self.epochs), least), n) for name, n in ends.items()}
+            ends |= {name: n for name, n in cut.items() if name not in keep}
+        changes: dict[str, Any] = {"epochs": epochs, "input_size": self.shape(long_side), **ends}
+        if self.random_size is not None and "random_size" not in keep:
+            share = long_side / max(self.input_size)
+            changes["random_size"] = tuple(max(round(steps * share), 1) for steps in self.random_size)
+        return dataclasses.replace(self, **changes)
+
+    def shape(self, long_side: int) -> tuple[int, int]:
+        """Height and width of an input with that long side, of the recipe's form as far as steps of 32 allow."""
+        share = long_side / max(self.input_size)
+        height, width = (max(round(side * share / _STEP), 1) * _STEP for side in self.input_size)
+        return height, width
 
     def lr(self, batch_size: int) -> float:
         """For batches of so many images over all GPUs."""
@@ -119,14 +155,44 @@ class YoloXRecipe:
         }
 
 
-def read_yolox_recipe(name: str | Path, **changes: Any) -> YoloXRecipe:
-    """The recipe of a file, or a packaged one by its name (`yolox-s`, `nuscenes-stable-v3`), with values changed."""
+def read_yolox_recipe(name: str | Path, values: Sequence[str] = (), **changes: Any) -> YoloXRecipe:
+    """The recipe of a file, or a packaged one by its name (`yolox-s`, `nuscenes-stable-v3`), with values changed.
+
+    `values` are `key=value`, as `--set` has them.
+    """
     file = read_yaml(find_resource(name, "recipe"))
-    values = {key: _value(file, key, value) for key, value in file.values.items()}
+    read = {key: _value(file, key, value) for key, value in file.values.items()}
+    changed = changed_values(values)
     try:
-        return YoloXRecipe(**{**values, **changes})
+        return YoloXRecipe(**{**read, **changed, **changes})
     except UserError as error:
-        raise UserError(error.what, where=file.where, line=file.line(error.what.split()[0]), fix=error.fix) from error
+        key = error.what.split()[0]
+        where, line = ("--set", None) if key in changed else (file.where, file.line(key))
+        raise UserError(error.what, where=where, line=line, fix=error.fix) from error
+
+
+def changed_values(values: Sequence[str]) -> dict[str, Any]:
+    """Of `--set mosaic_prob=0.3 input_size=800,1440`."""
+    found: dict[str, Any] = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not equals or not value.strip():
+            raise UserError(f"--set {shorten(text)} sets nothing", fix="give KEY=VALUE, such as mosaic_prob=0.3")
+        if key in _OWN_FLAGS:
+            raise UserError(f"--set {shorten(text)}: this has a flag of its own", fix=f"{_OWN_FLAGS[key]} {value}")
+        found[key] = _value(YamlFile("--set", {}), key, _typed(key, value))
+    return found
+
+
+def _typed(key: str, text: str) -> Any:
+    """What was typed as YAML reads it, except that `800,1440` is two numbers and `1e-4` one."""
+    if "," in text and not text.lstrip().startswith("["):
+        return [_typed(key, part) for part in text.split(",")]
+    value = parse_yaml(f"value: {text}", f"--set {key}").values["value"]
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _value(file: YamlFile, key: Any, value: Any) -> Any:

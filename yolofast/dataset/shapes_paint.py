@@ -17,6 +17,12 @@ _Whole = npt.NDArray[np.int32]
 
 _ONE = 1024  # cosines and sines are multiples of 1/1024
 _CANDIDATE_COLOURS = 4
+_OWN_COLOUR_SHARE, _ONE_COLOUR_SHARE = 0.85, 0.3
+# Of each class, in the order of the outlines.
+_OWN_COLOURS = (
+    (60, 60, 220), (60, 200, 60), (230, 120, 50), (60, 220, 230), (210, 70, 210), (220, 220, 70), (50, 140, 240),
+    (235, 235, 235),
+)  # fmt: skip
 
 
 def blend(under: Pixels, over: Pixels, share: Mask) -> Pixels:
@@ -25,15 +31,18 @@ def blend(under: Pixels, over: Pixels, share: Mask) -> Pixels:
     return ((under * (FULL - weight) + over * weight + FULL // 2) // FULL).astype(np.uint8)
 
 
-def texture(rng: np.random.Generator, height: int, width: int, behind: Pixels) -> Pixels:
-    """One of six patterns in colours unlike `behind`, the mean colour of what will be covered."""
+def texture(rng: np.random.Generator, height: int, width: int, behind: Pixels, label: int) -> Pixels:
+    """One of six patterns of two colours: most often the class's own first, else unlike `behind`, the mean colour of
+    what will be covered. So colours are a hint, as they are for real things, but not enough to go by."""
     patterns = (_plain, _stripes, _checker, _dots, _gradient, _noise)
     mix = patterns[rng.integers(len(patterns))](rng, height, width)
-    return blend(_unlike(rng, behind), _unlike(rng, behind), mix)
+    first = _own_colour(rng, label) if rng.random() < _OWN_COLOUR_SHARE else _unlike(rng, behind)
+    second = first if rng.random() < _ONE_COLOUR_SHARE else _unlike(rng, behind)
+    return blend(first, second, mix)
 
 
 def background(rng: np.random.Generator, height: int, width: int) -> Pixels:
-    """Two similar colours that flow into one another, most often with lines across."""
+    """Two similar colours that flow into one another, most often with lines across; all of it rather grey."""
     first = rng.integers(0, 256, 3)
     second = np.clip(first + rng.integers(-70, 71, 3), 0, 255)
     patterns = (_gradient, _clouds, _noise)
@@ -41,7 +50,13 @@ def background(rng: np.random.Generator, height: int, width: int) -> Pixels:
     image = blend(first.astype(np.uint8), second.astype(np.uint8), mix)
     for _ in range(max(0, int(rng.integers(-8, 20)))):
         _draw_line(rng, image)
-    return image
+    grey = int(image.mean(dtype=np.float64))
+    return ((image.astype(np.int32) + 2 * grey) // 3).astype(np.uint8)
+
+
+def _own_colour(rng: np.random.Generator, label: int) -> Pixels:
+    colour = np.array(_OWN_COLOURS[label]) + rng.integers(-25, 26, 3)
+    return np.clip(colour, 0, 255).astype(np.uint8)
 
 
 def _unlike(rng: np.random.Generator, colour: Pixels) -> Pixels:

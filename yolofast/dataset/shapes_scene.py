@@ -17,8 +17,8 @@ _Flags = npt.NDArray[np.bool_]
 
 SIZES = ((320, 240), (240, 320), (320, 320), (320, 200), (256, 256))
 """Width and height of pictures."""
-MOST_SHAPES = 8
-SMALLEST, LARGEST = 0.04, 0.60
+MOST_SHAPES = 5
+SMALLEST, LARGEST = 0.16, 0.60
 """A shape's longest side as a share of the picture's shorter one."""
 LEAST_VISIBLE = 0.3
 """The share of a shape's pixels that must be seen."""
@@ -119,7 +119,7 @@ class _Canvas:
         self.owner[there][solid] = len(self._labels)
         under = self.image[there]
         behind = under[solid].mean(0).astype(np.uint8)
-        self.image[there] = blend(under, texture(rng, height, width, behind)[part], mask[part])
+        self.image[there] = blend(under, texture(rng, height, width, behind, label)[part], mask[part])
 
     def _overlap(self, mask: Mask, left: int, top: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
         """The part of the canvas below the mask, and the part of the mask above the canvas."""

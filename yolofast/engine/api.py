@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yolofast.config.from_settings import from_settings
+from yolofast.config.from_settings import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.engine.checkpoints import BEST
@@ -40,19 +40,17 @@ def train_detector(detector: "Detector", data: str | Path, settings: Mapping[str
 
     if len(detector.weights) > 1:
         raise UserError(f"{len(detector.weights)} networks cannot be trained together", fix="train one of them")
-    base = from_settings(
-        TrainConfig,
-        {
-            "weights": detector.weights[0],
-            "cfg": detector.cfg or "",
-            "data": data,
-            "img_size": detector.size,
-            "device": detector.device,
-        },
-    )
-    _refuse_own(settings, "weights", "cfg", "model", "data", "resume")
-    config = from_settings(TrainConfig, settings, base)
-    folder = train(config, {"weights": config.weights})
+    own = {
+        "weights": detector.weights[0],
+        "cfg": detector.cfg or "",
+        "data": data,
+        "img_size": detector.size,
+        "device": detector.device,
+    }
+    _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
+    config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
+    given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
+    folder = train(config, {name: getattr(config, name) for name in given})
     map50, best = _best_scores(folder / "results.csv")
     return TrainedRun(
         folder=folder,
@@ -79,7 +77,8 @@ def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[
 def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if name in settings:
-            fix = "make another Detector of it" if name != "resume" else "use the command: yolofast train --resume"
+            command = f"use the command: yolofast train --{name}"
+            fix = command if name in ("resume", "explain") else "make another Detector of it"
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
 
 

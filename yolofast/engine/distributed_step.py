@@ -1,7 +1,9 @@
 """A step of one rank among several: gradients are averaged over the ranks before weights move."""
 
+import gc
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -17,10 +19,12 @@ def distribute(step: TrainStep) -> None:
     """Let the step's batches be parts of a larger one. The model itself stays what it was, for weights and averages.
 
     Statistics are not broadcast before each step: training does not read them, and `even_out` makes them the
-    first rank's before anybody does.
+    first rank's before anybody does. To be called again when other parameters have come to require gradients.
     """
     if world() == 1:
         return
+    step.forward, step.alone = step.model, nullcontext
+    gc.collect()  # an earlier one would go on listening to the gradients
     device = step.precision.device
     # The layout of a gradient that is a single row has several names, which torch takes for a mistake.
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")

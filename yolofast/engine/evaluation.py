@@ -16,6 +16,7 @@ from yolofast.decoding import decode
 from yolofast.engine.criterion import Criterion
 from yolofast.engine.precision import Precision
 from yolofast.engine.tally import Evaluated, Tally
+from yolofast.engine.validation_mode import evaluated
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
@@ -80,8 +81,7 @@ def fill_tally(
     assert criterion is None or predict is None
     least, several = model.validation.conf if conf is None else conf, model.validation.multi_label
     tally, losses = Tally(len(index.names), keep=keep), []
-    was_training = model.training
-    model.eval()
+    lead = model.layout.levels * model.layout.heads
 
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
         found = in_classes_of(index, found)
@@ -89,7 +89,7 @@ def fill_tally(
         if on_batch is not None:
             on_batch(number, batch, found)
 
-    with ThreadPoolExecutor(1, "yolofast-compare") as thread:
+    with evaluated(model, criterion), ThreadPoolExecutor(1, "yolofast-compare") as thread:
         waiting: deque[Future[None]] = deque()
         for number, batch in enumerate(batches):
             images = batch.images.to(precision.device, non_blocking=True)
@@ -98,14 +98,13 @@ def fill_tally(
                     raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
                 if criterion is not None:
                     losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
-            predictions = decode(raw, model) if predict is None else predict(images)
+            predictions = decode(raw[:lead], model) if predict is None else predict(images)
             found = non_max_suppression(predictions, least, iou, multi_label=several, max_detections=most)
             waiting.append(thread.submit(compare, number, batch, found))
             if len(waiting) > _MOST_WAITING:
                 waiting.popleft().result()
         for one in waiting:
             one.result()
-    model.train(was_training)
     tally.add_losses(torch.stack(losses).tolist() if losses else [])
     return tally
 

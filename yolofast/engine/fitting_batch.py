@@ -17,12 +17,16 @@ from yolofast.engine.auto_batch import SHARE, MemoryOf, largest_batch
 from yolofast.engine.devices import device_of
 from yolofast.engine.distributed_machine import device_of_rank
 from yolofast.engine.gears import EagerGear, GraphGear
+from yolofast.engine.plan import plan_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.setup import Say, prepare_model, prepare_step, read_data
 from yolofast.engine.step import StepKind, TrainStep
+from yolofast.engine.yolox_run import largest_input
+from yolofast.engine.yolox_settings import recipe_of
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.quad import GROUP
+from yolofast.model.network import Network
 from yolofast.optim.schedule import NOMINAL_BATCH
 from yolofast.pixels import fitted_size
 from yolofast.ranks import world
@@ -77,29 +81,35 @@ def _measured(config: TrainConfig, device: torch.device, most: int | None) -> in
     data = read_data(config, _silent)
     hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
     model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors"))
+    plan_of(config, model).heaviest(model).freeze(model)
     _, step = prepare_step(usual, hyp, model, Precision.choose(config.precision, device))
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     available -= _store_bytes(config, data.train, available)
     images = len(data.train) if most is None else min(most, len(data.train))
-    side, boxes = _side(config, max(model.layout.strides)), bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
-    memory_of = _memory_of(config, step, side, boxes)
+    boxes = bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
+    memory_of = _memory_of(config, step, _shape(config, model), boxes)
     return largest_batch(memory_of, available, multiple=_least(config), most=images)
 
 
-def _side(config: TrainConfig, stride: int) -> int:
-    """Of the largest images the network sees."""
+def _shape(config: TrainConfig, model: Network) -> tuple[int, int]:
+    """Height and width of the largest images the network sees."""
+    recipe = recipe_of(config, model)
+    if recipe is not None:
+        return largest_input(recipe)
+    stride = max(model.layout.strides)
     side = config.train_size * (2 if config.quad else 1) * (_LARGEST_SCALE if config.multi_scale else 1)
-    return int(-(-side // stride) * stride)
+    whole = int(-(-side // stride) * stride)
+    return whole, whole
 
 
-def _memory_of(config: TrainConfig, step: TrainStep, side: int, boxes: int) -> MemoryOf:
+def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
     device = step.precision.device
     as_graph = compile_request(config.gear).gear in ("auto", "graph")
 
     def memory_of(batch: int) -> int:
         _free()
         torch.cuda.reset_peak_memory_stats(device)
-        made = _batch(batch // (GROUP if config.quad else 1), side, boxes, step)
+        made = _batch(batch // (GROUP if config.quad else 1), shape, boxes, step)
         gear = GraphGear(step) if as_graph else EagerGear(step)
         for kind in _kinds(batch):
             gear.run(made, kind)
@@ -116,10 +126,10 @@ def _kinds(batch: int) -> list[StepKind]:
     return [alone, *summed] if round(NOMINAL_BATCH / batch) > 1 else [alone]
 
 
-def _batch(images: int, side: int, boxes: int, step: TrainStep) -> Batch:
+def _batch(images: int, shape: tuple[int, int], boxes: int, step: TrainStep) -> Batch:
     """Grey images with boxes all over them."""
     device = step.precision.device
-    pixels = torch.full((images, 3, side, side), 0.5, dtype=step.precision.dtype, device=device)
+    pixels = torch.full((images, 3, *shape), 0.5, dtype=step.precision.dtype, device=device)
     centre_and_size = torch.rand(images, boxes, 4, generator=torch.Generator().manual_seed(0)) * 0.3 + 0.3
     targets = Targets(
         centre_and_size,

@@ -81,10 +81,15 @@ class GearBox:
         return GraphGear(self.step) if self.name == "graph" else self._eager
 
     def _sort_of(self, batch: Batch) -> tuple[object, ...]:
-        return batch.images.shape, batch.targets.valid.shape, id(self.step.criterion)
+        return batch.images.shape, batch.targets.valid.shape, self._sort_of_step
+
+    @property
+    def _sort_of_step(self) -> tuple[int, int]:
+        """What makes compiling necessary again: another loss, other layers that learn."""
+        return id(self.step.criterion), self.step.version
 
     def _look_after_compiling(self, batch: Batch) -> None:
-        if not self._fast_for or self._fast_for[-1] != id(self.step.criterion):  # at the start, and with another loss
+        if not self._fast_for or self._fast_for[-1] != self._sort_of_step:
             self._begin_compiling(batch)
         elif self._ahead is not None and self._ahead.finished:
             self._shift_up(self._ahead)

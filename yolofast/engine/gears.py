@@ -39,10 +39,14 @@ class GraphGear:
     def __init__(self, step: TrainStep, loss_of: LossOf | None = None) -> None:
         self.step, self._loss_of = step, loss_of
         self._graphs: dict[tuple[object, ...], _Captured] = {}
+        self._version = step.version
         # One at a time runs, and what outlives a step has memory of its own: they can share the rest.
         self._pool: Any = torch.cuda.graph_pool_handle()
 
     def run(self, batch: Batch, kind: StepKind) -> None:
+        if self._version != self.step.version:
+            self._graphs.clear()  # they move other weights than are to be moved now
+            self._version = self.step.version
         key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion))
         if key not in self._graphs:
             with tuned_convolutions():

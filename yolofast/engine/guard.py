@@ -33,7 +33,7 @@ class NanGuard:
         """Keep the state; called when the epoch before is known to have been good, or has been undone."""
         self._batches, self._copied = 0, None
         tensors = self._step.tensors()
-        if len(self._good) != len(tensors):
+        if [kept.shape for kept in self._good] != [tensor.shape for tensor in tensors]:  # first, or others learn now
             self._good = [tensor.clone() for tensor in tensors]
         else:
             for kept, tensor in zip(self._good, tensors, strict=True):

@@ -1,18 +1,19 @@
 """From settings to a run ready to go: data, model, loss, optimizer, loaders, gear."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from yolofast.augment.head_params import read_head_policy
 from yolofast.augment.planner import Planner
-from yolofast.augment.recipe import Recipe
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.dataset.split import read_split
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
 from yolofast.engine.data_file import data_yaml_of
@@ -23,13 +24,21 @@ from yolofast.engine.distributed_step import distribute
 from yolofast.engine.evaluation import Evaluated, fill_tally
 from yolofast.engine.fit_anchors import fit_anchors
 from yolofast.engine.image_weighting import ImageWeighting
+from yolofast.engine.measured_batch_norm import has_folded_batch_norm, measure_batch_norm
 from yolofast.engine.multi_scale import MultiScale, as_it_is
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
+from yolofast.engine.phased_training import PhasedTraining
+from yolofast.engine.plan import plan_of
+from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
 from yolofast.engine.starting_network import starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.training_order import training_order
+from yolofast.engine.views import Views, evaluation_shape, views_of
 from yolofast.engine.warm_up import warm_up_starts
+from yolofast.engine.yolox_losses import YoloXLosses
+from yolofast.engine.yolox_run import described, yolox_average, yolox_losses, yolox_resize, yolox_schedule
+from yolofast.engine.yolox_settings import recipe_of
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
@@ -39,16 +48,16 @@ from yolofast.loader.device_quad import QuadOnDevice
 from yolofast.loader.quad import GROUP
 from yolofast.loader.validation import validation_batches
 from yolofast.loader.workers import WorkerLoader
-from yolofast.model.freeze import frozen_of
 from yolofast.model.network import Network
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
-from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
+from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, YoloXSchedule, auto_lr, scaled_decay
 from yolofast.ranks import share_counts
-from yolofast.structures import Batch, HeadLayout
+from yolofast.structures import Batch
 
 Say = Callable[[str], None]
+_MEASURED_BATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -69,31 +78,19 @@ def prepare_model(
 ) -> Network:
     torch.manual_seed(config.seed)
     model = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
-    if model.layout.kind == "point":
-        raise UserError("training YOLOX is not built yet", fix="train a YOLOv7, such as --cfg yolov7-tiny")
     model.names = names
-    _freeze(model, config.freeze)
+    plan_of(config, model).phases[0].freeze(model)
     if config.sync_bn:
         synchronise_batch_norm(model, device)
     return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
-def _freeze(model: Network, layers: tuple[int, ...]) -> None:
-    for number in frozen_of(model, layers):
-        model.layers[number].module.requires_grad_(False)
-
-
-def keep_frozen_statistics(model: Network) -> None:
-    """Frozen layers keep their statistics too: the published code lets them drift."""
-    for layer in model.layers:
-        parameters = list(layer.module.parameters())
-        if parameters and not any(p.requires_grad for p in parameters):
-            for module in layer.module.modules():
-                if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                    module.eval()
-
-
-def prepare_schedule(config: TrainConfig, hyp: dict[str, Any], batches: int) -> YoloV7Schedule:
+def prepare_schedule(
+    config: TrainConfig, hyp: dict[str, Any], batches: int, recipe: YoloXRecipe | None = None
+) -> YoloV7Schedule | YoloXSchedule:
+    """`recipe` is that of a YOLOX."""
+    if recipe is not None:
+        return yolox_schedule(config, recipe, batches)
     lr, warmup = hyp["lr0"], hyp["warmup_epochs"]
     if config.auto_lr:
         lr, warmup = auto_lr(lr, warmup, config.batch_size)
@@ -127,12 +124,15 @@ class Run:
     data: Data
     model: Network
     step: TrainStep
-    losses: ScheduledLoss
+    losses: ScheduledLoss | YoloXLosses
     batches: WorkerLoader | DeviceLoader | QuadOnDevice
-    schedule: YoloV7Schedule
+    schedule: PlannedSchedule
+    phases: PhasedTraining
     validation: Any
     resize: Callable[[Batch, int, int], Batch] = as_it_is
     weighting: ImageWeighting | None = None
+    recipe: YoloXRecipe | None = None
+    """Of a YOLOX."""
 
     @property
     def images_per_step(self) -> int:
@@ -146,8 +146,7 @@ class Run:
 
     def start_epoch(self, epoch: int) -> None:
         self.model.train()
-        if not self.config.faithful:
-            keep_frozen_statistics(self.model)
+        self.phases.start_epoch(epoch)
         self.step.criterion = self.losses.training(epoch)
         if self.weighting is not None:
             self.batches.order = self.weighting.weighted(self.batches.order)
@@ -155,10 +154,13 @@ class Run:
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to know besides the models and the step."""
         maps = [] if self.weighting is None else self.weighting.maps.tolist()
-        return {"losses": self.losses.state_dict(), "class_maps": maps}
+        return {"losses": self.losses.state_dict(), "class_maps": maps, "phases": self.phases.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Before that of the step, whose optimizer is grouped by phase."""
         self.losses.load_state_dict(state["losses"])
+        if "phases" in state:
+            self.phases.load_state_dict(state["phases"])
         if self.weighting is not None:
             self.weighting.maps = np.array(state["class_maps"])
 
@@ -173,7 +175,8 @@ class Run:
                 self.data.val,
                 self.step.precision,
                 criterion=self.losses.validation(epoch),
-                iou=0.6 if self.config.faithful else 0.65,
+                conf=None if self.recipe is None else self.recipe.test_conf,
+                iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
             )
         found = joint_result(tally, v5_metric=self.config.v5_metric)
         if self.weighting is not None:
@@ -183,13 +186,6 @@ class Run:
 
 def refuse_unbuilt(config: TrainConfig) -> None:
     """Settings that would change what is learnt and that the engine cannot follow yet: better no run than another."""
-    asked = {
-        "--style yolox": config.style == "yolox",
-        "--stage": bool(config.stage),
-    }
-    for what, is_asked in asked.items():
-        if is_asked:
-            raise UserError(f"{what} is not built yet", fix="leave it away")
     if config.evolve:
         what = "--evolve: one run trains one network; hyper-parameters are not searched by it"
         raise UserError(what, fix="leave it away, and try values with a --hyp file that says only what it changes")
@@ -206,10 +202,19 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True) -> Run:
     model = prepare_model(config, data.train.names, device, say, anchors)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
+    recipe = recipe_of(config, model)
+    if recipe is not None:
+        hyp = dataclasses.asdict(recipe)
+        say(described(config, recipe))
     losses, step = prepare_step(config, hyp, model, precision)
+    phases = PhasedTraining(plan_of(config, model), model, step, say)
     distribute(step)
-    stride = max(model.layout.strides)
-    batches = prepare_batches(config, hyp, data.train, precision, model.layout, say)
+    batches = prepare_batches(config, views_of(config, hyp, recipe), data.train, precision, model, say)
+    if fresh and config.weights and has_folded_batch_norm(model):
+        say("weights: BatchNorm was folded away; its statistics are measured on the first batches")
+        first = (step.on_device(batch).images for batch in islice(batches.epoch(0), _MEASURED_BATCHES))
+        measure_batch_norm(model, (model.inputs.as_input(images).float() for images in first))
+        step.ema.model.load_state_dict(model.state_dict())
     return Run(
         config=config,
         hyp=hyp,
@@ -218,59 +223,84 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True) -> Run:
         step=step,
         losses=losses,
         batches=batches,
-        schedule=prepare_schedule(config, hyp, len(batches)),
-        validation=prepare_validation(config, data.val, model, say),
-        resize=MultiScale(size=config.train_size, stride=stride, seed=config.seed, as_input=model.inputs.as_input)
-        if config.multi_scale
-        else as_it_is,
+        schedule=planned(prepare_schedule(config, hyp, len(batches), recipe), phases.plan),
+        phases=phases,
+        validation=prepare_validation(config, data.val, model, recipe),
+        resize=prepare_resize(config, model, len(batches), recipe),
         weighting=ImageWeighting(data.train) if config.image_weights else None,
+        recipe=recipe,
     )
 
 
 def prepare_step(
     config: TrainConfig, hyp: dict[str, Any], model: Network, precision: Precision
-) -> tuple[ScheduledLoss, TrainStep]:
+) -> tuple[ScheduledLoss | YoloXLosses, TrainStep]:
+    recipe = recipe_of(config, model)
+    groups = parameter_groups(model, weight_decay_of(config, hyp, recipe))
+    optimizer = build_optimizer(config.optimizer, groups)
+    if recipe is not None:
+        own = yolox_losses(config, recipe, model)
+        return own, TrainStep(model, own.training(0), optimizer, yolox_average(recipe, model), precision)
     assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
     losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful, quad=config.quad)
-    decay = scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
-    optimizer = build_optimizer(config.optimizer, parameter_groups(model, decay))
     return losses, TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)
 
 
+def weight_decay_of(config: TrainConfig, hyp: dict[str, Any], recipe: YoloXRecipe | None) -> float:
+    """YOLOX's is what the recipe says; YOLOv7's grows with the batch."""
+    if recipe is not None:
+        return recipe.weight_decay
+    return scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
+
+
+def prepare_resize(
+    config: TrainConfig, model: Network, batches: int, recipe: YoloXRecipe | None
+) -> Callable[[Batch, int, int], Batch]:
+    if recipe is not None:
+        return yolox_resize(config, recipe, model, batches)
+    if not config.multi_scale:
+        return as_it_is
+    stride = max(model.layout.strides)
+    return MultiScale(size=config.train_size, stride=stride, seed=config.seed, as_input=model.inputs.as_input)
+
+
 def prepare_batches(
-    config: TrainConfig, hyp: dict[str, Any], index: ImageIndex, precision: Precision, layout: HeadLayout, say: Say
+    config: TrainConfig, views: Views, index: ImageIndex, precision: Precision, model: Network, say: Say
 ) -> WorkerLoader | DeviceLoader | QuadOnDevice:
-    size, device = config.train_size, precision.device
+    device, layout, inputs = precision.device, model.layout, model.inputs
     on_gpu = device.type == "cuda" and config.loader != "cpu"
-    images = open_images_together(index, size, size, config.cache, device=device if on_gpu else "cpu", say=say)
+    size = views.width, views.height
+    images = open_images_together(index, *size, config.cache, device=device if on_gpu else "cpu", say=say)
     heads = None
     if config.class_aware_aug:
         heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
-    planner = Planner(index, images.sizes, Recipe.from_hyp(hyp), size, size, seed=config.seed, heads=heads)
-    arranged = training_order(config, index, max(layout.strides))
-    close = config.epochs - config.close_mosaic if config.close_mosaic else None
+    planner = Planner(
+        index, images.sizes, views.recipe, *size, seed=config.seed, heads=heads, most_boxes=views.most_boxes
+    )
+    arranged = training_order(config, index, max(layout.strides), always_shuffled=layout.kind == "point")
     if on_gpu:
         pixels = device_pixels(images, device, max(config.workers, 1))
+        seen = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
         loader = DeviceLoader(
-            planner, pixels, arranged.order, device, InputFormat(dtype=precision.dtype),
-            shapes=arranged.shapes, close_mosaic_from=close,
+            planner, pixels, arranged.order, device, seen,
+            shapes=arranged.shapes, close_mosaic_from=views.close_mosaic_from,
         )  # fmt: skip
         return QuadOnDevice(loader) if config.quad else loader
     return WorkerLoader(
-        BatchMaker(planner, images, quad=config.quad, skip_bad=config.skip_bad),
+        BatchMaker(planner, images, rgb=inputs.rgb, quad=config.quad, skip_bad=config.skip_bad),
         arranged.order,
         workers=config.workers,
         persistent=config.persistent_workers or config.fast_dataloader,
         worker_tensor=config.worker_tensor or config.fast_dataloader,
         shapes=arranged.shapes,
-        close_mosaic_from=close,
+        close_mosaic_from=views.close_mosaic_from,
         say=say,
     )
 
 
-def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, say: Say) -> Any:
-    size = config.test_size
+def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, recipe: YoloXRecipe | None) -> Any:
+    height, width = evaluation_shape(config, recipe)
     cache = "disk" if config.cache in ("auto", "gpu") else config.cache
-    images = open_images_together(index, size, size, cache, augmented=model.inputs.linear, say=lambda text: None)
-    batch = config.test_batch_size or 2 * config.batch_size
-    return validation_batches(index, images, batch, size, max(model.layout.strides), rect=True, inputs=model.inputs)
+    images = open_images_together(index, width, height, cache, augmented=model.inputs.linear, say=lambda text: None)
+    batch, stride = config.test_batch_size or 2 * config.batch_size, max(model.layout.strides)
+    return validation_batches(index, images, batch, (width, height), stride, rect=True, inputs=model.inputs)

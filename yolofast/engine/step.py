@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from yolofast.engine.criterion import Criterion, state_of
 from yolofast.engine.precision import LossScale, Precision
+from yolofast.engine.step_record import StepRecord
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.optimizer import Optimizer
 from yolofast.ranks import world
@@ -39,9 +40,12 @@ class TrainStep:
         self.model, self.criterion, self.optimizer, self.ema = model, criterion, optimizer, ema
         self.precision, self.loss_scale = precision, LossScale(precision)
         self.losses = RunningLosses(precision.device)
+        self.record: StepRecord | None = None
         self._inputs: InputConvention = getattr(model, "inputs", InputConvention())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._sums: list[Tensor] = []
+        self.version = 0
+        """Rises when what a step does has changed: who captured or compiled it has to do so again."""
         # Several ranks replace both (`distribute`): a forward whose gradients are averaged over them, and when not to.
         self.forward: Callable[[Tensor], Any] = model
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -53,8 +57,13 @@ class TrainStep:
             terms = (loss_of or self.loss_of)(images, targets)
             self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
         self.losses.add(terms, len(images) * world())
+        if self.record is not None:
+            self.record.losses(terms, targets)
         if kind.updates:
-            self.loss_scale.unscale([p.grad for p in self._parameters if p.grad is not None])
+            gradients = [p.grad for p in self._parameters if p.grad is not None]
+            self.loss_scale.unscale(gradients)
+            if self.record is not None:
+                self.record.gradients(gradients)
             self.optimizer.step()
             self.ema.update()
             if kind.sums:
@@ -78,6 +87,16 @@ class TrainStep:
             self._sums = [torch.zeros_like(p) for p in self._parameters]
         for parameter, total in zip(self._parameters, self._sums, strict=True):
             parameter.grad = total
+
+    def learn_what_requires_it(self, optimizer: Optimizer) -> None:
+        """After other parameters have come to require gradients; `optimizer` is the one that moves those."""
+        sums = {id(p): total for p, total in zip(self._parameters, self._sums, strict=False)}
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self._sums = [sums.get(id(p), torch.zeros_like(p)) for p in self._parameters] if self._sums else []
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        self.optimizer = optimizer
+        self.version += 1
 
     @property
     def pending_gradients(self) -> list[Tensor]:
@@ -128,7 +147,7 @@ class RunningLosses:
     def add(self, terms: LossTerms, images: int) -> None:
         box = terms.box if terms.box is not None else terms.iou
         assert box is not None
-        values = torch.stack((box, terms.obj, terms.cls, terms.total / images)).detach()
+        values = torch.stack((box, terms.obj, terms.cls, terms.mean_total(images))).detach()
         self._sums += values
         self._count += 1
         self.bad_steps += ~values.isfinite().all()

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from yolofast.checkpoint.save import model_content
+from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import BEST, Checkpoints
 from yolofast.engine.display import Display
 from yolofast.engine.distributed_step import even_out, mean_losses
@@ -78,6 +79,7 @@ class Trainer:
     pictures: RunPictures = field(default_factory=RunPictures)
     after_evaluation: Callable[[int], None] = lambda epoch: None
     """For those who want to look at the averaged model of an epoch."""
+    batch_record: BatchRecord | None = None
     best_found: Evaluated | None = None
     """The evaluation of the best epoch, if this process has seen it."""
 
@@ -114,6 +116,8 @@ class Trainer:
         start, waited, images = time.perf_counter(), 0.0, 0
         settings = self.schedule.at(epoch, 0)
         self._late_losses.forget()
+        if self.batch_record is not None:
+            self.batch_record.start_epoch()
         with self.display.epoch(epoch, len(self.batches), self._late_losses.look) as line:
             source = self.batches.epoch(epoch)
             for number in range(len(self.batches)):
@@ -125,6 +129,8 @@ class Trainer:
                 iteration = epoch * len(self.batches) + number
                 updates = iteration % settings.accumulate == 0
                 seen = self.resize(self.step.on_device(batch), epoch, number)
+                if self.batch_record is not None:
+                    self.batch_record.next_is(batch, seen, settings.lr[0] * guard.lr_factor)
                 self.gear.run(seen, StepKind(settings.accumulate > 1, updates))
                 images += len(batch.images) * world()
                 self._tell(guard.after_batch())
@@ -133,10 +139,12 @@ class Trainer:
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:
                     break
         losses = mean_losses(self.step.losses)
+        if self.batch_record is not None:
+            self.batch_record.end_epoch(epoch)
         self._tell(guard.end_epoch())
         even_out(self.step)
         wall = time.perf_counter() - start
-        rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr)}
+        rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr[:3])}
         return {
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,

@@ -20,16 +20,18 @@ class TrainingOrder:
     """`[batches, 2]` heights and widths for `--rect`; None: all batches have the size trained at."""
 
 
-def training_order(config: TrainConfig, index: ImageIndex, stride: int) -> TrainingOrder:
+def training_order(
+    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False
+) -> TrainingOrder:
     """A data set smaller than a batch is one batch.
 
-    The published code shuffles only for several GPUs, and takes the batches of `--rect` from the widest to the tallest;
-    unless faithful, the latter are shuffled as wholes.
+    The published code of YOLOv7 shuffles only for several GPUs, and takes the batches of `--rect` from the widest to
+    the tallest; unless faithful, the latter are shuffled as wholes. YOLOX is `always_shuffled`.
     """
     multiple = GROUP if config.quad else 1
     least = world() * multiple
     size = min(config.batch_size, max(len(index) // least, 1) * least)
-    shuffle = not config.faithful or (world() > 1 and not config.rect)
+    shuffle = always_shuffled or not config.faithful or (world() > 1 and not config.rect)
     images = rect_order(index.sizes) if config.rect else len(index)
     order = EpochOrder(
         images,

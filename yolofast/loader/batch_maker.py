@@ -11,7 +11,7 @@ from yolofast.augment.render_cv2 import render
 from yolofast.loader.forgiving import ForgivingImages, without_boxes_of
 from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
 from yolofast.pixels import ImageSource
-from yolofast.structures import Targets
+from yolofast.structures import BatchMix, Targets
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
@@ -35,6 +35,7 @@ class Job:
 @dataclass(frozen=True)
 class Made:
     targets: Targets
+    mix: BatchMix
     skipped: tuple[str, ...] = ()
     """One message for each image that could not be read and is grey instead."""
 
@@ -65,31 +66,31 @@ class BatchMaker:
     def make(self, job: Job, out: Pixels) -> Made:
         """Render the batch into `out`, which has its shape."""
         if not self.quad:
-            rows, skipped = self._render(job, out)
+            rows, mix, skipped = self._render(job, out)
         else:
             single = np.empty((len(job.images), 3, job.height, job.width), np.uint8)
-            rows, skipped = self._render(job, single)
+            rows, mix, skipped = self._render(job, single)
             enlarged = self._enlarged(job)
             join_images(single, enlarged, out)
             rows = join_rows(rows, enlarged)
-        return Made(Targets.from_rows(torch.from_numpy(rows), len(out)), skipped)
+        return Made(Targets.from_rows(torch.from_numpy(rows), len(out)), mix, skipped)
 
     def _enlarged(self, job: Job) -> Ints:
         return choose_enlarged(self.planner.seed, job.epoch, job.positions)
 
-    def _render(self, job: Job, out: Pixels) -> tuple[Rows, tuple[str, ...]]:
+    def _render(self, job: Job, out: Pixels) -> tuple[Rows, BatchMix, tuple[str, ...]]:
         planner = self._planner_for(job)
         if not self.skip_bad:
-            return _plan_and_render(planner, job, self.images, out, self.rgb), ()
+            return *_plan_and_render(planner, job, self.images, out, self.rgb), ()
         # Which images are needed is known only by rendering, and an image that is missing takes its boxes with it: the
         # batch is made again until nothing new is missing. Nothing is remembered, so no process knows more than others.
         forgiving = ForgivingImages(self.images)
-        rows = _plan_and_render(planner, job, forgiving, out, self.rgb)
+        rows, mix = _plan_and_render(planner, job, forgiving, out, self.rgb)
         known = 0
         while known < len(forgiving.missing):
             known = len(forgiving.missing)
-            rows = _plan_and_render(without_boxes_of(planner, forgiving.missing), job, forgiving, out, self.rgb)
-        return rows, tuple(str(error) for error in forgiving.missing.values())
+            rows, mix = _plan_and_render(without_boxes_of(planner, forgiving.missing), job, forgiving, out, self.rgb)
+        return rows, mix, tuple(str(error) for error in forgiving.missing.values())
 
     def _planner_for(self, job: Job) -> Planner:
         key = (job.width, job.height, job.mosaic)
@@ -98,7 +99,7 @@ class BatchMaker:
         return self._planners[key]
 
 
-def _plan_and_render(planner: Planner, job: Job, images: ImageSource, out: Pixels, rgb: bool) -> Rows:
+def _plan_and_render(planner: Planner, job: Job, images: ImageSource, out: Pixels, rgb: bool) -> tuple[Rows, BatchMix]:
     planned = planner.plan(job.images, job.positions, job.epoch)
     render(planned.plan, images, out, rgb=rgb)
-    return planned.rows
+    return planned.rows, planned.plan.mix()

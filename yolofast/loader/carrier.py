@@ -7,11 +7,11 @@ import numpy.typing as npt
 from torch import Tensor
 
 from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.structures import Targets
+from yolofast.structures import BatchMix, Targets
 
 Pixels = npt.NDArray[np.uint8]
-Reply = tuple[Any, tuple[str, ...]]
-"""What belongs to the batch beside its pixels, and which images were skipped."""
+Reply = tuple[Any, BatchMix, tuple[str, ...]]
+"""What belongs to the batch beside its pixels, what it was put together from, and which images were skipped."""
 
 
 class Carrier(Protocol):

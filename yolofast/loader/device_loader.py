@@ -27,7 +27,7 @@ from yolofast.augment.render_table import HostTable, RenderTable, build_table
 from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import EpochOrder, OrderedBatch
 from yolofast.loader.padded import padded_targets
-from yolofast.structures import Batch, Targets
+from yolofast.structures import Batch, BatchMix, Targets
 
 Ints = npt.NDArray[np.int64]
 _BATCHES_PER_PLAN = 8
@@ -54,6 +54,7 @@ class _Chunk:
     targets: Targets
     fetched: Fetched
     images: list[Ints]
+    mixes: list[BatchMix]
     shape: tuple[int, int]
     """Height and width."""
 
@@ -142,13 +143,13 @@ class DeviceLoader:
                 data = chunk.fetched.on_device()
                 table, targets = chunk.table.to(self.device), chunk.targets.to(self.device, non_blocking=True)
             first = 0
-            for images in chunk.images:
+            for images, mix in zip(chunk.images, chunk.mixes, strict=True):
                 which, slot = slice(first, first + len(images)), number % len(self._slots)
                 out = _images_in(self._slots[slot], len(images), *chunk.shape)
                 part = Targets(targets.boxes[which], targets.labels[which], targets.valid[which])
                 with self._side_stream():
                     ready = self._render_when_free(slot, table.of_images(which), data, out)
-                yield _Rendered(Batch(out, part, images), ready, slot)
+                yield _Rendered(Batch(out, part, images, mix=mix), ready, slot)
                 first, number = which.stop, number + 1
 
     def _side_stream(self) -> AbstractContextManager[Any]:
@@ -204,8 +205,9 @@ class DeviceLoader:
         fetched, plan, sizes = self._fetch(planned.plan)
         table = build_table(plan, fetched.starts, sizes, pin=self._on_gpu)
         targets = padded_targets(planned.rows, len(images), self.capacity, pin=self._on_gpu)
-        shape = planner.height, planner.width
-        return _Chunk(table, targets, fetched, [batch.images for batch in batches], shape)
+        shape, ends = (planner.height, planner.width), np.cumsum([len(batch.images) for batch in batches]).tolist()
+        mixes = [plan.mix(slice(end - len(batch.images), end)) for end, batch in zip(ends, batches, strict=True)]
+        return _Chunk(table, targets, fetched, [batch.images for batch in batches], mixes, shape)
 
     def _fetch(self, plan: Plan) -> tuple[Fetched, Plan, Ints]:
         """The pixels a plan needs, the plan in terms of what is fetched, and its sizes."""

@@ -45,7 +45,7 @@ class QuadOnDevice:
             enlarged = choose_enlarged(seed, number, part.positions)
             first = np.arange(len(enlarged)) * GROUP
             chosen = np.where(enlarged >= 0, enlarged, first)
-            yield Batch(*self._joined(batch, chosen, enlarged >= 0), part.images[chosen])
+            yield Batch(*self._joined(batch, chosen, enlarged >= 0), part.images[chosen], mix=batch.mix)
 
     def _joined(self, batch: Batch, chosen: Ints, is_enlarged: npt.NDArray[np.bool_]) -> tuple[Tensor, Targets]:
         chosen_g, is_enlarged_g = (self._sent(values) for values in (chosen, is_enlarged))

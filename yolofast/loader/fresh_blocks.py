@@ -29,7 +29,7 @@ class FreshBlocks:
             raise
         targets = made.targets
         parcel = (targets.boxes.numpy(), targets.labels.numpy(), targets.valid.numpy())
-        return (parcel, made.skipped), block.file
+        return (parcel, made.mix, made.skipped), block.file
 
     def take(
         self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None

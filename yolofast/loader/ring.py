@@ -43,11 +43,11 @@ class Ring:
         given = made.targets
         images, capacity = given.labels.shape
         if capacity > _CAPACITY:
-            return ((given.boxes.numpy(), given.labels.numpy(), given.valid.numpy()), made.skipped), None
+            return ((given.boxes.numpy(), given.labels.numpy(), given.valid.numpy()), made.mix, made.skipped), None
         kept = self._targets(slot, images, capacity)
         for there, value in ((kept.boxes, given.boxes), (kept.labels, given.labels), (kept.valid, given.valid)):
             there.copy_(value)
-        return (capacity, made.skipped), None
+        return (capacity, made.mix, made.skipped), None
 
     def take(
         self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None

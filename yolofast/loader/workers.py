@@ -127,7 +127,7 @@ class WorkerLoader:
         images = torch.empty(self.maker.shape(job), dtype=torch.uint8, pin_memory=self._pin)
         made = self.maker.make(job, images.numpy())
         self._tell(made.skipped)
-        return Batch(images, made.targets, self.maker.sources(job))
+        return Batch(images, made.targets, self.maker.sources(job), mix=made.mix)
 
     def _make_carrier(self) -> Carrier:
         batch = self.order.batch_size // self.order.world
@@ -158,13 +158,13 @@ class WorkerLoader:
         try:
             give(self._in_flight)
             while under_way:
-                (parcel, skipped), file = pool.collect()
+                (parcel, mix, skipped), file = pool.collect()
                 job = under_way.popleft()
                 images, targets = carrier.take(self.maker.shape(job), self._turn, parcel, file)
                 self._turn += 1
                 give(1)  # into the place of the batch before the last: who asks for this one is done with that
                 self._tell(skipped)
-                yield Batch(images, targets, self.maker.sources(job))
+                yield Batch(images, targets, self.maker.sources(job), mix=mix)
         finally:
             if not self._persistent:
                 pool.close()

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from yolofast.optim.carried import by_parameter, carried
+
 _BETA2, _EPSILON = 0.999, 1e-8
 
 
@@ -26,7 +28,25 @@ class Adam:
         device = next(p.device for params in self._params for p in params)
         self.lr = [torch.zeros((), device=device) for _ in groups]
         self.momentum = torch.zeros((), device=device)
-        self._steps = torch.zeros((), dtype=torch.float64, device=device)
+        # By group: what has come later has seen fewer.
+        self._steps = [torch.zeros((), dtype=torch.float64, device=device) for _ in groups]
+
+    @property
+    def weight_decay(self) -> float:
+        return max(self._decay)
+
+    def regrouped(self, groups: Sequence[dict[str, Any]]) -> "Adam":
+        """As `Optimizer.regrouped`. A group must not mix parameters that stay with new ones: it has one count."""
+        changed = Adam(groups, decoupled_decay=self._decoupled)
+        mean, square = by_parameter(self._params, self._mean), by_parameter(self._params, self._square)
+        steps = {id(p): float(n) for params, n in zip(self._params, self._steps, strict=True) for p in params}
+        for count, params in zip(changed._steps, changed._params, strict=True):
+            seen = {steps.get(id(p), 0.0) for p in params} or {0.0}
+            assert len(seen) == 1, "a group mixes parameters that stay with new ones"
+            count.fill_(seen.pop())
+        changed._mean = carried(mean, changed._params, changed._mean)
+        changed._square = carried(square, changed._params, changed._square)
+        return changed
 
     def set(self, lr: Sequence[float], momentum: float) -> None:
         """No wait for the device: numbers travel as arguments of the fill."""
@@ -36,12 +56,12 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        self._steps += 1
-        # Both averages start at 0; these say how much of them is there yet.
-        mean_share = (1 - self.momentum.double() ** self._steps).float()
-        square_share = (1 - torch.pow(_BETA2, self._steps)).sqrt().float()
         for group, params in enumerate(self._params):
             if params:
+                steps = self._steps[group].add_(1)
+                # Both averages start at 0; these say how much of them is there yet.
+                mean_share = (1 - self.momentum.double() ** steps).float()
+                square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
                 self._decay_weights(group)
                 self._average(group)
                 self._move(group, self.lr[group] / mean_share, square_share)
@@ -75,7 +95,7 @@ class Adam:
 
     def tensors(self) -> list[Tensor]:
         """What a step changes besides the parameters."""
-        return [*(tensor for kind in (self._mean, self._square) for group in kind for tensor in group), self._steps]
+        return [*(tensor for kind in (self._mean, self._square) for group in kind for tensor in group), *self._steps]
 
     def state_dict(self) -> dict[str, Any]:
         return {"mean": self._mean, "square": self._square, "steps": self._steps}
@@ -85,4 +105,5 @@ class Adam:
             for own, given in zip(kind, state[name], strict=True):
                 for tensor, value in zip(own, given, strict=True):
                     tensor.copy_(value)
-        self._steps.copy_(state["steps"])
+        for count, given in zip(self._steps, state["steps"], strict=True):
+            count.copy_(given)

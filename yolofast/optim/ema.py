@@ -44,3 +44,14 @@ class ModelEma:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         self.updates.copy_(torch.as_tensor(state["updates"]))
+
+
+class NotAveraged(ModelEma):
+    """For recipes without an average: what is evaluated and shipped is the trained model itself."""
+
+    def __init__(self, trained: nn.Module) -> None:
+        self.model, self.decay = trained, 0.0
+        self.updates = torch.zeros((), dtype=torch.float64, device=next(trained.parameters()).device)
+
+    def update(self) -> None:
+        self.updates += 1

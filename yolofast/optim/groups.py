@@ -1,5 +1,6 @@
 """Which parameters are decayed, and which warm up from another learning rate."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import nn
@@ -29,4 +30,15 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         {"params": scales, "weight_decay": 0.0},
         {"params": weights, "weight_decay": weight_decay},
         {"params": biases, "weight_decay": 0.0},
+    ]
+
+
+def split_groups(
+    groups: Sequence[dict[str, Any]], part_of: Callable[[nn.Parameter], int], parts: int
+) -> list[dict[str, Any]]:
+    """Every group once for each part, part by part: first all groups with the parameters of part 0."""
+    return [
+        {**group, "params": [parameter for parameter in group["params"] if part_of(parameter) == part]}
+        for part in range(parts)
+        for group in groups
     ]

@@ -12,6 +12,14 @@ from yolofast.optim.sgd import Sgd
 class Optimizer(Protocol):
     """Learning rates and momentum live on the device, so that a captured graph reads what the schedule says."""
 
+    @property
+    def weight_decay(self) -> float:
+        """Of those that are decayed."""
+
+    def regrouped(self, groups: Sequence[dict[str, Any]]) -> "Optimizer":
+        """One of the same kind for other groups. Parameters that stay keep what is known of them, in the same memory;
+        new ones start from nothing."""
+
     def set(self, lr: Sequence[float], momentum: float) -> None:
         """Before each `step`: a learning rate for each group; momentum is β1 for Adam."""
 

@@ -102,7 +102,7 @@ class YoloXSchedule:
     """Already multiplied by the batch size."""
     momentum: float
     min_share: float = 0.05
-    warmup_epochs: int = 5
+    warmup_epochs: float = 5
     plain_epochs: int = 15
     warmup_lr: float = 0.0
 

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from yolofast.optim.carried import by_parameter, carried
+
 
 class Sgd:
     """Groups are `{"params": [...], "weight_decay": …}`; `set` before each `step`."""
@@ -21,6 +23,17 @@ class Sgd:
         device = next(p.device for params in self._params for p in params)
         self.lr = [torch.zeros((), device=device) for _ in groups]
         self.momentum = torch.zeros((), device=device)
+
+    @property
+    def weight_decay(self) -> float:
+        return max(self._decay)
+
+    def regrouped(self, groups: Sequence[dict[str, Any]]) -> "Sgd":
+        """As `Optimizer.regrouped`."""
+        changed = Sgd(groups)
+        known = by_parameter(self._params, self._velocity)
+        changed._velocity = carried(known, changed._params, changed._velocity)
+        return changed
 
     def set(self, lr: Sequence[float], momentum: float) -> None:
         """No wait for the device: numbers travel as arguments of the fill."""

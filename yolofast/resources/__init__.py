@@ -13,6 +13,7 @@ _SHORT_NAMES = {
     "data": ("data/coco*.yaml",),
     "hyp": ("data/hyp.scratch.*.yaml", "data/hyp.gradual_*.yaml"),
     "recipe": ("recipes/*.yaml",),
+    "plan": ("plans/*.yaml",),
     "head_params": ("data/hyp.head_params.yaml",),
 }
 
@@ -21,7 +22,8 @@ def find_resource(name: str | Path, kind: str) -> Path:
     """The file a user means by `name`: a path on disk, a packaged relative path, or a short name such as `yolov7-tiny`.
 
     `kind` is `cfg` (model graphs), `heads` (head groupings), `data` (data sets), `hyp` (YOLOv7's recipes),
-    `head_params` (`--class-aware-aug`) or `recipe` (YOLOX's recipes); it says where short names live.
+    `head_params` (`--class-aware-aug`), `recipe` (YOLOX's recipes) or `plan` (freeze plans); it says where short names
+    live.
     """
     text = str(name)
     known = _files_by_short_name(kind)

@@ -1,0 +1,83 @@
+"""`yolofast diagnose` on a real small run, and on logs of other trainers."""
+
+import csv
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.engine.small_run import flags
+from tests.report.logs import falling, results_txt, train_log
+from yolofast.cli import main
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diagnosed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+        assert main(["train", *flags(folder, epochs=3, batch_size=4, name="run"), "--close-mosaic", "1"]) == 0
+    return folder / "runs" / "run"
+
+
+def test_a_run_records_its_batches(run):
+    rows = list(csv.DictReader((run / "batches.csv").open()))
+    results = list(csv.DictReader((run / "results.csv").open()))
+    assert [(row["epoch"], row["batch"]) for row in rows] == [(str(e), str(b)) for e in range(3) for b in range(6)]
+    for number, epoch in enumerate(results):
+        for term in ("box", "obj", "cls"):
+            mean = np.mean([float(row[term]) for row in rows if row["epoch"] == str(number)])
+            assert mean == pytest.approx(float(epoch[f"train/{term}_loss"]), rel=1e-4)
+    assert all(
+        float(row["total"]) == pytest.approx(sum(float(row[t]) for t in ("box", "obj", "cls")), rel=1e-4)
+        for row in rows
+    )
+    assert all(float(row["boxes"]) > 0 and 0 < float(row["box_size"]) < 1 and row["assigner"] == "ota" for row in rows)
+    assert [float(row["mosaic"]) for row in rows] == [1.0] * 12 + [0.0] * 6
+    assert float(rows[0]["gradient_norm"]) > 0
+    assert (run / "hyp.yaml").read_text().startswith("lr0: 0.01")
+
+
+def test_a_run_s_folder(run, tmp_path, capsys):
+    picture = tmp_path / "new" / "diagnosis.png"
+    assert main(["diagnose", str(run), "--plot", str(picture)]) == 0
+    output = capsys.readouterr().out
+    assert "run folder, 3 epochs, 18 losses, one per batch" in output and "mosaic closed" in output
+    assert "ship: epoch" in output and f"weights: {run / 'weights' / 'best.pt'}" in output
+    assert cv2.imread(str(picture)).std() > 0
+
+
+def test_json_has_no_nan(run, capsys):
+    assert main(["diagnose", str(run), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
+    assert found["epochs"] == 3 and found["losses_are_of"] == "batch" and len(found["phases"]) >= 2
+
+
+def test_yolov7_s_log(tmp_path, capsys):
+    share = np.arange(60) / 60
+    val = falling(60, 1) * (1 + 0.8 * np.maximum(share - 0.4, 0)) / np.where(share > 0.4, falling(60, 2, 0) / 4.9, 1.0)
+    (tmp_path / "results.txt").write_text(results_txt(falling(60), val, 0.4 * (1 - np.exp(-5 * share)) + 0.01))
+    assert main(["diagnose", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "YOLOv7 results.txt, 60 epochs" in output and "overfitting: since epoch 2" in output
+    assert "settings to try:\n  epochs: 60 -> 2" in output
+
+
+def test_yolox_s_log(tmp_path, capsys):
+    place = np.arange(6000)
+    loss = falling(6000, noise=0.03) * (1 + 0.1 * np.sin(2 * np.pi * place / 400))
+    (tmp_path / "train_log.txt").write_text(train_log(loss, np.full(6000, 1e-3), 200, scores=np.linspace(0.1, 0.3, 30)))
+    assert main(["diagnose", str(tmp_path / "train_log.txt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (verdict,) = found["verdicts"]
+    assert verdict["kind"] == "oscillation" and verdict["numbers"]["period"] == pytest.approx(2, rel=0.01)
+    assert found["ship"]["epoch"] == 30
+
+
+def test_mistakes_cost_one_message(tmp_path, capsys):
+    assert main(["diagnose", str(tmp_path)]) == 2
+    assert "holds no results" in capsys.readouterr().err
+    (tmp_path / "a.csv").write_text("epoch,loss\n0,1\n")
+    assert main(["diagnose", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "a.xyz")]) == 2
+    assert "ends in .png" in capsys.readouterr().err

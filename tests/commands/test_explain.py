@@ -1,0 +1,151 @@
+"""`train --explain`: what would run, with the numbers, without running it; and where belief and run differ."""
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.engine.two_ranks import small_cfg_file
+from yolofast import build_model
+from yolofast.cli import main
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.shapes import make_shapes
+from yolofast.dataset.shapes_outline import NAMES
+from yolofast.engine.explain_remarks import remarks
+from yolofast.engine.explanation import explain
+from yolofast.engine.yolox_settings import with_recipe
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("explain")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    return str(make_shapes(folder / "shapes", n=24))
+
+
+def explained(folder, data, **settings):
+    hyp = folder / "hyp.yaml"
+    hyp.write_text("".join(f"{key}: {value}\n" for key, value in settings.pop("hyp", {}).items()) or "nbs: 64\n")
+    base = {"cfg": str(small_cfg_file(folder)), "hyp": str(hyp), "data": data, "device": "cpu", "batch_size": 8}
+    return explain(TrainConfig(**(base | settings)), lambda text: None)
+
+
+def explained_yolox(data, **settings):
+    given = {"cfg": "yolox-nano", "data": data, "device": "cpu", "batch_size": 8, "img_size": (64,)} | settings
+    return explain(with_recipe(TrainConfig(**given), given), lambda text: None)
+
+
+def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    words = ["--cfg", "yolox-nano", "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "30"]
+    assert main(["train", *words, "--plan", "yolox-progressive", "--explain", "schedule.png"]) == 0
+    out = capsys.readouterr().out
+    assert "24 in 3 batches of 8; 720 seen in all" in out
+    assert "8 images per update; 90 updates in all" in out
+    head = sum(p.numel() for p in build_model("yolox-nano", nc=len(NAMES)).head.parameters())
+    assert f"{head:,}" in out and "head, neck, dark5" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert any(line[:2] == ["1", "1"] and line.count("frozen") == 2 for line in lines), "neck and dark5 in epoch 1"
+    assert any(line[:2] == ["11", "2"] and line.count("frozen") == 1 for line in lines)
+    assert "simota + L1 from epoch" in out and "worth knowing" in out
+    assert all(len(line) <= 160 or line.lstrip().startswith("-") for line in out.splitlines())
+    picture = cv2.imdecode(np.fromfile(folder / "schedule.png", np.uint8), cv2.IMREAD_COLOR)
+    assert picture.shape[0] > 400 and picture.std() > 10
+    assert not (folder / "runs").exists()
+
+
+def test_a_picture_that_cannot_be_written(folder, data, capsys):
+    where = str(folder / "nowhere" / "schedule.png")
+    cfg = str(small_cfg_file(folder))
+    assert main(["train", "--cfg", cfg, "--data", data, "--device", "cpu", "--explain", where]) == 2
+    assert "the picture could not be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"batch_size": 5}, {"max_steps": 31}, {"faithful": True, "epochs": 20}, {"hyp": {"warmup_epochs": 0}}],
+)
+def test_updates_are_those_of_the_loop(folder, data, settings):
+    run = explained(folder, data, **settings)
+    updates, iteration = 0, 0
+    for epoch in range(run.config.epochs):
+        for batch in range(run.batches):
+            if run.config.max_steps is None or iteration < run.config.max_steps:
+                updates += iteration % run.schedule.at(epoch, batch).accumulate == 0
+            iteration += 1
+    assert run.updates == updates
+    assert run.images_seen == (31 * 8 if run.config.max_steps else run.config.epochs * 24)
+
+
+def test_shares_of_images_over_the_epochs(folder, data):
+    hyp = {"mosaic": 0.5, "mixup": 0.2, "fliplr": 0.5}
+    run = explained(folder, data, epochs=6, close_mosaic=2, hyp=hyp)
+    assert [row.chances["mosaic"] for row in run.rows] == [0.5] * 4 + [0] * 2
+    assert [row.chances["mixup"] for row in run.rows] == [0.1] * 4 + [0] * 2, "only mosaics are blended"
+    assert {row.chances["fliplr"] for row in run.rows} == {0.5}
+    assert "mixup: only mosaics are blended, so 0.2 means 10.0% of the images" in remarks(run)
+
+
+@pytest.mark.parametrize(
+    ("settings", "remark"),
+    [
+        ({"faithful": True, "epochs": 400}, "warm-up: 1,000 iterations (333.3 epochs) instead of 9 (3 epochs)"),
+        ({"faithful": True, "epochs": 9}, "warm-up: 1,000 of 27 iterations; the learning rate never gets beyond"),
+        ({"epochs": 100}, "warm-up: 60 iterations (20.0 epochs) instead of 9 (3 epochs): at least a fifth"),
+        ({}, "warm-up: biases start at 0.1 and come down to 0.01"),
+        ({"batch_size": 24}, "update: 3 batches of 24 make 72 images, not the nominal 64"),
+        ({"batch_size": 24}, "weight decay: 0.0005 runs as 0.0005625"),
+        ({"batch_size": 128}, "it is not scaled with the batch (--auto-lr does)"),
+        ({"batch_size": 128}, "batch: there are 24 images, fewer than a batch of 128"),
+        ({}, "mosaic: it never closes"),
+        ({"rect": True}, "mosaic: --rect makes none"),
+        ({}, "average: its decay rises over some 6,000 updates and the run has"),
+        ({"epochs": 10}, "learning rate: lr0 × lrf = 0.001 is never reached, the last epoch has 0.00122"),
+        ({"optimizer": "adamw"}, "adamw wants about a tenth of it"),
+        ({"freeze": ("backbone",), "faithful": True}, "BatchNorm statistics of frozen layers drift"),
+        ({"max_steps": 31}, "length: --max-steps ends the run in epoch 11 of 100"),
+    ],
+)
+def test_remarks(folder, data, settings, remark):
+    assert any(remark in text for text in remarks(explained(folder, data, **settings)))
+
+
+def test_no_remark_without_a_reason(folder, data):
+    hyp = {"mosaic": 0, "mixup": 0, "warmup_epochs": 0, "lrf": 1.0}
+    run = explained(folder, data, batch_size=8, epochs=100, hyp={**hyp, "nbs": 8, "weight_decay": 0.0})
+    assert [text.split(":")[0] for text in remarks(run)] == ["average"]  # 300 updates are few
+
+
+def test_remarks_on_plans(folder, data):
+    plan = folder / "plan.yaml"
+    plan.write_text("plan: [{until: 2, train: [head]}, {until: 5}, {until: 90}]")
+    found = remarks(explained(folder, data, plan=str(plan), epochs=4, hyp={"warmup_epochs": 0}))
+    assert any("1 of its phases get no epoch in a run of 4" in text for text in found)
+    assert any("phase 2 thaws layers at" in text for text in found)
+    found = remarks(explained(folder, data, plan=str(plan), epochs=100))
+    assert any("its last phase goes on for 10 epochs more" in text for text in found)
+    plan.write_text("plan: [{until: 2, train: [head]}, {lr: 0.1}]")
+    assert not any("thaws" in text for text in remarks(explained(folder, data, plan=str(plan))))
+
+
+def test_remarks_on_yolox(data):
+    run = explained_yolox(data, epochs=30)
+    found = remarks(run)
+    assert any("learning rate: 0.00125 = basic_lr_per_img 0.0001563 × batch 8" in text for text in found)
+    assert any("recipe: no_aug_epochs 15 runs as" in text for text in found)
+    closes = run.recipe.closes_at
+    assert any(f"it closes and L1 starts with epoch {closes + 1}, one earlier" in text for text in found)
+    assert [row.loss for row in run.rows[closes - 1 : closes + 1]] == ["simota", "simota + L1"]
+    assert [row.chances["mosaic"] > 0 for row in run.rows[closes - 1 : closes + 1]] == [True, False]
+
+
+def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
+    plan = folder / "plan.yaml"
+    plan.write_text("plan: [{until: 2, train: [head]}, {train: [dark4, dark5, neck, head], lr_factors: {dark4: 0.1}}]")
+    run = explained_yolox(data, plan=str(plan))
+    assert [scope.name for scope in run.scopes] == ["head", "neck+dark5", "dark4"]
+    assert set(run.rows[0].lr) == {"head"}
+    last = run.rows[5].lr
+    assert last["dark4"].last == pytest.approx(0.1 * last["head"].last)

@@ -1,0 +1,78 @@
+"""Advice has numbers, and they come true when it is followed."""
+
+import numpy as np
+import pytest
+
+from tests.report import planted
+from yolofast.report.diagnosis import diagnose
+from yolofast.report.history import Epochs
+from yolofast.report.ship import choose_epoch
+
+
+def changes(found):
+    return {change.key: (change.before, change.after) for change in found.advice.changes}
+
+
+def test_the_calm_that_was_forecast_comes():
+    before = diagnose(planted.data_mix(np.random.default_rng(0)))
+    proposed = changes(before)
+    mosaic, mixup = proposed["mosaic"][1], proposed.get("mixup", (0, planted.MIXUP))[1]
+    after = diagnose(planted.data_mix(np.random.default_rng(1), mosaic=mosaic, mixup=mixup))
+    (line,) = before.advice.lines
+    cut = 1 - after.around.std / before.around.std
+    forecast = float(line.split("standard deviation by ")[1].split("%")[0]) / 100
+    assert forecast == pytest.approx(cut, abs=0.03) and forecast >= 0.1
+    assert f"from {planted.MOSAIC:g} to {mosaic:g}" in line
+
+
+def test_mosaics_that_bring_boxes_count_for_them():
+    """The loss follows the boxes alone, but those come with the mosaics: fewer of them help."""
+    history = planted.made_up(
+        np.random.default_rng(0), planted.learns, factor=lambda c: 1 + 0.002 * c["boxes"], more_boxes=4
+    )
+    assert changes(diagnose(history))["mosaic"][0] == planted.MOSAIC
+
+
+def test_settings_have_the_names_of_the_run():
+    history = planted.lr_too_high(np.random.default_rng(0))
+    assert changes(diagnose(history)) == {"lr0": (0.01, 0.005)}
+    history.settings.clear()
+    history.settings["basic_lr_per_img"] = 0.0002
+    assert changes(diagnose(history)) == {"basic_lr_per_img": (0.0002, 0.0001)}
+    history.settings.clear()
+    assert changes(diagnose(history)) == {"lr0": (None, "0.5 of it")}
+
+
+def test_overfitting_ends_the_run_earlier():
+    found = diagnose(planted.overfit(np.random.default_rng(0)))
+    before, after = changes(found)["epochs"]
+    assert before == planted.EPOCHS and 15 <= after <= 21
+
+
+def test_noise_needs_no_change():
+    assert not diagnose(planted.noise_only(np.random.default_rng(0))).advice.changes
+
+
+def epochs(fitness, val):
+    count = len(fitness)
+    unknown = np.full(count, np.nan)
+    return Epochs(
+        number=np.arange(1, count + 1), train=unknown, val=np.array(val), fitness=np.array(fitness), lr=unknown
+    )
+
+
+def test_the_epoch_to_ship_is_the_best_within_noise():
+    fitness = [0.1, 0.2, 0.30, 0.31, 0.305, 0.312, 0.306, 0.29]
+    val = [9.0, 8.0, 5.0, 4.0, 4.1, 4.5, 4.6, 4.7]
+    choice = choose_epoch(epochs(fitness, val))
+    assert choice.best == 6 and choice.epoch == 4 and set(choice.as_good) >= {4, 6} and 2 not in choice.as_good
+    assert "lowest validation loss" in choice.criterion
+
+
+def test_without_scores_the_validation_loss_decides():
+    choice = choose_epoch(epochs([np.nan] * 4, [3.0, 2.0, 2.5, np.nan]))
+    assert choice.epoch == 2 and choice.criterion == "lowest validation loss"
+
+
+def test_a_network_that_finds_nothing_is_not_chosen_by_its_score():
+    assert choose_epoch(epochs([0.0] * 3, [3.0, 2.0, 2.5])).epoch == 2

@@ -1,0 +1,123 @@
+"""Every format is read as it was written, faults are named, and a torn end is forgiven."""
+
+import numpy as np
+import pytest
+
+from tests.report.logs import falling, results_txt, train_log
+from yolofast.errors import UserError
+from yolofast.report.phases import find_phases
+from yolofast.report.read_run import read_history
+
+BATCHES = "epoch,batch,total,box,obj,cls,l1,boxes,box_size,gradient_norm,mosaic,mixup,lr,size,trainable,assigner\n"
+
+
+def test_results_txt(tmp_path):
+    train, val, score = falling(30), falling(30, 1), np.linspace(0.1, 0.4, 30)
+    path = tmp_path / "results.txt"
+    text = results_txt(train, val, score)
+    path.write_text(text + text.splitlines()[-1] + "\n      30/29     3.2")  # an epoch repeated, one torn
+    (tmp_path / "hyp.yaml").write_text("lr0: 0.01\nmosaic: 1.0\n")
+    (tmp_path / "opt.yaml").write_text("batch_size: 64\nepochs: 30\n")
+    for place in (path, tmp_path):
+        history = read_history(place)
+        assert history.epochs.number.tolist() == list(range(1, 31)) and history.batches is None
+        np.testing.assert_allclose(history.epochs.train, train, rtol=1e-3)
+        np.testing.assert_allclose(history.epochs.val, val, rtol=1e-3)
+        np.testing.assert_allclose(history.epochs.fitness, 0.9 * score + 0.1 * 1.5 * score, rtol=1e-3)
+        assert history.settings == {"lr0": 0.01, "mosaic": 1.0, "batch_size": 64, "epochs": 30}
+        assert not history.same_loss
+
+
+def test_train_log(tmp_path):
+    loss, lr, score = falling(1200), np.linspace(1e-3, 1e-5, 1200), np.linspace(0.1, 0.3, 6)
+    path = tmp_path / "train_log.txt"
+    text = train_log(loss, lr, 200, l1_from=5, scores=score)
+    path.write_text(text.replace("cls_loss: 0.7", "cls_loss:\n0.7", 1))  # as copied from a terminal
+    history = read_history(path)
+    batches = history.batches
+    assert len(batches) == 120 and len(history.epochs) == 6
+    np.testing.assert_allclose(batches.loss, loss[9::10], atol=0.0501)
+    np.testing.assert_allclose(batches.lr, lr[9::10], rtol=1e-3)
+    assert set(batches.contents["size"]) == {640, 672, 704}
+    np.testing.assert_allclose(history.epochs.fitness, 0.9 * score + 0.15 * score, atol=1e-3)
+    assert [(phase.first, phase.starts_with) for phase in find_phases(history)] == [(1, "start"), (5, "L1 on")]
+
+
+def test_a_resumed_log_counts_the_later_lines(tmp_path):
+    first, again = (
+        train_log(np.full(300, 9.0), np.full(300, 1e-3), 100),
+        train_log(np.full(300, 5.0), np.full(300, 1e-3), 100),
+    )
+    (tmp_path / "train_log.txt").write_text(first + again[again.index("---> start train epoch3") :])
+    history = read_history(tmp_path)
+    assert history.epochs.train.tolist() == [9, 9, 5]
+
+
+def test_own_folder(tmp_path):
+    (tmp_path / "results.csv").write_text(
+        "epoch,train/box_loss,train/obj_loss,train/cls_loss,metrics/mAP50(B),metrics/mAP50-95(B),val/box_loss,val/obj_loss,"
+        "val/cls_loss,lr/pg0\n0,1,2,3,0.5,0.3,1,1,1,0.01\n1,1,1,1,,,,,,0.01\n"
+    )
+    (tmp_path / "args.yaml").write_text("epochs: 2\nfaithful: false\n")
+    (tmp_path / "batches.csv").write_text(
+        BATCHES + "0,0,6,1,2,3,0,10,0.2,nan,0.5,0,0.01,64,100,anchor\n0,1,6,1,2,3,0,20,0.2,3.5,1,0,0.01,64,100,anchor\n"
+        "1,0,4,1,1,1,1,10,0.2,nan,0,0,0.01,64,50,ota\n1,1,4,1,1"
+    )
+    history = read_history(tmp_path / "results.csv")
+    assert history.epochs.train.tolist() == [6, 3] and history.epochs.val[0] == 3 and np.isnan(history.epochs.val[1])
+    assert history.epochs.fitness[0] == pytest.approx(0.32) and history.same_loss
+    assert history.batches.loss.tolist() == [6, 6, 4] and history.batches.contents["mosaic"].tolist() == [0.5, 1, 0]
+    phases = find_phases(history)
+    assert [(phase.first, phase.last) for phase in phases] == [(1, 1), (2, 2)]
+    for change in ("mosaic closed", "L1 on", "0.00 -> 0.00 M parameters", "assigner anchor -> ota"):
+        assert change in phases[1].starts_with
+    assert "gradient_norm" not in history.batches.contents
+
+
+def test_foreign_csv(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        " epoch,  train/box_loss, train/cls_loss, val/box_loss, val/cls_loss, lr/pg0\n 1, 2.5, 1.5, 3, 1, 0.1\n"
+    )
+    history = read_history(path)
+    assert (
+        history.epochs.train.tolist() == [4]
+        and history.epochs.val.tolist() == [4]
+        and history.epochs.number.tolist() == [1]
+    )
+    path.write_text("step,loss,lr\n" + "".join(f"{i},{10 - i / 100},0.01\n" for i in range(500)))
+    history = read_history(path)
+    assert len(history.batches) == 500 and 10 <= len(history.epochs) <= 100
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "", "has no row"),
+        ("a.csv", "epoch,loss\n", "has no row"),
+        ("a.csv", "epoch,loss\n0,high\n", r"a\.csv:2: loss is 'high'"),
+        ("a.csv", "epoch,height\n0,3\n", "no column is a training loss: epoch, height"),
+        ("a.csv", "loss,loss\n0,3\n", "'loss' stands twice"),
+        ("a.csv", "epoch,loss\nnan,3\n", "an epoch has no number"),
+        ("a.csv", "\0\0,\n1,1\n", "is not text"),
+        ("results.txt", "nothing of the kind\n", "no line of 15 fields"),
+        ("results.txt", "x/2 " + "1 " * 14, r"results\.txt:1: is 'x/2"),
+        ("train_log.txt", "total_loss: 3\n", "holds no line `epoch"),
+    ],
+)
+def test_faults(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_history(tmp_path / name)
+
+
+def test_phases_follow_the_learning_rate(tmp_path):
+    lr = [0.002, 0.006, 0.01, *[0.01] * 5, *[0.001] * 6]
+    (tmp_path / "a.csv").write_text("epoch,loss,lr\n" + "".join(f"{i},{5 - i / 10},{x}\n" for i, x in enumerate(lr)))
+    phases = find_phases(read_history(tmp_path / "a.csv"))
+    assert [(p.first, p.last, p.starts_with, p.warms_up) for p in phases] == [
+        (1, 3, "start", True), (4, 8, "warm-up over", False), (9, 14, "learning rate 0.01 -> 0.001", False),
+    ]  # fmt: skip
+    smooth = 0.005 * (1 + np.cos(np.linspace(0, np.pi, 10))) + 1e-5
+    (tmp_path / "a.csv").write_text("epoch,loss,lr\n" + "".join(f"{i},5,{x}\n" for i, x in enumerate(smooth)))
+    assert len(find_phases(read_history(tmp_path / "a.csv"))) == 1

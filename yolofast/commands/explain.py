@@ -1,0 +1,185 @@
+"""`yolofast train --explain`: the schedule that would run, printed and drawn instead of run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from yolofast.atomic_file import write_whole
+from yolofast.commands.console import console, table
+from yolofast.config.train import TrainConfig
+from yolofast.engine.explain_picture import explain_picture
+from yolofast.engine.explain_remarks import remarks
+from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, Range, explain
+from yolofast.errors import UserError
+from yolofast.optim.schedule import YoloV7Schedule
+
+_MOST_ROWS = 30
+
+
+def print_explanation(config: TrainConfig) -> None:
+    out = console()
+    run = explain(config, out.print)
+    out.print(f"\n{_title(run)}")
+    for name, text in _facts(run):
+        out.print(f"  {name:<16} {text}")
+    _print_phases(out, run)
+    _print_epochs(out, run)
+    _print_remarks(out, remarks(run))
+    if isinstance(config.explain, str):
+        _draw(run, Path(config.explain))
+        out.print(f"\ndrawn: {config.explain}")
+
+
+def _title(run: Explanation) -> str:
+    config, size = run.config, f"{run.views.height}×{run.views.width}"
+    return f"{config.cfg or config.weights}, {size}, {config.epochs} epochs of {config.data} (nothing is trained)"
+
+
+def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
+    last = run.rows[-1]
+    yield "images", f"{run.images:,} in {run.batches:,} batches of {run.batch}; {run.images_seen:,} seen in all"
+    several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
+    images = _images_per_update(run, last).last
+    yield "effective batch", f"{images:g} images per update{several}; {run.updates:,} updates in all"
+    yield "warm-up", _warmup(run)
+    rates = [rate for row in run.rows for rate in row.lr.values()]
+    highest, lowest = max(rate.last for rate in rates), next(iter(last.lr.values())).last
+    yield "learning rate", f"{highest:.4g} at most, {lowest:.4g} at the end; {run.config.optimizer}"
+    yield "weight decay", f"{run.weight_decay:.4g}, of weights only"
+    yield "mosaic", _mosaic(run)
+    yield "loss", _losses(run)
+    steady = {name: last.chances[name] for name in CHANCES if not _changes(run, name) and last.chances[name]}
+    if steady:
+        yield "in every epoch", ", ".join(f"{name} {value:.3g}" for name, value in steady.items())
+
+
+def _warmup(run: Explanation) -> str:
+    base = run.schedule.base
+    iterations = base.warmup if isinstance(base, YoloV7Schedule) else round(base.warmup_epochs * run.batches)
+    if not iterations:
+        return "none"
+    shape = "linear" if isinstance(base, YoloV7Schedule) else "quadratic"
+    return f"{iterations:,} iterations ({iterations / run.batches:.2f} epochs), {shape}"
+
+
+def _mosaic(run: Explanation) -> str:
+    close = run.views.close_mosaic_from
+    if not run.views.recipe.mosaic:
+        return "none"
+    share = f"{run.views.recipe.mosaic:.0%} of the images"
+    closes = close is not None and close < len(run.rows)
+    return f"{share}; none from epoch {max(close or 0, 0) + 1} on" if closes else f"{share}, to the end"
+
+
+def _losses(run: Explanation) -> str:
+    starts = [run.rows[0], *(b for a, b in zip(run.rows, run.rows[1:], strict=False) if a.loss != b.loss)]
+    return ", ".join([starts[0].loss, *(f"{row.loss} from epoch {row.epoch + 1} on" for row in starts[1:])])
+
+
+def _print_phases(out: Console, run: Explanation) -> None:
+    rows = table("phase", "epochs", "learning", ">parameters", ">share", "learning rate", "statistics that stay")
+    for phase in run.plan.phases:
+        learning = phase.trainable(run.model)
+        rates = [
+            f"{scope.name} ×{phase.learning[min(scope.layers)].rate:g}"
+            for scope in run.scopes
+            if min(scope.layers) in phase.learning
+        ]
+        again = f", rising for {phase.warmup_epochs:g} epochs" if phase.warmup_epochs and phase.first else ""
+        rows.add_row(
+            str(phase.number + 1),
+            f"{phase.first + 1}-{phase.end}",
+            phase.what,
+            f"{learning:,}",
+            f"{learning / run.parameters:.1%}",
+            ", ".join(rates) + again,
+            _still(run, phase.number),
+        )
+    out.print()
+    out.print(rows)
+
+
+def _still(run: Explanation, number: int) -> str:
+    """Those of frozen layers, and of others that the plan names."""
+    phase = run.plan.by_number(number)
+    own = {layer: until for layer, until in phase.still_until.items() if layer in phase.learning}
+    words = ["of what is frozen"] if len(phase.still_until) > len(own) else []
+    if always := [layer for layer, until in own.items() if until >= phase.end]:
+        words.append(f"of {len(always)} layers that learn")
+    if late := sorted({until for until in own.values() if phase.first < until < phase.end}):
+        words.append(f"of others up to epoch {late[0]}")
+    return ", ".join(words) or "none"
+
+
+def _print_epochs(out: Console, run: Explanation) -> None:
+    chances = [name for name in CHANCES if _changes(run, name)]
+    biases = any(row.bias_lr != next(iter(row.lr.values())) for row in run.rows)
+    scopes = [scope.name for scope in run.scopes]
+    rows = table(
+        ">epoch", ">phase", *(f">lr {name}" for name in scopes), *([">lr biases"] if biases else []), ">momentum",
+        ">images/update", ">updates", *(f">{name}" for name in chances), "loss",
+    )  # fmt: skip
+    for row in _chosen(run):
+        rows.add_row(
+            str(row.epoch + 1),
+            str(row.phase.number + 1),
+            *(_range(row.lr[name]) if name in row.lr else "frozen" for name in scopes),
+            *([_range(row.bias_lr)] if biases else []),
+            _range(row.momentum),
+            _range(_images_per_update(run, row)),
+            f"{row.updates:,}",
+            *(f"{row.chances[name]:.2g}" for name in chances),
+            row.loss,
+        )
+    out.print()
+    out.print(rows)
+    if len(run.rows) > _MOST_ROWS:
+        out.print(
+            "(epochs in which something changes, and some in between; a range is from the first batch to the last)"
+        )
+
+
+def _chosen(run: Explanation) -> list[EpochFacts]:
+    """All epochs of a short run; of a long one those around a change, and as many others as there is room for."""
+    if len(run.rows) <= _MOST_ROWS:
+        return list(run.rows)
+    chosen = {0, len(run.rows) - 1}
+    for n, (a, b) in enumerate(zip(run.rows, run.rows[1:], strict=False)):
+        if (a.phase, a.chances, a.loss) != (b.phase, b.chances, b.loss):
+            chosen |= {n, n + 1}
+        if a.momentum.first != a.momentum.last and b.momentum.first == b.momentum.last:
+            chosen |= {n, n + 1}
+    room = max(_MOST_ROWS - len(chosen), 1)
+    chosen |= {round(n * (len(run.rows) - 1) / room) for n in range(room)}
+    return [run.rows[n] for n in sorted(chosen)]
+
+
+def _print_remarks(out: Console, found: list[str]) -> None:
+    if found:
+        out.print("\nworth knowing")
+    for text in found:
+        out.print(f"  - {text}", soft_wrap=True)
+
+
+def _changes(run: Explanation, name: str) -> bool:
+    return len({row.chances[name] for row in run.rows}) > 1
+
+
+def _images_per_update(run: Explanation, row: EpochFacts) -> Range:
+    return Range(first=run.batch * row.accumulate.first, last=run.batch * row.accumulate.last)
+
+
+def _range(value: Range) -> str:
+    first, last = f"{value.first:.3g}", f"{value.last:.3g}"
+    return first if first == last else f"{first} → {last}"
+
+
+def _draw(run: Explanation, path: Path) -> None:
+    try:
+        write_whole(path, explain_picture(run))
+    except OSError as error:
+        what = f"the picture could not be written: {error.strerror or error}"
+        raise UserError(
+            what, where=path, fix="check the folder, its permissions, and that the disk has room"
+        ) from error

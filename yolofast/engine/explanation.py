@@ -1,0 +1,220 @@
+"""What a run will really do, epoch by epoch, found before it runs: by its own schedule, plan and augmentation.
+
+Nothing here is an estimate of a formula: every number is asked of the objects that training asks.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from yolofast.config.hyp import hyp_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe
+from yolofast.engine.assigner_schedule import AssignerSchedule
+from yolofast.engine.plan import Phase, Plan, plan_of
+from yolofast.engine.plan_schedule import PlannedSchedule, planned
+from yolofast.engine.setup import Say, prepare_model, prepare_schedule, read_data, weight_decay_of
+from yolofast.engine.training_order import training_order
+from yolofast.engine.views import Views, views_of
+from yolofast.engine.yolox_settings import recipe_of
+from yolofast.model.contract import Network
+from yolofast.optim.groups import BIASES
+from yolofast.optim.schedule import StepSettings
+
+CHANCES = ("mosaic", "mixup", "paste_in", "copy_paste", "fliplr", "flipud", "colour")
+_GROUPS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """A value at the first and at the last batch of an epoch."""
+
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Layers that learn alike in all phases."""
+
+    name: str
+    layers: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochFacts:
+    epoch: int
+    phase: Phase
+    lr: dict[str, Range]
+    """Of weights, by the name of the scope; those that are frozen are not there."""
+    bias_lr: Range
+    """Of the scope that learns fastest."""
+    momentum: Range
+    accumulate: Range
+    updates: int
+    images: int
+    chances: dict[str, float]
+    """Of what may happen to an image, as shares of all of them; only mosaics are blended (`mixup`)."""
+    loss: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    config: TrainConfig
+    hyp: dict[str, Any]
+    recipe: YoloXRecipe | None
+    model: Network
+    plan: Plan
+    schedule: PlannedSchedule
+    views: Views
+    weight_decay: float
+    images: int
+    """Of the data set."""
+    batches: int
+    """Of an epoch."""
+    batch: int
+    """Images of a full one: no more than there are."""
+    scopes: tuple[Scope, ...]
+    rows: tuple[EpochFacts, ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
+
+    @property
+    def updates(self) -> int:
+        return sum(row.updates for row in self.rows)
+
+    @property
+    def images_seen(self) -> int:
+        return sum(row.images for row in self.rows)
+
+
+def explain(config: TrainConfig, say: Say) -> Explanation:
+    """Data and network are read, but no pixels: as quick as the labels are."""
+    hyp, data = hyp_of(config), read_data(config, say)
+    model = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"))
+    recipe = recipe_of(config, model)
+    hyp = hyp if recipe is None else dataclasses.asdict(recipe)
+    plan, is_point = plan_of(config, model), model.layout.kind == "point"
+    order = training_order(config, data.train, max(model.layout.strides), always_shuffled=is_point).order
+    sizes = [len(batch.images) for batch in order.batches(0)]
+    schedule = planned(prepare_schedule(config, hyp, len(order), recipe), plan)
+    views = views_of(config, hyp, recipe)
+    if config.rect:
+        views = dataclasses.replace(views, recipe=views.recipe.without_mosaic())
+    scopes = scopes_of(model, plan)
+    losses = _Losses(config, hyp, recipe)
+    rows = tuple(
+        _facts(epoch, sizes, schedule, views, scopes, losses, config.max_steps) for epoch in range(config.epochs)
+    )
+    return Explanation(
+        config=config,
+        hyp=hyp,
+        recipe=recipe,
+        model=model,
+        plan=plan,
+        schedule=schedule,
+        views=views,
+        weight_decay=weight_decay_of(config, hyp, recipe),
+        images=len(data.train),
+        batches=len(order),
+        batch=order.batch_size,
+        scopes=scopes,
+        rows=tuple(row for row in rows if row.images),
+    )
+
+
+def scopes_of(model: Network, plan: Plan) -> tuple[Scope, ...]:
+    """From the head down; what never learns is left out."""
+    courses: dict[tuple[float | None, ...], list[int]] = {}
+    for index, layer in enumerate(model.layers):
+        course = tuple(phase.learning[index].rate if index in phase.learning else None for phase in plan.phases)
+        if list(layer.module.parameters()) and any(rate is not None for rate in course):
+            courses.setdefault(course, []).append(index)
+    scopes = [Scope(name=_called(model, layers), layers=frozenset(layers)) for layers in courses.values()]
+    return tuple(sorted(scopes, key=lambda scope: -max(scope.layers)))
+
+
+def _called(model: Network, layers: Sequence[int]) -> str:
+    with_parameters = [n for n, layer in enumerate(model.layers) if list(layer.module.parameters())]
+    if set(layers) == set(with_parameters):
+        return "everything"
+    whole, left = [], list(layers)
+    for part in dict.fromkeys(model.layers[n].part for n in layers):
+        members = [n for n in with_parameters if model.layers[n].part == part]
+        if set(members) <= set(layers):
+            whole.append(part)
+            left = [n for n in left if n not in members]
+    return "+".join([*whole, *_runs(model, left, with_parameters)])
+
+
+def _runs(model: Network, layers: Sequence[int], with_parameters: Sequence[int]) -> list[str]:
+    """`23-37`, `dark2-dark4`: neighbours are named by the first and the last of them."""
+    runs: list[list[int]] = []
+    for n in layers:
+        if runs and with_parameters.index(n) == with_parameters.index(runs[-1][-1]) + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+
+    def name(n: int) -> str:
+        return str(n) if model.numbered else model.layers[n].name
+
+    return [name(run[0]) if len(run) == 1 else f"{name(run[0])}-{name(run[-1])}" for run in runs]
+
+
+class _Losses:
+    """The name of the loss of an epoch."""
+
+    def __init__(self, config: TrainConfig, hyp: dict[str, Any], recipe: YoloXRecipe | None) -> None:
+        self._l1_from = None if recipe is None else recipe.closes_at
+        self._simota = "tal" if config.assigner == "tal" else "simota"
+        self._assigners = None if recipe is not None else AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
+
+    def at(self, epoch: int) -> str:
+        if self._assigners is not None:
+            return self._assigners.at(epoch)
+        return self._simota + (" + L1" if self._l1_from is not None and epoch >= self._l1_from else "")
+
+
+def _facts(
+    epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Views, scopes: Sequence[Scope],
+    losses: _Losses, max_steps: int | None,
+) -> EpochFacts:  # fmt: skip
+    batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
+    first, last = schedule.at(epoch, 0), schedule.at(epoch, max(batches - 1, 0))
+    phase = schedule.plan.at(epoch)
+    closed = views.close_mosaic_from is not None and epoch >= views.close_mosaic_from
+    recipe = views.recipe.without_mosaic() if closed else views.recipe
+    return EpochFacts(
+        epoch=epoch,
+        phase=phase,
+        lr={scope.name: _rate(scope, phase, first, last) for scope in scopes if scope.layers & set(phase.learning)},
+        bias_lr=Range(first=first.lr[BIASES], last=last.lr[BIASES]),
+        momentum=Range(first=first.momentum, last=last.momentum),
+        accumulate=Range(first=first.accumulate, last=last.accumulate),
+        updates=_updates(schedule, epoch, len(sizes), batches, first, last),
+        images=sum(sizes[:batches]),
+        chances={**{name: getattr(recipe, name) for name in CHANCES}, "mixup": recipe.mosaic * recipe.mixup},
+        loss=losses.at(epoch),
+    )
+
+
+def _rate(scope: Scope, phase: Phase, first: StepSettings, last: StepSettings) -> Range:
+    place = phase.paces.index(phase.learning[min(scope.layers)]) * _GROUPS
+    return Range(first=first.lr[place], last=last.lr[place])
+
+
+def _updates(
+    schedule: PlannedSchedule, epoch: int, per_epoch: int, batches: int, first: StepSettings, last: StepSettings
+) -> int:
+    """Batches after which weights move, as the training loop counts them."""
+    start = epoch * per_epoch
+    if first.accumulate == last.accumulate:  # it only ever grows
+        every = first.accumulate
+        return -(-(start + batches) // every) - -(-start // every)
+    return sum((start + batch) % schedule.at(epoch, batch).accumulate == 0 for batch in range(batches))

@@ -1,0 +1,63 @@
+"""The parts of a run that YOLOX makes differently, each from its recipe; `setup.py` joins them with the others."""
+
+from collections.abc import Callable
+
+from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe
+from yolofast.engine.build_loss import SIMOTA_VERSIONS
+from yolofast.engine.multi_scale import as_it_is
+from yolofast.engine.yolox_losses import YoloXLosses
+from yolofast.engine.yolox_scale import YoloXMultiScale
+from yolofast.model.network import Network
+from yolofast.optim.ema import ModelEma, NotAveraged
+from yolofast.optim.schedule import YoloXSchedule
+from yolofast.structures import Batch
+
+
+def yolox_losses(config: TrainConfig, recipe: YoloXRecipe, model: Network) -> YoloXLosses:
+    """With L1 from the epoch on in which mosaic closes."""
+    version = SIMOTA_VERSIONS[recipe.simota_version]
+    assigner = "tal" if config.assigner == "tal" else "simota"
+    return YoloXLosses(model, recipe.closes_at, config.faithful, version=version, assigner=assigner)  # type: ignore[arg-type]
+
+
+def yolox_average(recipe: YoloXRecipe, model: Network) -> ModelEma:
+    return ModelEma(model, recipe.ema_decay) if recipe.ema else NotAveraged(model)
+
+
+def yolox_schedule(config: TrainConfig, recipe: YoloXRecipe, batches: int) -> YoloXSchedule:
+    return YoloXSchedule(**recipe.schedule(batches, config.batch_size))
+
+
+def yolox_resize(
+    config: TrainConfig, recipe: YoloXRecipe, model: Network, batches: int
+) -> Callable[[Batch, int, int], Batch]:
+    if not recipe.multi_scale:
+        return as_it_is
+    height, width = recipe.input_size
+    return YoloXMultiScale(
+        height=height, width=width, steps=recipe.random_size, batches=batches, seed=config.seed,
+        as_input=model.inputs.as_input,
+    )  # fmt: skip
+
+
+def largest_input(recipe: YoloXRecipe) -> tuple[int, int]:
+    """Height and width of the largest images the network sees in training."""
+    height, width = recipe.input_size
+    if not recipe.multi_scale:
+        return height, width
+    steps = recipe.random_size[1] if recipe.random_size is not None else height // 32 + 5
+    return max(steps * 32, height), max(int(steps * width / height) * 32, width)
+
+
+def described(config: TrainConfig, recipe: YoloXRecipe) -> str:
+    """One line of what will happen when."""
+    height, width = recipe.input_size
+    closing = "mosaic never closes, no L1"
+    if recipe.closes_at is not None:
+        closing = f"from epoch {recipe.closes_at + 1} on no mosaic, but L1"
+    sizes = ", sizes change every 10 batches" if recipe.multi_scale else ""
+    rate = f"{recipe.lr(config.batch_size):g} ({recipe.basic_lr_per_img:g} × {config.batch_size})"
+    length = f"{recipe.epochs} epochs, {recipe.warmup_epochs} of warm-up, {recipe.no_aug_epochs} at the lowest rate"
+    average = "" if recipe.ema else ", no average of weights"
+    return f"recipe: {config.recipe}; {height}×{width}{sizes}; lr {rate}; {length}; {closing}{average}"

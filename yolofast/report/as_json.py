@@ -1,0 +1,56 @@
+"""A diagnosis as plain values. What is not known is null, because JSON has no nan."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from yolofast.report.diagnosis import Diagnosis
+from yolofast.report.fluctuation import Fluctuation
+
+
+def as_json(found: Diagnosis) -> dict[str, Any]:
+    """Epochs count from 1."""
+    history = found.history
+    values = {
+        "source": history.source,
+        "format": history.format,
+        "epochs": len(history.epochs),
+        "losses_are_of": found.unit,
+        "losses": len(history.finest[0]),
+        "phases": [
+            {
+                "first": r.phase.first,
+                "last": r.phase.last,
+                "starts_with": r.phase.starts_with,
+                **asdict(r.curve),
+                "gradient_norm": r.gradient_norm,
+            }
+            for r in found.phases
+        ],
+        "fluctuation": None if found.around is None else _fluctuation(found.around),
+        "verdicts": [asdict(verdict) for verdict in found.verdicts],
+        "advice": found.advice.lines,
+        "changes": [asdict(change) for change in found.advice.changes],
+        "ship": None if found.choice is None else asdict(found.choice),
+    }
+    cleaned: dict[str, Any] = _without_nan(values)
+    return cleaned
+
+
+def _fluctuation(around: Fluctuation) -> dict[str, Any]:
+    return {
+        "std": around.std,
+        "values": around.values,
+        "shares": asdict(around.shares),
+        "slopes": dict(around.effects.slopes),
+        "slope_ratio": around.slope_ratio,
+        "period": None if around.period is None else asdict(around.period),
+    }
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

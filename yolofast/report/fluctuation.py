@@ -1,0 +1,136 @@
+"""What is left of a loss when its smooth course is taken away, and where that comes from.
+
+The order of the questions is the order in which they can be answered: what a batch holds is known, so it explains what
+it can first; then a period; then, of the rest, what is alike from one batch to the next (a network that wanders) or
+grows with the learning rate. What remains is noise: which images a batch happens to have.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import stats
+
+from yolofast.report.course import around_course
+from yolofast.report.history import MIX, Floats, Ints
+from yolofast.report.period import Period, find_period, without_period
+from yolofast.report.regression import Effects, regress
+
+LEAST = 40
+"""Values below which nothing is said."""
+_LR_BLOCKS, _LEAST_PER_BLOCK, _LR_RANGE = 40, 8, 2.0
+_SURE = 1e-4
+_WANDERS = 4.5
+"""Standard errors."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of the variance around the smooth course; they add up to 1."""
+
+    mix: float = 0.0
+    """Mosaics and mixups in the batch."""
+    boxes: float = 0.0
+    """Boxes in the batch, their size, and the size of the images, beyond what mosaics explain."""
+    period: float = 0.0
+    learning_rate: float = 0.0
+    wandering: float = 0.0
+    """Alike from one value to the next, but not tied to a learning rate that changed."""
+    rest: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fluctuation:
+    std: float
+    """Around the smooth course, as a share of the level."""
+    shares: Shares
+    effects: Effects
+    period: Period | None
+    slope_ratio: float
+    """How much steeper short stretches are where the learning rate is high than where it is low; nan if it is even."""
+    values: int
+    around: Floats = field(repr=False)
+    """What is left when the smooth course is taken away, as a share of it."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values that were measured one after the other, all under the same conditions within a `part`."""
+
+    loss: Floats
+    lr: Floats
+    part: Ints
+    contents: Mapping[str, Floats] = field(default_factory=dict)
+
+    def where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> "Series":
+        contents = {name: values[kept] for name, values in self.contents.items()}
+        return Series(self.loss[kept], self.lr[kept], self.part[kept], contents)
+
+
+def fluctuation(series: Series) -> Fluctuation | None:
+    """None if there is too little to say anything, or a loss that has no scale because it is not positive."""
+    parts = [series.part == part for part in np.unique(series.part)]
+    long = [part for part in parts if part.sum() >= LEAST]
+    if not long or not (series.loss > 0).all():
+        return None
+    series = series.where(np.any(long, axis=0))
+    around = np.concatenate([around_course(series.loss[series.part == p]) for p in np.unique(series.part)])
+    variance = float(around.var())
+    if not variance > 0:
+        return Fluctuation(0.0, Shares(), Effects(), None, float("nan"), len(around), around)
+    effects = regress(around, _centred(series))
+    left = around - effects.fitted(len(around))
+    period = find_period(left)
+    if period is not None:
+        left = without_period(left, period)
+    of_period = 0.0 if period is None else max(1 - float(left.var()) / variance - effects.share, 0.0)
+    rest = max(1 - effects.share - of_period, 0.0)
+    rate, wander, ratio = _moving_part(left, series.lr)
+    mix = effects.share_of(MIX)
+    shares = Shares(mix, effects.share - mix, of_period, rest * rate, rest * wander, rest * (1 - rate - wander))
+    return Fluctuation(variance**0.5, shares, effects, period, ratio, len(around), around)
+
+
+def _centred(series: Series) -> dict[str, Floats]:
+    """Within each part, whose level the smooth course has taken away."""
+    centred = {}
+    for name, values in series.contents.items():
+        moved = values.copy()
+        for part in np.unique(series.part):
+            moved[series.part == part] -= values[series.part == part].mean()
+        centred[name] = moved
+    return centred
+
+
+def _moving_part(left: Floats, lr: Floats) -> tuple[float, float, float]:
+    """Shares of the rest: due to the learning rate, and other wandering; and how slopes differ with the rate.
+
+    A network that takes too long steps wanders: its losses are alike for a while. That the noise of batches is not.
+    Where the rate changed, steps are to blame only if there is more movement where it was high.
+    """
+    wander = wandering_share(left)
+    known = np.isfinite(lr).all() and lr.max() > 0
+    blocks = min(_LR_BLOCKS, len(left) // _LEAST_PER_BLOCK)
+    if not known or lr.max() < _LR_RANGE * lr.min() or blocks < 8:
+        return wander, 0.0, float("nan")
+    variance = np.array([block.var() for block in np.array_split(left, blocks)])
+    slopes = np.array([np.polyfit(np.arange(len(b)), b, 1)[0] for b in np.array_split(left, blocks)])
+    rate = np.array([block.mean() for block in np.array_split(lr, blocks)])
+    agreement = stats.spearmanr(rate, variance)
+    third = np.argsort(rate, kind="stable")
+    low, high = third[: blocks // 3], third[-(blocks // 3) :]
+    ratio = float(np.sqrt(np.mean(slopes[high] ** 2) / max(float(np.mean(slopes[low] ** 2)), 1e-30)))
+    if not (agreement.statistic > 0 and agreement.pvalue < _SURE):
+        return 0.0, wander, ratio
+    slope = np.polyfit(rate, variance, 1)[0]
+    due = float(np.clip(slope * (rate.mean() - rate.min()) / variance.mean(), 0, 1))
+    return max(due, wander), 0.0, ratio
+
+
+def wandering_share(values: Floats) -> float:
+    """Of the variance, what neighbours have in common (von Neumann's ratio), if that is more than chance."""
+    variance = float(values.var())
+    if not variance > 0:
+        return 0.0
+    alike = 1 - float(np.mean(np.diff(values) ** 2)) / 2 / variance
+    return alike if alike * np.sqrt(len(values)) > _WANDERS else 0.0

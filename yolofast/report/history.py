@@ -1,0 +1,89 @@
+"""A training run as numbers, whatever it was read from. Epochs count from 1, as people do; nan is what is not known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MIX = ("mosaic", "mixup")
+CONTENTS = (*MIX, "boxes", "box_size", "size")
+"""What a batch holds: shares of its images, boxes in all, mean side as a share of the image, pixels of a side."""
+
+
+_HUGE = 1e30
+
+
+def bounded(values: Floats) -> Floats:
+    """A loss beyond all bounds is infinite: its square could not be computed with."""
+    return np.where(np.abs(values) > _HUGE, np.inf, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epochs:
+    """One value per epoch."""
+
+    number: Ints
+    train: Floats
+    val: Floats
+    fitness: Floats
+    """0.1 · mAP50 + 0.9 · mAP50-95, or the one there is."""
+    lr: Floats
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batches:
+    """One value per recorded batch, in the order of training."""
+
+    epoch: Ints
+    loss: Floats
+    lr: Floats
+    contents: Mapping[str, Floats] = field(default_factory=dict)
+    """By the names of `CONTENTS`, those that are known."""
+    l1: Floats | None = None
+    gradient_norm: Floats | None = None
+    trainable: Floats | None = None
+    assigner: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    source: str
+    format: str
+    epochs: Epochs
+    batches: Batches | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Hyper-parameters and flags, as far as files beside the log say them."""
+    same_loss: bool = True
+    """Training and validation losses are computed alike; their levels, not only their trends, can be compared."""
+
+    @property
+    def finest(self) -> tuple[Floats, Floats, Ints, str]:
+        """Losses, learning rates, epochs, and what each value is of: the batches where they are known."""
+        if self.batches is not None:
+            return self.batches.loss, self.batches.lr, self.batches.epoch, "batch"
+        return self.epochs.train, self.epochs.lr, self.epochs.number, "epoch"
+
+
+def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:
+    """Means over the batches of each epoch; what batches do not know is taken from `last`."""
+    numbers = np.unique(batches.epoch)
+    known = {} if last is None else {int(number): place for place, number in enumerate(last.number)}
+
+    def given(name: str) -> Floats:
+        values = None if last is None else getattr(last, name)
+        return np.array([values[known[n]] if values is not None and n in known else np.nan for n in numbers.tolist()])
+
+    first, counts = np.unique(batches.epoch, return_index=True)[1], np.bincount(batches.epoch)[numbers]
+    means = [np.add.reduceat(values, first) / counts for values in (batches.loss, batches.lr)]
+    return Epochs(number=numbers, train=means[0], val=given("val"), fitness=given("fitness"), lr=means[1])

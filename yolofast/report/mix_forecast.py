@@ -1,0 +1,62 @@
+"""How much calmer a loss would be with fewer mosaics and mixups.
+
+Every image is a mosaic with probability p, and a mosaic is blended with probability q, independently. So the shares in
+a batch of n images vary by p(1−p)/n, pq(1−pq)/n and together by pq(1−p)/n; how much the loss follows them was fitted.
+What mosaics do to the boxes is part of that fit; what learning from other images does to the network is not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from yolofast.report.fluctuation import Fluctuation
+from yolofast.report.history import Floats
+
+_FACTORS = (0.8, 0.6, 0.4, 0.2, 0.0)
+_WORTH = 0.1
+
+
+@dataclass(frozen=True)
+class MixChange:
+    mosaic: tuple[float, float]
+    """Before and after."""
+    mixup: tuple[float, float]
+    cut: float
+    """Share of the standard deviation that would go."""
+
+
+def best_mix_change(around: Fluctuation, contents: Mapping[str, Floats]) -> MixChange | None:
+    """The smallest change that is worth it, or the one that helps most; None if none helps."""
+    slopes = (around.effects.alone.get("mosaic", 0.0), around.effects.alone.get("mixup", 0.0))
+    mosaic = float(contents["mosaic"].mean()) if "mosaic" in contents else 0.0
+    mixup = float(contents["mixup"].mean()) / mosaic if "mixup" in contents and mosaic else 0.0
+    images = _images(contents, mosaic, mosaic * mixup)
+    if images is None or not any(slopes):
+        return None
+    now = _variance(slopes, mosaic, mixup) / images
+    tried = []
+    for factor in _FACTORS:
+        for p, q in ((mosaic * factor, mixup), (mosaic, mixup * factor), (mosaic * factor, mixup * factor)):
+            p, q = round(p, 2), round(q, 2)
+            left = around.std**2 - now + _variance(slopes, p, q) / images
+            cut = 1 - float(np.sqrt(max(left, 0.0))) / around.std
+            tried.append(MixChange((round(mosaic, 2), p), (round(mixup, 2), q), cut))
+    worth = [change for change in tried if change.cut >= _WORTH]
+    best = worth[0] if worth else max(tried, key=lambda change: change.cut)
+    return best if best.cut > 0.01 else None
+
+
+def _images(contents: Mapping[str, Floats], mosaic: float, mixup: float) -> float | None:
+    """Of a batch, as the spread of the shares shows it: mosaics if they vary, else mixups."""
+    for name, share in (("mosaic", mosaic), ("mixup", mixup)):
+        spread = float(contents[name].var()) if name in contents else 0.0
+        if spread > 1e-9 and 0 < share < 1:
+            return share * (1 - share) / spread
+    return None
+
+
+def _variance(slopes: tuple[float, float], p: float, q: float) -> float:
+    """For a batch of one image."""
+    (a, b), both = slopes, p * q
+    return a * a * p * (1 - p) + b * b * both * (1 - both) + 2 * a * b * both * (1 - p)

@@ -1,0 +1,108 @@
+"""A diagnosis to look at: the loss with its smooth course and phases, both losses by epoch, causes, and the score."""
+
+from typing import Any
+
+import cv2
+import numpy as np
+
+from yolofast.report.course import smooth_course
+from yolofast.report.diagnosis import Diagnosis
+from yolofast.report.history import Floats
+
+_CAUSES = {
+    "mix": "mosaic, mixup",
+    "boxes": "boxes, sizes",
+    "period": "period",
+    "learning_rate": "learning rate",
+    "wandering": "other wandering",
+    "rest": "rest",
+}
+_MOST_POINTS = 20_000
+
+
+def diagnosis_picture(found: Diagnosis) -> bytes:
+    """PNG."""
+    # Imported here, because it takes longer than a diagnosis. Without pyplot nothing needs a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 8), dpi=120, layout="constrained")
+    canvas: Any = FigureCanvasAgg(figure)
+    losses, epochs, causes, score = figure.subplots(2, 2).ravel()
+    _draw_losses(losses, found)
+    _draw_epochs(epochs, found)
+    _draw_causes(causes, found)
+    _draw_score(score, found)
+    kinds = ", ".join(verdict.kind for verdict in found.verdicts) or "nothing conspicuous"
+    figure.suptitle(f"{found.history.source}: {kinds}".replace("$", r"\$"), fontsize=11)
+    canvas.draw()
+    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
+    return cv2.imencode(".png", pixels)[1].tobytes()
+
+
+def _draw_losses(axes: Any, found: Diagnosis) -> None:
+    loss, _, epoch, unit = found.history.finest
+    finite = np.isfinite(loss)
+    place = _places(epoch)[finite]
+    every = max(len(place) // _MOST_POINTS, 1)
+    axes.plot(place[::every], loss[finite][::every], ".", markersize=2, color="tab:blue", alpha=0.35)
+    for report in found.phases:
+        inside = (epoch[finite] >= report.phase.first) & (epoch[finite] <= report.phase.last)
+        if inside.sum() > 5:
+            axes.plot(place[inside], smooth_course(loss[finite][inside]), color="tab:red", linewidth=2)
+        if report.phase.starts_with != "start":
+            axes.axvline(report.phase.first - 1, color="grey", linestyle=":")
+            axes.text(
+                report.phase.first - 1,
+                1,
+                f" {report.phase.starts_with}",
+                rotation=90,
+                fontsize=7,
+                va="top",
+                transform=axes.get_xaxis_transform(),
+            )
+    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel="epochs")
+
+
+def _places(epoch: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+    """Of each value, in epochs from 0."""
+    first, counts = np.unique(epoch, return_index=True, return_counts=True)[1:]
+    within = (np.arange(len(epoch)) - np.repeat(first, counts)) / np.repeat(counts, counts)
+    return np.asarray(epoch - 1 + within)
+
+
+def _draw_epochs(axes: Any, found: Diagnosis) -> None:
+    epochs = found.history.epochs
+    axes.plot(epochs.number, epochs.train, label="training", color="tab:blue")
+    if np.isfinite(epochs.val).any():
+        axes.plot(epochs.number, epochs.val, label="validation", color="tab:orange")
+    axes.legend()
+    note = "" if found.history.same_loss else " (computed differently: compare trends, not levels)"
+    axes.set(title=f"loss by epoch{note}", xlabel="epoch")
+
+
+def _draw_causes(axes: Any, found: Diagnosis) -> None:
+    axes.set(title="where the fluctuation around the course comes from", xlim=(0, 1))
+    if found.around is None:
+        axes.text(0.5, 0.5, "too few values to say", ha="center", transform=axes.transAxes)
+        return
+    shares = {label: getattr(found.around.shares, name) for name, label in _CAUSES.items()}
+    axes.barh(list(shares), list(shares.values()), color="tab:green")
+    axes.invert_yaxis()
+    for row, value in enumerate(shares.values()):
+        axes.text(min(value + 0.01, 0.93), row, f"{value:.0%}", va="center")
+    axes.set_xlabel(f"share of the variance; the standard deviation is {found.around.std:.1%} of the loss")
+
+
+def _draw_score(axes: Any, found: Diagnosis) -> None:
+    epochs, choice = found.history.epochs, found.choice
+    known = np.isfinite(epochs.fitness)
+    if known.any():
+        axes.plot(epochs.number[known], epochs.fitness[known], color="tab:purple")
+        axes.set_ylim(bottom=0)
+    else:
+        axes.plot(epochs.number, epochs.lr, color="grey")
+    if choice is not None:
+        axes.axvline(choice.epoch, color="black", linestyle="--")
+    ship = "" if choice is None else f"; ship epoch {choice.epoch}"
+    axes.set(title=f"{'0.1 · mAP50 + 0.9 · mAP50-95' if known.any() else 'learning rate'}{ship}", xlabel="epoch")

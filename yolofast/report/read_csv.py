@@ -1,0 +1,92 @@
+"""CSV files of losses: our `results.csv` and `batches.csv`, and those of others, by the names their columns have."""
+
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError
+from yolofast.report.history import CONTENTS, Batches, Epochs, Floats, History, epochs_of
+from yolofast.report.table_file import Columns, read_columns
+
+_BATCH = ("batch", "iter", "iteration", "step", "global_step")
+_TRAIN = ("train/loss", "train_loss", "total_loss", "train/total_loss", "total", "loss")
+_VAL = ("val/loss", "val_loss", "val/total_loss", "valid_loss", "test_loss")
+_LR = ("lr/pg0", "lr", "x/lr0", "learning_rate")
+_MAP = ("metrics/mAP50-95(B)", "metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP")
+_MAP50 = ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50")
+
+
+def read_csv(path: Path) -> History:
+    columns = read_columns(path)
+    if any(name in columns for name in _BATCH):
+        batches = batches_of(columns)
+        return History(source=str(path), format="CSV, a row per batch", epochs=epochs_of(batches), batches=batches)
+    return History(source=str(path), format="CSV, a row per epoch", epochs=epochs_of_columns(columns))
+
+
+def epochs_of_columns(columns: Columns) -> Epochs:
+    """Total losses are the sums of their terms where no column says them."""
+    count = len(columns)
+    train = _total(columns, _TRAIN, "train/")
+    if train is None:
+        known = ", ".join(list(columns.text)[:20])
+        fix = "name the column of the loss train/loss, loss or train/…_loss"
+        raise UserError(f"no column is a training loss: {known}", where=columns.path, line=1, fix=fix)
+    unknown = np.full(count, np.nan)
+    val, lr = _total(columns, _VAL, "val/"), columns.first_of(_LR)
+    return Epochs(
+        number=_numbers_from_one(columns, count),
+        train=train,
+        val=unknown if val is None else val,
+        fitness=fitness(columns.first_of(_MAP), columns.first_of(_MAP50), count),
+        lr=unknown if lr is None else lr,
+    )
+
+
+def batches_of(columns: Columns) -> Batches:
+    loss = columns.first_of(_TRAIN)
+    if loss is None:
+        raise UserError("no column is a loss", where=columns.path, line=1, fix="name it loss or total_loss")
+    lr, unknown = columns.first_of(_LR), np.full(len(columns), np.nan)
+    epoch = _numbers_from_one(columns, len(columns)) if "epoch" in columns else _pieces(len(columns))
+    order = np.argsort(epoch, kind="stable")
+    optional = {name: columns.numbers(name)[order] for name in ("l1", "gradient_norm", "trainable") if name in columns}
+    contents = {name: columns.numbers(name)[order] for name in CONTENTS if name in columns}
+    return Batches(
+        epoch=epoch[order],
+        loss=loss[order],
+        lr=(unknown if lr is None else lr)[order],
+        contents={name: values for name, values in contents.items() if np.isfinite(values).all()},
+        assigner=tuple(columns.text.get("assigner", ())),
+        l1=optional.get("l1"),
+        gradient_norm=optional.get("gradient_norm"),
+        trainable=optional.get("trainable"),
+    )
+
+
+def fitness(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:
+    if mean is None or at_half is None:
+        only = mean if mean is not None else at_half
+        return np.full(count, np.nan) if only is None else only
+    return np.asarray(0.9 * mean + 0.1 * at_half)
+
+
+def _total(columns: Columns, names: tuple[str, ...], prefix: str) -> Floats | None:
+    if (total := columns.first_of(names)) is not None:
+        return total
+    terms = [name for name in columns.text if name.startswith(prefix) and name.endswith("_loss")]
+    return None if not terms else np.sum([columns.numbers(name) for name in terms], axis=0)
+
+
+def _numbers_from_one(columns: Columns, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if "epoch" not in columns:
+        return np.arange(1, count + 1)
+    given = columns.numbers("epoch")
+    if not np.isfinite(given).all() or (given < 0).any() or (given > 10**7).any():
+        raise UserError("an epoch has no number", where=columns.path, fix="number the epochs from 0 or 1")
+    return np.asarray(given.astype(np.int64) + (1 if given.min() < 1 else 0))
+
+
+def _pieces(count: int, most: int = 100) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Batches of nobody knows which epoch: in up to a hundred equal pieces."""
+    return np.arange(count) * min(most, max(count // 10, 1)) // count + 1

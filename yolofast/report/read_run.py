@@ -1,0 +1,69 @@
+"""What a path given to `diagnose` is: a run's folder, or one of the files that trainers leave there."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from yolofast.errors import UserError
+from yolofast.report.history import History
+from yolofast.report.read_csv import batches_of, epochs_of_columns, read_csv
+from yolofast.report.read_yolov7 import read_results_txt
+from yolofast.report.read_yolox import read_train_log
+from yolofast.report.table_file import read_columns, read_text
+from yolofast.yaml_file import read_yaml
+
+RESULTS, BATCHES, RESULTS_TXT, TRAIN_LOG = "results.csv", "batches.csv", "results.txt", "train_log.txt"
+_SETTINGS = ("hyp.yaml", "opt.yaml", "args.yaml")
+"""Later ones win: flags are above what a recipe says."""
+
+
+def read_history(path: Path) -> History:
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.exists():
+        raise UserError("does not exist", where=path, fix=f"give a run's folder, {RESULTS}, {RESULTS_TXT}, {TRAIN_LOG}")
+    if path.name in (RESULTS, BATCHES) and (path.parent / "args.yaml").exists():
+        return _read_folder(path.parent)
+    return dataclasses.replace(_read_file(path), settings=_settings(path.parent))
+
+
+def _read_folder(folder: Path) -> History:
+    if (folder / RESULTS).exists():
+        return _read_own(folder)
+    for name in (RESULTS_TXT, TRAIN_LOG):
+        if (folder / name).exists():
+            return dataclasses.replace(_read_file(folder / name), settings=_settings(folder))
+    fix = f"give the folder of a run that has finished an epoch: it has {RESULTS}, {RESULTS_TXT} or {TRAIN_LOG}"
+    raise UserError("holds no results", where=folder, fix=fix)
+
+
+def _read_own(folder: Path) -> History:
+    settings = _settings(folder)
+    return History(
+        source=str(folder),
+        format="run folder",
+        epochs=epochs_of_columns(read_columns(folder / RESULTS)),
+        batches=batches_of(read_columns(folder / BATCHES)) if (folder / BATCHES).exists() else None,
+        settings=settings,
+        # The published code validates with another assigner than it trains with.
+        same_loss=not (settings.get("faithful") and settings.get("loss_ota", 1)),
+    )
+
+
+def _read_file(path: Path) -> History:
+    """By what is in it rather than by its name."""
+    if path.suffix.lower() == ".csv":
+        return read_csv(path)
+    text = read_text(path)
+    if "total_loss:" in text:
+        return read_train_log(path)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return read_csv(path) if "," in first else read_results_txt(path)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in _SETTINGS:
+        if (folder / name).is_file():
+            values |= {str(key): value for key, value in read_yaml(folder / name).values.items() if value is not None}
+    return values

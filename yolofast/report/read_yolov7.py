@@ -1,0 +1,48 @@
+"""YOLOv7's `results.txt`: 15 fields per epoch, to 4 digits, without a heading and without learning rates."""
+
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError, shorten
+from yolofast.report.history import Epochs, History, bounded
+from yolofast.report.read_csv import fitness
+from yolofast.report.table_file import read_text
+
+_FIELDS = 15
+_TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
+
+
+def read_results_txt(path: Path) -> History:
+    """Its validation loss is always computed with the `anchor` assigner, so its level says nothing beside training's.
+
+    A run that was resumed writes an epoch again: the last one counts.
+    """
+    rows: dict[int, list[float]] = {}
+    for line, text in enumerate(read_text(path).splitlines(), start=1):
+        fields = text.split()
+        if len(fields) == _FIELDS:  # a line that a kill has torn has fewer
+            epoch, values = _parsed(fields, path, line)
+            rows[epoch] = values
+    if not rows:
+        what = f"holds no line of {_FIELDS} fields, as YOLOv7 writes them"
+        raise UserError(what, where=path, fix="give results.txt of a YOLOv7 run")
+    table, count = bounded(np.array([rows[epoch] for epoch in sorted(rows)])), len(rows)
+    epochs = Epochs(
+        number=np.array(sorted(rows)) + 1,
+        train=table[:, _TOTAL],
+        val=table[:, _VAL].sum(axis=1),
+        fitness=fitness(table[:, _MAP], table[:, _MAP50], count),
+        lr=np.full(count, np.nan),
+    )
+    epochs.val[epochs.val == 0] = np.nan  # it was not evaluated
+    return History(source=str(path), format="YOLOv7 results.txt", epochs=epochs, same_loss=False)
+
+
+def _parsed(fields: list[str], path: Path, line: int) -> tuple[int, list[float]]:
+    try:
+        numbers = [float(field.rstrip("G")) for field in fields[1:]]
+        return int(fields[0].split("/")[0]), [0.0, *numbers]
+    except ValueError:
+        fix = "give results.txt of a YOLOv7 run"
+        raise UserError(f"is {shorten(' '.join(fields))}", where=path, line=line, fix=fix) from None

@@ -1,0 +1,75 @@
+"""YOLOX's `train_log.txt`: a line every few iterations, and COCO's table after each evaluation.
+
+Losses there have one digit behind the point, so differences below 0.1 cannot be seen.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError
+from yolofast.report.history import Batches, Epochs, Floats, History, bounded, epochs_of
+from yolofast.report.read_csv import fitness
+from yolofast.report.table_file import read_text
+
+_NUMBER = r"([-+.\w]+)"
+# A copied terminal breaks lines anywhere between words.
+_ITERATION = re.compile(
+    r"epoch:\s*(\d+)/\d+,\s*iter:\s*(\d+)/\d+(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
+    + r"(?:,\s*iou_loss:\s*" + _NUMBER + r",\s*l1_loss:\s*" + _NUMBER + r")?"
+    + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _NUMBER + r"(?:,\s*size:\s*(\d+))?"
+)  # fmt: skip
+_PRECISION = re.compile(
+    r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*([-\d.]+)"
+)
+
+
+def read_train_log(path: Path) -> History:
+    text = read_text(path)
+    found = list(_ITERATION.finditer(text))
+    if not found:
+        what = "holds no line `epoch: …, iter: …, total_loss: …, lr: …`, as YOLOX writes them"
+        raise UserError(what, where=path, fix="give train_log.txt of a YOLOX run")
+    rows: dict[tuple[int, int], re.Match[str]] = {}
+    for match in found:  # a run that was resumed repeats an epoch: the last one counts
+        rows[int(match[1]), int(match[2])] = match
+    keys = sorted(rows)
+    batches = _batches([rows[key] for key in keys], keys)
+    epochs = epochs_of(batches, _scores(text, found))
+    return History(source=str(path), format="YOLOX train_log.txt", epochs=epochs, batches=batches)
+
+
+def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
+    return Batches(
+        epoch=np.array([key[0] for key in keys]),
+        loss=bounded(np.array([_number(row[3]) for row in rows])),
+        lr=np.array([_number(row[6]) for row in rows]),
+        contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
+        l1=np.array([_number(row[5]) for row in rows]),
+    )
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float((text or "nan").rstrip(".,"))
+    except ValueError:
+        return np.nan
+
+
+def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
+    """A table of average precisions belongs to the epoch of the last iteration before it."""
+    ends = np.array([match.end() for match in iterations])
+    scores: dict[int, dict[str, float]] = {}
+    for match in _PRECISION.finditer(text):
+        place = int(np.searchsorted(ends, match.start())) - 1
+        if place >= 0:
+            scores.setdefault(int(iterations[place][1]), {})[match[1]] = float(match[2])
+    numbers = sorted(scores)
+
+    def column(name: str) -> Floats:
+        return np.array([scores[number].get(name, np.nan) for number in numbers])
+
+    unknown = np.full(len(numbers), np.nan)
+    good = fitness(column("0.50:0.95"), column("0.50"), len(numbers))
+    return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown)

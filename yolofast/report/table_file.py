@@ -1,0 +1,72 @@
+"""A CSV file as columns of numbers, whoever wrote it: headings are trimmed, a row torn by a kill is left out."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError, shorten
+from yolofast.report.history import Floats, bounded
+
+MAX_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class Columns:
+    path: Path
+    text: dict[str, list[str]]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.text
+
+    def __len__(self) -> int:
+        return len(next(iter(self.text.values()), []))
+
+    def first_of(self, names: Iterable[str]) -> Floats | None:
+        """The first of these columns that is there."""
+        return next((self.numbers(name) for name in names if name in self.text), None)
+
+    def numbers(self, name: str) -> Floats:
+        """Empty cells are nan."""
+        try:
+            return bounded(np.array([float(cell) if cell else np.nan for cell in self.text[name]]))
+        except ValueError:
+            row, cell = next((i, c) for i, c in enumerate(self.text[name]) if not _is_number(c))
+            raise UserError(
+                f"{name} is {shorten(cell)}", where=self.path, line=row + 2, fix="give a number, or an empty cell"
+            ) from None
+
+
+def read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"is {path.stat().st_size:,} bytes, too large for a log", where=path, fix="check the path")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise UserError(what, where=path, fix="check the path and its permissions") from None
+
+
+def read_columns(path: Path) -> Columns:
+    text = read_text(path)
+    if "\0" in text:
+        raise UserError("is not text", where=path, fix="give a run folder, results.csv, results.txt or train_log.txt")
+    rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+    headings = rows[0] if rows else []
+    if len(set(headings)) != len(headings):
+        twice = next(name for name in headings if headings.count(name) > 1)
+        raise UserError(f"the column {shorten(twice)} stands twice", where=path, line=1, fix="keep one of them")
+    whole = [row for row in rows[1:] if len(row) == len(headings)]
+    if not whole:
+        raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
+    return Columns(path, {name: [row[i] for row in whole] for i, name in enumerate(headings)})
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "0")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,14 @@
+"""Something that is the matter with a run, and the numbers it rests on."""
+
+from dataclasses import dataclass, field
+
+DIVERGENCE, OVERFITTING, PLATEAU = "divergence", "overfitting", "plateau"
+LEARNING_RATE, MIX, BOXES = "learning rate", "data mix", "boxes"
+OSCILLATION, NOISE = "oscillation", "batch noise"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    kind: str
+    text: str
+    numbers: dict[str, float] = field(default_factory=dict)
