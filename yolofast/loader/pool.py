@@ -10,6 +10,7 @@ is an end of file. A worker whose parent is gone finds that out within a second.
 """
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
@@ -192,6 +193,7 @@ def _serve(connection: Connection, work: Work, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    gc.freeze()  # looking for garbage among what is shared would copy it, page by page
     cv2.setNumThreads(0)  # not 1, which would wait for threads that were not forked
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, OSError):  # nobody is listening any more
