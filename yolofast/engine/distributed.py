@@ -55,6 +55,9 @@ class Place:
         return self.world > 1
 
 
+_PATIENCE_WITH_THE_WATCH = 10.0
+
+
 @contextmanager
 def joined(device: torch.device) -> Iterator[None]:
     """While inside, this process is one of its run's ranks; alone, it is only itself.
@@ -76,6 +79,8 @@ def joined(device: torch.device) -> Iterator[None]:
         _leave_in_trouble(error, watch)
     finally:
         watch.stop()
+    # A thread still inside the store when the interpreter ends would abort the process.
+    watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     dist.destroy_process_group()
 
