@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from yolofast.engine.compiling import compiled_loss_of, keep_compiled_kernels
-from yolofast.engine.gears import tuned_convolutions
+from yolofast.engine.gears import parts_of, tuned_convolutions
 from yolofast.engine.step import TrainStep
 from yolofast.structures import Batch, Targets
 
@@ -65,17 +65,12 @@ class CompileAhead:
 
 
 def _parcel(step: TrainStep, batch: Batch) -> dict[str, Any]:
-    targets = batch.targets
     return {
         "model": step.model,
         "criterion": step.criterion,
         "precision": step.precision,
-        "batch": [torch.empty_like(t, device="meta") for t in (batch.images, *_parts(targets))],
+        "batch": [torch.empty_like(t, device="meta") for t in (batch.images, *parts_of(batch.targets))],
     }
-
-
-def _parts(targets: Targets) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return targets.boxes, targets.labels, targets.valid
 
 
 def _environment() -> dict[str, str]:

@@ -57,7 +57,7 @@ class GraphGear:
 class _Captured:
     def __init__(self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any) -> None:
         self._images = torch.empty_like(batch.images)
-        self._targets = Targets(*(torch.empty_like(t) for t in _parts(batch.targets)))
+        self._targets = Targets(*(torch.empty_like(t) for t in parts_of(batch.targets)))
         self._fill(batch)
         step.prepare_gradients(kind)
         with _tried_only(step):
@@ -73,7 +73,7 @@ class _Captured:
 
     def _fill(self, batch: Batch) -> None:
         self._images.copy_(batch.images, non_blocking=True)
-        for own, given in zip(_parts(self._targets), _parts(batch.targets), strict=True):
+        for own, given in zip(parts_of(self._targets), parts_of(batch.targets), strict=True):
             own.copy_(given, non_blocking=True)
 
     def replay(self, batch: Batch) -> None:
@@ -102,5 +102,5 @@ def tuned_convolutions() -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-def _parts(targets: Targets) -> tuple[Tensor, Tensor, Tensor]:
+def parts_of(targets: Targets) -> tuple[Tensor, Tensor, Tensor]:
     return targets.boxes, targets.labels, targets.valid
