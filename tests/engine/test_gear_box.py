@@ -1,6 +1,7 @@
 """Which gear runs when: lower ones while kernels compile, and after a failure; all give the same results."""
 
 import os
+import re
 import time
 
 import pytest
@@ -82,15 +83,29 @@ def test_what_is_not_the_gears_fault_is_raised():
 
 def test_short_runs_are_not_compiled():
     said = []
-    box = GearBox(small_step(), "compile", 2, 10, said.append, worth_compiling=gear_box.WORTH_COMPILING)
-    box.run(small_batch(0), ALONE)
-    assert said == ["gear: eager; 10 steps are too few for compiling to pay"]
+    box = GearBox(small_step(), "compile", 2, 50, said.append, worth_compiling=gear_box.WORTH_COMPILING)
+    for number in range(16):
+        box.run(small_batch(number), ALONE)
+    assert said == []
+    for number in range(16, 20):
+        box.run(small_batch(number), ALONE)
+    assert len(said) == 1
+    assert re.fullmatch(r"gear: eager; \d+ s are too few for compiling to pay", said[0])
+
+
+def test_runs_that_take_long_are_compiled():
+    said = []
+    box = GearBox(small_step(), "compile", 2, 10_000_000, said.append, worth_compiling=gear_box.WORTH_COMPILING)
+    for number in range(20):
+        box.run(small_batch(number), ALONE)
+    box.close()
+    assert said == ["gear: eager while kernels compile"]
 
 
 def test_compiling_begins_again_when_other_layers_learn():
     said, step = [], small_step()
-    box = GearBox(step, "compile", 2, 10, said.append, worth_compiling=gear_box.WORTH_COMPILING)
-    for number in range(2):
+    box = GearBox(step, "compile", 2, 50, said.append, worth_compiling=gear_box.WORTH_COMPILING)
+    for number in range(20):
         box.run(small_batch(number), ALONE)
     assert len(said) == 1
     step.version += 1

@@ -59,10 +59,12 @@ def test_a_graph_trains_as_eager_does(kinds):
     assert_close(run(graph, GraphGear(graph), kinds), run(eager, EagerGear(eager), kinds), 1e-4)
 
 
-def test_a_short_batch_between_replays():
+@pytest.mark.parametrize("sizes", [{2: 3, 4: 5}, {1: 3, 2: 3, 3: 3, 4: 3, 5: 3}])
+def test_short_batches_between_replays(sizes):
+    """Those that come often get a graph of their own, in the memory of the other."""
     eager, graph = make_step(), make_step()
-    sizes, kinds = {2: 3, 4: 5}, [ALONE] * 6
-    box = GearBox(graph, "graph", BATCH, 6, print, one_shape=False)
+    kinds = [ALONE] * 7
+    box = GearBox(graph, "graph", BATCH, 7, print, one_shape=False)
     assert_close(run(graph, box, kinds, sizes), run(eager, EagerGear(eager), kinds, sizes), 1e-4)
 
 

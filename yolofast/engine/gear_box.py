@@ -4,45 +4,53 @@ Capturing takes a second, compiling minutes. So a run starts in the gear that ne
 compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while.
 """
 
+from collections import Counter
 from collections.abc import Callable
+
+import torch
 
 from yolofast.engine.compile_ahead import CompileAhead
 from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear
-from yolofast.engine.pace import Pace
+from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear, GraphPool
+from yolofast.engine.pace import Pace, StepClock
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.structures import Batch
 
-WORTH_COMPILING = 2000
-"""Steps still to come below which compiling does not pay: loading the kernels alone takes some ten seconds."""
+WORTH_COMPILING = 300.0
+"""Seconds still to come below which compiling does not pay: it takes minutes, and then kernels have to be loaded."""
+_WORTH_CAPTURING = 3
+"""How often a short batch of one size has to come before it gets a graph: capturing costs some twenty of its steps."""
 
 
 class GearBox:
-    """`run` makes a step. Batches of another size than `images`, such as an epoch's last, run as written."""
+    """`run` makes a step. Batches of another size than `images`, such as an epoch's last, are never compiled."""
 
     def __init__(
         self, step: TrainStep, name: GearName, images: int, steps: int, say: Callable[[str], None],
-        *, one_shape: bool = True, worth_compiling: int = 0,
+        *, one_shape: bool = True, worth_compiling: float = 0.0,
     ) -> None:  # fmt: skip
-        """`steps` are still to come; with fewer than `worth_compiling` of them nothing is compiled, nor without
+        """`steps` are still to come; if they take less than `worth_compiling` seconds nothing is compiled, nor without
         `one_shape`, that is when batches differ in their shapes."""
         self.step, self.name, self._images, self._left, self._say = step, name, images, steps, say
         self._worth, self._compiles = worth_compiling, name != "eager" and one_shape
         self._eager = EagerGear(step)
+        self._pool = GraphPool()
         self._plain: Gear = self._uncompiled()
+        self._short_batches: Counter[torch.Size] = Counter()
         self._fast: Gear | None = None
         self._fast_for: tuple[object, ...] = ()
         self._ahead: CompileAhead | None = None
-        self._pace = Pace(step.precision.device)
+        self._pace, self._clock = Pace(step.precision.device), StepClock()
 
     def run(self, batch: Batch, kind: StepKind) -> None:
         self._left -= 1
         self._run(batch, kind)
         self._pace.step_queued()
+        self._clock.step_over()
 
     def _run(self, batch: Batch, kind: StepKind) -> None:
         if len(batch.images) != self._images:
-            self._eager.run(batch, kind)
+            self._run_short(batch, kind)
             return
         if self._compiles:
             self._look_after_compiling(batch)
@@ -56,10 +64,24 @@ class GearBox:
                 return
         self._run_uncompiled(batch, kind)
 
+    @property
+    def now(self) -> str:
+        """The gear that batches of the usual size run in."""
+        if self._fast is not None:
+            return "graph, compiled" if self.name == "graph" else "compiled"
+        return "eager" if self._plain is self._eager else "graph"
+
     def close(self) -> None:
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
+
+    def _run_short(self, batch: Batch, kind: StepKind) -> None:
+        self._short_batches[batch.images.shape] += 1
+        if self._short_batches[batch.images.shape] <= _WORTH_CAPTURING:
+            self._eager.run(batch, kind)
+        else:
+            self._run_uncompiled(batch, kind)
 
     def _run_uncompiled(self, batch: Batch, kind: StepKind) -> None:
         if self._plain is not self._eager:
@@ -78,7 +100,7 @@ class GearBox:
         self.close()
 
     def _uncompiled(self) -> Gear:
-        return GraphGear(self.step) if self.name == "graph" else self._eager
+        return GraphGear(self.step, pool=self._pool) if self.name == "graph" else self._eager
 
     def _sort_of(self, batch: Batch) -> tuple[object, ...]:
         return batch.images.shape, batch.targets.valid.shape, self._sort_of_step
@@ -90,15 +112,16 @@ class GearBox:
 
     def _look_after_compiling(self, batch: Batch) -> None:
         if not self._fast_for or self._fast_for[-1] != self._sort_of_step:
-            self._begin_compiling(batch)
+            if not self._worth or self._clock.seconds is not None:
+                self._begin_compiling(batch)
         elif self._ahead is not None and self._ahead.finished:
             self._shift_up(self._ahead)
 
     def _begin_compiling(self, batch: Batch) -> None:
         self.close()
         self._fast, self._fast_for = None, self._sort_of(batch)
-        if self._left < self._worth:
-            self._say(f"gear: {self._lower_name}; {self._left + 1} steps are too few for compiling to pay")
+        if self._seconds_left < self._worth:
+            self._say(f"gear: {self._lower_name}; {self._seconds_left:.0f} s are too few for compiling to pay")
             return
         self._say(f"gear: {self._lower_name} while kernels compile")
         self._ahead = CompileAhead(self.step, batch)
@@ -108,13 +131,19 @@ class GearBox:
         self.close()
         if failure is not None:
             self._say(f"gear: stays {self._lower_name}, compiling failed: {failure}")
-        elif self._left < self._worth // 4:
+        elif self._seconds_left < self._worth / 4:
             self._say(f"gear: stays {self._lower_name}, kernels are compiled but the run is nearly over")
         else:
             self._say(f"gear: {self.name}, kernels compiled in {seconds:.0f} s")
             loss_of = compiled_loss_of(self.step)
             self._plain = self._uncompiled()  # lets go of the memory of what was captured
-            self._fast = GraphGear(self.step, loss_of) if self.name == "graph" else EagerGear(self.step, loss_of)
+            self._fast = (
+                GraphGear(self.step, loss_of, self._pool) if self.name == "graph" else EagerGear(self.step, loss_of)
+            )
+
+    @property
+    def _seconds_left(self) -> float:
+        return self._left * (self._clock.seconds or 0.0)
 
     @property
     def _lower_name(self) -> str:
@@ -136,5 +165,5 @@ def choose_gear(
         name = "eager"
     elif name == "eager":
         say("gear: eager")
-    worth = WORTH_COMPILING if asked == "auto" else 0
+    worth = WORTH_COMPILING if asked == "auto" else 0.0
     return GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)

@@ -3,14 +3,15 @@
 Gears never change results beyond rounding. `gear_box.py` says which one is used when.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from yolofast.engine.step import LossOf, StepKind, TrainStep
+from yolofast.engine.step import LossOf, StepKind, StepProbe, TrainStep
+from yolofast.profile.phases import GRAPH
 from yolofast.structures import Batch, Targets
 
 GearName = Literal["eager", "compile", "graph"]
@@ -33,25 +34,38 @@ class EagerGear:
             self.step.run(batch.images, batch.targets, kind, self._loss_of)
 
 
+class GraphPool:
+    """Memory that graphs share: one at a time runs, and what outlives a step has memory of its own."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    @property
+    def handle(self) -> Any:
+        if self._handle is None:
+            self._handle = torch.cuda.graph_pool_handle()
+        return self._handle
+
+
 class GraphGear:
     """One graph for each shape of batch, kind of step and loss; batches are copied to where the graph reads them."""
 
-    def __init__(self, step: TrainStep, loss_of: LossOf | None = None) -> None:
-        self.step, self._loss_of = step, loss_of
+    def __init__(self, step: TrainStep, loss_of: LossOf | None = None, pool: GraphPool | None = None) -> None:
+        self.step, self._loss_of, self._pool = step, loss_of, pool or GraphPool()
         self._graphs: dict[tuple[object, ...], _Captured] = {}
         self._version = step.version
-        # One at a time runs, and what outlives a step has memory of its own: they can share the rest.
-        self._pool: Any = torch.cuda.graph_pool_handle()
 
     def run(self, batch: Batch, kind: StepKind) -> None:
         if self._version != self.step.version:
             self._graphs.clear()  # they move other weights than are to be moved now
             self._version = self.step.version
-        key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion))
+        probe = self.step.probe
+        timed = probe is not None and probe.in_graphs  # marks are part of a graph: a step that is timed has its own
+        key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion), timed)
         if key not in self._graphs:
-            with tuned_convolutions():
-                self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool)
-        self._graphs[key].replay(batch)
+            with tuned_convolutions(), nullcontext() if timed else without_probe(self.step):
+                self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
+        self._graphs[key].replay(batch, probe)
 
 
 class _Captured:
@@ -60,29 +74,44 @@ class _Captured:
         self._targets = Targets(*(torch.empty_like(t) for t in parts_of(batch.targets)))
         self._fill(batch)
         step.prepare_gradients(kind)
-        with _tried_only(step):
+        with tried_only(step):
             stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
+            with torch.cuda.stream(stream), without_probe(step):
                 for _ in range(_WARM_UP_RUNS):
                     step.run(self._images, self._targets, kind, loss_of)
             torch.cuda.current_stream().wait_stream(stream)
             self._graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._graph, pool=pool):
                 step.run(self._images, self._targets, kind, loss_of)
+        self._marks: Sequence[Any] = () if step.probe is None else step.probe.captured()
 
     def _fill(self, batch: Batch) -> None:
         self._images.copy_(batch.images, non_blocking=True)
         for own, given in zip(parts_of(self._targets), parts_of(batch.targets), strict=True):
             own.copy_(given, non_blocking=True)
 
-    def replay(self, batch: Batch) -> None:
+    def replay(self, batch: Batch, probe: StepProbe | None) -> None:
         self._fill(batch)
+        if probe is not None:
+            probe.mark(GRAPH)
         self._graph.replay()
+        if probe is not None:
+            probe.replayed(self._marks)
 
 
 @contextmanager
-def _tried_only(step: TrainStep) -> Iterator[None]:
+def without_probe(step: TrainStep) -> Iterator[None]:
+    """What happens here is not timed."""
+    probe, step.probe = step.probe, None
+    try:
+        yield
+    finally:
+        step.probe = probe
+
+
+@contextmanager
+def tried_only(step: TrainStep) -> Iterator[None]:
     """What happens here was not training, whether it works or not."""
     before = [tensor.clone() for tensor in step.tensors()]
     try:
