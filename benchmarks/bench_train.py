@@ -10,8 +10,9 @@ Each case runs in a process of its own, which builds the run with `prepare_run`,
 all processes of a group stand ready they are timed one after the other, so that nothing compiles meanwhile. `step` is
 the median over epochs of the wall clock of an epoch divided by its batches: plans, pixels, augmentation, forward,
 assignment, loss, backward, update and moving average. `step alone` is the same without data: one batch again and again.
-`GPU busy` is the share of the time in which some kernel ran, `main process` its processor time in percent of a core,
-`peak` the memory torch has taken, graphs included.
+`GPU busy` is what the driver counts as utilisation while it is timed; `kernels` is stricter, the share of the time in
+which some kernel ran, without the microsecond between two of them. `main process` is its processor time in percent of a
+core, `peak` the memory torch has taken, graphs included.
 """
 
 import argparse
@@ -49,7 +50,7 @@ CASES = (
 _ALONE = StepKind(sums=False, updates=True)
 _HEADER = (
     "network", "img", "batch", "assigner", "gear", "step ms", "img/s", "step alone ms", "GPU busy %",
-    "main process %", "peak GiB", "first step after s",
+    "kernels %", "main process %", "peak GiB", "first step after s",
 )  # fmt: skip
 
 
@@ -97,6 +98,7 @@ def one_epoch(run: Run, gear: Gear, epoch: int) -> int:
 
 def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
     process, times, steps, epoch = psutil.Process(), [], 0, 2
+    utilisation = Utilisation()
     before, start = process.cpu_times(), time.perf_counter()
     while time.perf_counter() - start < seconds or len(times) < 3:
         begun = time.perf_counter()
@@ -104,6 +106,7 @@ def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
         times.append((time.perf_counter() - begun) / count)
         steps, epoch = steps + count, epoch + 1
     wall, after = time.perf_counter() - start, process.cpu_times()
+    busy = utilisation.mean()
     used = after.user + after.system - before.user - before.system
     step = statistics.median(times)
     return {
@@ -112,9 +115,23 @@ def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
         "cpu": 100 * used / wall,
         "peak": torch.cuda.max_memory_reserved() / 2**30,
         "alone": alone_ms(run, gear),
-        "busy": busy_share(run, gear, epoch),
+        "busy": busy,
+        "kernels": kernel_share(run, gear, epoch),
         "bad": int(run.step.losses.bad_steps),
     }
+
+
+class Utilisation:
+    """What the driver says five times a second, from now until it is asked."""
+
+    def __init__(self) -> None:
+        command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "200"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def mean(self) -> float:
+        self._process.terminate()
+        said = self._process.communicate()[0].split()
+        return statistics.mean(float(value) for value in said[1:-1]) if len(said) > 2 else float("nan")
 
 
 def alone_ms(run: Run, gear: Gear, repeats: int = 30) -> float:
@@ -129,7 +146,7 @@ def alone_ms(run: Run, gear: Gear, repeats: int = 30) -> float:
     return (time.perf_counter() - start) / repeats * 1e3
 
 
-def busy_share(run: Run, gear: Gear, epoch: int) -> float:
+def kernel_share(run: Run, gear: Gear, epoch: int) -> float:
     """From the moments at which kernels begin and end, overlaps counted once, over some steps in the middle."""
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
         one_epoch(run, gear, epoch)
@@ -189,10 +206,10 @@ def line(case: str, gear: str, found: dict[str, Any] | None) -> str:
     cfg, size, batch, *assigner = case.split(":")
     cells = [cfg, size, batch, ", ".join(assigner), gear]
     if found is None:
-        return "| " + " | ".join([*cells, "failed", *[""] * 6]) + " |"
+        return "| " + " | ".join([*cells, "failed", *[""] * 7]) + " |"
     cells += [
         f"{found['step']:.2f}", f"{found['rate']:,.0f}", f"{found['alone']:.2f}", f"{found['busy']:.1f}",
-        f"{found['cpu']:.0f}", f"{found['peak']:.1f}", f"{found['ready']:.0f}",
+        f"{found['kernels']:.1f}", f"{found['cpu']:.0f}", f"{found['peak']:.1f}", f"{found['ready']:.0f}",
     ]  # fmt: skip
     return "| " + " | ".join(cells) + (" |" if not found["bad"] else " | losses that are no numbers |")
 

@@ -5,22 +5,33 @@
 Images are made up: noise of COCO's shapes, packed in memory, with 7 boxes of 80 classes each. The network is not
 trained, but its objectness is raised so far that every image has some hundred detections, as at the start of a
 training; suppression and matching are then at their most expensive. `loader` goes through the batches alone, `predict`
-adds the copy to the device and the network, `NMS` adds suppression, `all` is `evaluate`: the second pass each, because
-the first one loads kernels.
+adds the copy to the device and the network, `NMS` adds suppression and waits for its result, `all` is `evaluate` as in
+`val`, `kept` as in training from the third epoch on, with batches that were kept: the second pass each, because the
+first one loads kernels.
+
+A second table takes suppression apart, for one batch that is on the device: `candidates` finds and sorts them, `kernel`
+is greedy suppression in Triton, `torch` the same in plain torch, `torchvision` (if it is installed) its `batched_nms`
+on the same candidates, image by image. The host waits after each.
 """
 
 import argparse
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from benchmarks.timing import environment
 from yolofast.engine.devices import device_of
 from yolofast.engine.evaluation import evaluate
 from yolofast.engine.precision import Precision
 from yolofast.engine.predictor import Predictor
+from yolofast.evaluate import greedy_triton
+from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
+from yolofast.evaluate.greedy import suppress_torch
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.image_index import ImageIndex, starts_of
 from yolofast.loader.validation import ValidationBatches, validation_batches
@@ -29,6 +40,7 @@ from yolofast.pixels import PackedImages, fitted_size
 
 _SHAPES = np.array([(640, 480), (480, 640), (640, 427), (427, 640), (640, 640), (500, 375)])
 _BOXES, _CLASSES = 7, 80
+_CONF, _IOU, _MOST = 0.001, 0.65, 300
 
 
 def made_up(images: int, size: int) -> tuple[ImageIndex, PackedImages]:
@@ -64,20 +76,51 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def row(batches: ValidationBatches, index: ImageIndex, predictor: Predictor) -> list[float]:
+def row(batches: ValidationBatches, kept: ValidationBatches, index: ImageIndex, predictor: Predictor) -> list[float]:
     def look(suppress: bool) -> None:
         for batch in batches:
             predictions = predictor(batch.images)
             if suppress:
-                non_max_suppression(predictions, 0.001, 0.65, multi_label=True)
+                non_max_suppression(predictions, _CONF, _IOU, multi_label=True)
 
     model, precision = predictor.models[0], predictor.precision
-    return [
+    times = [
         seconds(lambda: [None for _ in batches]),
         seconds(lambda: look(False)),
         seconds(lambda: look(True)),
         seconds(lambda: evaluate(model, batches, index, precision)),
     ]
+    for _ in range(2):  # the second time they are kept
+        deque(kept, maxlen=0)
+    return [*times, seconds(lambda: evaluate(model, kept, index, precision))]
+
+
+def suppression_row(batches: ValidationBatches, predictor: Predictor) -> dict[str, float]:
+    """Milliseconds for the first batch."""
+    predictions = predictor(next(iter(batches)).images)
+
+    def candidates() -> Candidates:
+        return best_candidates(find_usable_rows(predictions, _CONF), _CONF, multi_label=True, classes=None, most=30_000)
+
+    found = candidates()
+    ways: dict[str, Callable[[], object]] = {"candidates": candidates}
+    if greedy_triton.can_run(found.boxes):
+        ways["kernel"] = lambda: greedy_triton.suppress(found, _IOU, agnostic=False, most=_MOST)
+    ways["torch"] = lambda: suppress_torch(found, _IOU, agnostic=False, most=_MOST)
+    if find_spec("torchvision") is not None:
+        ways["torchvision"] = lambda: _torchvision(found)
+    return {name: 1000 * seconds(way) for name, way in ways.items()}
+
+
+def _torchvision(found: Candidates) -> list[Tensor]:
+    from torchvision.ops import batched_nms
+
+    parts = zip(found.boxes, found.scores, found.labels, found.counts.tolist(), strict=True)
+    return [batched_nms(boxes[:n], scores[:n], labels[:n], _IOU)[:_MOST] for boxes, scores, labels, n in parts]
+
+
+def figures(values: Iterable[object], width: int) -> str:
+    return "".join(f"{value:>{width}.2f}" if isinstance(value, float) else f"{value!s:>{width}}" for value in values)
 
 
 def main() -> None:
@@ -97,14 +140,30 @@ def main() -> None:
     predictor = Predictor([model], Precision.choose("auto", device_of(args.device)))
     print(environment() if torch.cuda.is_available() else f"CPU, torch {torch.__version__}")
     print(f"{args.cfg}, {args.images:,} images at {args.size}, seconds")
-    print(f"{'batch':>6}{'loader':>9}{'predict':>9}{'NMS':>9}{'all':>9}{'img/s':>9}")
-    for size in args.batch:
-        batches = validation_batches(index, images, size, args.size, predictor.stride, rect=True)
-        times = row(batches, index, predictor)
-        print(
-            f"{size:>6}" + "".join(f"{value:>9.2f}" for value in times) + f"{args.images / times[-1]:>9,.0f}",
-            flush=True,
-        )
+    print(figures(("batch", "loader", "predict", "NMS", "all", "kept", "img/s"), 9))
+    subjects = {
+        size: [
+            validation_batches(
+                index,
+                images,
+                size,
+                args.size,
+                predictor.stride,
+                rect=True,
+                keep=keep,
+                device=predictor.precision.device,
+            )
+            for keep in (False, True)
+        ]
+        for size in args.batch
+    }
+    for size, (fresh, kept) in subjects.items():
+        times = row(fresh, kept, index, predictor)
+        print(figures((size, *times, round(args.images / times[-2])), 9), flush=True)
+    print("\nsuppression of one batch, ms")
+    for size, (fresh, _) in subjects.items():
+        parts = suppression_row(fresh, predictor)
+        print(figures(("batch", *parts), 13) + "\n" + figures((size, *parts.values()), 13), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The command line: flags in, one function called, one message and exit code 2 for anything the user can mend."""
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -10,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from yolofast._version import __version__
+from yolofast.commands.compare_flags import add_compare
+from yolofast.commands.profile_flags import add_profile
 from yolofast.config.flag_parser import FlagParser
 from yolofast.config.flags import add_flags
 from yolofast.config.predict import PredictConfig
@@ -19,6 +22,7 @@ from yolofast.errors import UserError, nearest
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
 _MAX_PIXELS = 32_768
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Parser(FlagParser):
@@ -146,6 +150,24 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     diagnose.add_argument("run_or_log", help="a run's folder, results.csv, YOLOv7's results.txt, YOLOX's train_log.txt")
     diagnose.add_argument("--json", action="store_true", help="print JSON")
     diagnose.add_argument("--plot", metavar="FILE", help="draw it: diagnosis.png")
+
+    add_profile(commands.add_parser("profile", help="where the time of a step goes, and what to change"))
+
+    add_compare(commands.add_parser("compare", help="runs beside one another: accuracy, time, money, what differs"))
+
+    report = commands.add_parser("report", help="make the report.html of a run again")
+    report.set_defaults(run="yolofast.commands.report:run")
+    report.add_argument("run_folder", metavar="RUN", help="a run's folder: runs/train/exp")
+    report.add_argument("--output", metavar="FILE", help="where to write it, by default report.html of the folder")
+    report.add_argument("--markdown", metavar="FILE", help="the same as Markdown")
+
+    watch = commands.add_parser("watch", help="all runs in a browser, live while they train")
+    watch.set_defaults(run="yolofast.commands.watch:run")
+    watch.add_argument("runs", nargs="?", default="runs", help="folder to look for runs in, default: %(default)s")
+    watch.add_argument("--port", type=_port, default=8420, help="default: %(default)s; 0 takes a free one")
+    watch.add_argument("--host", default="127.0.0.1", help="default: %(default)s; any other needs a token")
+    watch.add_argument("--token", help="what the address has to know; made up where it is needed and not given")
+    watch.add_argument("--open", action="store_true", help="open the browser")
     return parser, dict(commands.choices)
 
 
@@ -189,6 +211,12 @@ def _threads(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port from 0 to 65535")
+    return int(text)
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser, commands = build_parser()
     args: argparse.Namespace
@@ -223,9 +251,11 @@ def call(command: Callable[[], int | None]) -> int:
     except BrokenPipeError:  # whoever was reading has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        # Files are checked where they are read and written; what is left is the terminal, or the disk behind `>`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        print(f"yolofast: error: the output cannot be written: {error.strerror}\n  fix: make room", file=sys.stderr)
+        # Files that users name are checked where they are; what is left is a run's own, or the terminal or disk that
+        # the output goes to, which have no name.
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"yolofast: error: {_in_words(error)}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except UserError as error:
         print(f"yolofast: error: {error}", file=sys.stderr)
@@ -234,6 +264,14 @@ def call(command: Callable[[], int | None]) -> int:
         print("yolofast: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     return code
+
+
+def _in_words(error: OSError) -> str:
+    what = error.strerror or str(error)
+    if error.filename is None:
+        return f"the output cannot be written: {what}\n  fix: make room"
+    fix = "make room on that disk" if error.errno in _NO_ROOM else "check the path and the permissions"
+    return f"{error.filename}: {what}\n  fix: {fix}; a run that stopped goes on with --resume"
 
 
 if __name__ == "__main__":

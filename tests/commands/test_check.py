@@ -103,7 +103,7 @@ def test_a_picture_of_background_alone(capsys, data, tmp_path):
     code, out, _ = run(capsys, "--data", data, "--plot", tmp_path / "x.png")
     assert code == 1
     assert "none of the 3 train images has a box" in out
-    assert "2 faults of a whole split: training stops, with --skip-bad too" in out
+    assert "1 fault of a whole split: training stops, with --skip-bad too" in out
     assert (tmp_path / "x.png").exists()
 
 

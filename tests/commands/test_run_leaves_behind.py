@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import shlex
+import shutil
 
 import cv2
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from tests.engine.small_run import flags, state_of
 from yolofast.cli import main, parse
+from yolofast.engine.earlier_run import forget_earlier_run
 
 PICTURES = {
     "labels.jpg", "train_batch0.jpg", "train_batch1.jpg", "train_batch2.jpg", "val_batch0_labels.jpg",
@@ -46,6 +48,7 @@ def test_pictures(folder, output):
     assert made >= PICTURES and "warning" not in output
     assert all(cv2.imread(str(run / name)).std() > 0 for name in PICTURES)
     assert cv2.imread(str(run / "predictions" / "epoch_000.jpg")) is not None
+    assert cv2.imread(str(run / "samples" / "sample_00.jpg")) is not None and (run / "report.html").is_file()
     without = {path.name for path in (folder / "runs" / "without").iterdir()}
     assert not any(name.endswith((".jpg", ".png")) for name in without)
 
@@ -72,12 +75,24 @@ def test_what_to_type_next_can_be_typed(folder, output):
     val, predict, train = (parse(command[1:]) for command in commands)
     assert val.weights in ([str(weights / "best.pt")], str(weights / "best.pt"), (str(weights / "best.pt"),))
     assert str(folder / "shapes" / "images" / "val") in predict.source
-    assert train.resume == str(weights / "last.pt") and train.epochs == 2
+    assert train.resume == str(weights.parent) and train.epochs == 2
 
 
-def test_a_run_that_got_no_better_draws_its_best_all_the_same(folder, output):
+def test_a_run_that_got_no_better_draws_its_best_all_the_same(folder, output, capsys):
     run = folder / "runs" / "it's"
     (run / "PR_curve.png").unlink()
     words = ["--resume", str(run / "weights" / "last.pt"), "--device", "cpu"]
     assert main(["train", *words]) == 0  # it has all its epochs: nothing is left but the end
+    assert "the run has all its 1 epoch: only its end is made again; to go on:" in capsys.readouterr().out
     assert (run / "PR_curve.png").is_file() and json.loads((run / "summary.json").read_text())["epochs"] == 1
+
+
+def test_nothing_of_an_earlier_run_mixes_with_a_new_one(folder, output):
+    """Whatever a run writes is known to `--exist-ok`, which keeps what is the user's."""
+    run = folder / "earlier"
+    shutil.copytree(folder / "runs" / "it's", run)
+    for name in ("notes.txt", "weights/mine.pt", "profile.json", "weights/epoch_004.pt", "events.out.tfevents.1"):
+        (run / name).write_text("")
+    forget_earlier_run(run)
+    left = {str(path.relative_to(run)) for path in run.rglob("*")}
+    assert left == {"args.yaml", "hyp.yaml", "env.json", "weights", "notes.txt", "weights/mine.pt"}

@@ -182,16 +182,26 @@ def test_skip_bad_does_not_leave_a_split_without_boxes(root):
         read_split(root / "data.yaml", skip_bad=True)
 
 
-@pytest.mark.parametrize("split", ["train", "val"])
 @pytest.mark.parametrize("skip_bad", [False, True])
-def test_a_split_without_a_single_box_is_refused(root, split, skip_bad):
+def test_nothing_to_train_on_is_refused(root, skip_bad):
     for name in ("a", "deeper/d"):
         write(root / f"labels/train/{name}.txt", "\n")
-    write(root / "data.yaml", f"{split}: images/train\ntest: images/train\nnc: 2")
-    with pytest.raises(UserError, match=f"none of the 4 {split} images has a box") as caught:
-        read_split(root / "data.yaml", split, skip_bad=skip_bad)
+    write(root / "data.yaml", "train: images/train\nval: images/train\ntest: images/train\nnc: 2")
+    with pytest.raises(UserError, match="none of the 4 train images has a box") as caught:
+        read_split(root / "data.yaml", skip_bad=skip_bad)
     assert "--skip-bad" not in str(caught.value)  # it would not help
-    assert len(read_split(root / "data.yaml", "test")) == 4
+    assert len(read_split(root / "data.yaml", "test", skip_bad=skip_bad)) == 4
+    report = read_split_report(root / "data.yaml", "val", skip_bad=skip_bad)  # background, which is odd
+    (fault,) = (fault for fault in report.faults if fault.kind is FaultKind.EMPTY_SPLIT)
+    assert len(report.index) == 4 and not fault.fatal and "none of the 4 val images has a box" in fault.what
+
+
+def test_images_without_label_files_are_background_to_validate_on(root):
+    image(root / "images" / "unlabelled" / "x.jpg")
+    write(root / "data.yaml", "train: images/train\nval: images/unlabelled\nnc: 2")
+    report = read_split_report(root / "data.yaml", "val")
+    (fault,) = (fault for fault in report.faults if fault.kind is FaultKind.EMPTY_SPLIT)
+    assert len(report.index) == 1 and not fault.fatal and "none of the 1 val images has a label file" in fault.what
 
 
 def test_skip_bad_does_not_make_a_split_of_nothing(root):

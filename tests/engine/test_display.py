@@ -33,6 +33,13 @@ def test_an_epoch_is_one_line_under_its_header():
     assert "0.500" in second and "3/4" in second
 
 
+def test_no_column_for_a_gpu_that_is_not_used():
+    display, text = plain()
+    display.result({**ROW, "gpu_memory": 0.0})
+    header, line = text.getvalue().splitlines()
+    assert len(header) == len(line) and "GPU" not in header and len(line.split()) == len(header.split())
+
+
 def test_a_short_epoch_says_nothing_on_the_way():
     display, text = plain()
     with display.epoch(0, 100, lambda: LOSSES) as line:

@@ -4,12 +4,20 @@ BatchNorm over all ranks is on in these runs (`--sync-bn`), without which a rank
 is our own module, because torch's SyncBatchNorm runs on GPUs only. What GPUs add – NCCL, SyncBatchNorm – is not tested.
 """
 
-import json
-
 import pytest
 import torch
 
-from tests.engine.two_ranks import LOSSES, PARTS, loss_of, seen, seen_by_two, small_config
+from tests.engine.batch_norm_parts import normalised
+from tests.engine.two_ranks import (
+    LOSSES,
+    PARTS,
+    deep_config,
+    loss_of,
+    seen,
+    seen_by_two,
+    seen_in_double,
+    small_config,
+)
 
 STEPS = 12
 
@@ -21,9 +29,9 @@ def both(tmp_path_factory):
     plan.write_text("plan: [{until: 1, train: [head]}, {lr_factors: {backbone: 0.5}}]")  # ranks are joined anew
     config = small_config(folder, sync_bn=True, epochs=STEPS // 3, plan=str(plan))
     threads = torch.get_num_threads()
-    alone = json.loads(json.dumps(seen(config)))
+    alone = {**seen(config), "deep": seen_in_double(deep_config(config))}
     torch.set_num_threads(threads)
-    return alone, seen_by_two(config)
+    return alone, seen_by_two(config, folder)
 
 
 def test_the_same_loss_curve(both):
@@ -37,8 +45,38 @@ def test_the_same_loss_curve(both):
 
 @pytest.mark.parametrize("what", ["weights", "statistics"])
 def test_the_same_network_afterwards(both, what):
-    alone, together = torch.tensor(both[0][what]), torch.tensor(both[1]["run"][what])
+    alone, together = both[0][what], both[1]["run"][what]
     assert (alone - together).norm() < 1e-5 * alone.norm()
+
+
+def test_a_deep_network_in_double_precision_is_the_same(both):
+    """What two ranks compute is what one does: in float32 such a network leaves itself within a few steps, even from
+    one thread to two, because every update amplifies what was rounded (docs/distributed.md)."""
+    alone, together = both[0]["deep"], both[1]["deep"]
+    for name in ("box", "obj", "cls", "total"):
+        found, wanted = ([step[name] for step in run["losses"]] for run in (together, alone))
+        assert len(found) == 6 and found == pytest.approx(wanted, rel=1e-9)
+    for what in ("weights", "statistics"):
+        assert alone[what].dtype is torch.float64
+        assert (together[what] - alone[what]).norm() < 1e-9 * alone[what].norm(), what
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-12), ("float32", 5e-6), ("bfloat16", 0.02)])
+def test_batch_norm_over_ranks_is_that_of_the_whole_batch(both, precision, tolerance):
+    """Unequal parts; compared with torch's own layer in double precision."""
+    whole, ranks = normalised(slice(None), "float64", precision), both[1]["layers"][precision]
+    wanted = {name: torch.tensor(value, dtype=torch.float64) for name, value in whole.items()}
+    for name in ("made", "gradient"):
+        found = torch.cat([torch.tensor(rank[name], dtype=torch.float64) for rank in ranks])
+        assert (found - wanted[name]).abs().max() < tolerance * wanted[name].abs().max(), name
+    for name in ("weight", "bias"):
+        found = sum(torch.tensor(rank[name], dtype=torch.float64) for rank in ranks)
+        assert (found - wanted[name]).abs().max() < tolerance * wanted[name].abs().max(), name
+    for name in ("mean", "variance"):
+        for rank in ranks:
+            torch.testing.assert_close(
+                torch.tensor(rank[name], dtype=torch.float64), wanted[name], rtol=tolerance, atol=0
+            )
 
 
 def test_the_same_evaluation_to_the_last_digit(both):

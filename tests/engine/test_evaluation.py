@@ -1,5 +1,7 @@
 """The loop of an evaluation, on a network small enough for any test."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,12 +10,15 @@ from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model, decode
 from yolofast.engine.evaluation import evaluate, fill_tally, in_original
+from yolofast.engine.late_comparison import LateComparison
 from yolofast.engine.precision import Precision
 from yolofast.evaluate.ground_truth import ground_truth
-from yolofast.evaluate.nms import non_max_suppression
+from yolofast.evaluate.nms import begin_suppression, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
+from yolofast.loader.kept_batches import KeptBatches
 from yolofast.loader.validation import validation_batches
 from yolofast.pixels import fitted_size
+from yolofast.structures import Detections
 
 CPU = Precision(torch.device("cpu"), torch.float32)
 
@@ -61,6 +66,59 @@ def test_each_batch_is_shown_in_order_in_input_pixels(subject):
     evaluate(model, batches, index, CPU, on_batch=lambda *what: seen.append(what))
     assert [number for number, _, _ in seen] == list(range(len(batches)))
     assert all(len(found) == len(batch.images) for _, batch, found in seen)
+
+
+def test_batches_that_were_kept_give_the_same_numbers(subject):
+    model, index, batches = subject
+    fresh = dataclasses.replace(batches, kept=None)
+    batches = dataclasses.replace(batches, kept=KeptBatches())
+    expected = evaluate(model, fresh, index, CPU, keep=True)
+    for _ in range(3):
+        result = evaluate(model, batches, index, CPU, keep=True)
+        assert np.array_equal(result.metrics.ap, expected.metrics.ap)
+        for (_, one), (_, other) in zip(result.found, expected.found, strict=True):
+            assert np.array_equal(one.boxes, other.boxes) and np.array_equal(one.scores, other.scores)
+
+
+def test_boxes_of_a_batch_go_back_to_their_images_as_those_of_one_do(subject):
+    _, index, batches = subject
+    random = np.random.default_rng(0)
+    for batch in batches:
+        found = [
+            Detections((random.random((n, 4)) * 90 - 10).astype("f4"), np.ones(n, "f4"), np.arange(n))
+            for n in random.integers(0, 4, len(batch.sources))
+        ]
+        moved = in_original(found, batch, index)
+        for one, ours, gain, pad, source in zip(found, moved, batch.gain, batch.pad, batch.sources, strict=True):
+            assert np.array_equal(ours.boxes, one.in_original(gain, pad, index.sizes[source]).boxes)
+            assert np.array_equal(ours.labels, one.labels)
+
+
+def test_a_batch_is_suppressed_after_the_next_one_was_looked_at(subject):
+    """And compared in the order of the batches: the device has work while the host asks for counts."""
+    model, _, batches = subject
+    events = []
+
+    def predict(images):
+        events.append("look")
+        with torch.no_grad():
+            return decode(model(images.float() / 255), model)
+
+    class Told(LateComparison):
+        def _hand_over(self):
+            if self._begun is not None:
+                events.append("suppress")
+            super()._hand_over()
+
+    model.eval()
+    seen = []
+    with Told(lambda number, batch, found: seen.append(number)) as comparison:
+        for number, batch in enumerate(batches):
+            comparison.add(number, batch, begin_suppression(predict(batch.images), 0.1, 0.65, multi_label=True))
+        comparison.finish()
+    model.train()
+    assert events == ["look", *["look", "suppress"] * (len(batches) - 1), "suppress"]
+    assert seen == list(range(len(batches)))
 
 
 def test_what_goes_wrong_in_the_other_thread_is_raised(subject):

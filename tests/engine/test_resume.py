@@ -35,6 +35,26 @@ def assert_same_state(a, b, where="state"):
         assert a == b, where
 
 
+@pytest.mark.parametrize("moment", ["the folder appears", "the first epoch"])
+def test_killed_before_anything_was_saved(whole, moment):
+    """`--resume` alone goes on with it, rather than with the older run beside it."""
+    folder, expected = whole
+    name = moment.replace(" ", "-")
+    process = start(folder, name=name)
+    run = folder / "runs" / name
+    if moment == "the first epoch":
+        assert any(line.startswith("gear:") for line in process.stdout)
+    else:
+        while not run.exists() and process.poll() is None:
+            time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not list(run.glob("weights/last*")) and not (run / "summary.json").exists()
+    output = finish(start(folder, "--resume", name=name))
+    assert f"nothing of {run} was saved before it stopped: it starts again" in output
+    assert_same_state(state_of(folder, name), expected)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_a_random_moment(whole, seed):
     folder, expected = whole
@@ -58,5 +78,5 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole):
     last = folder / "runs" / "damaged" / "weights" / "last.pt"
     last.write_bytes(last.read_bytes()[: 1 << 20])
     output = finish(start(folder, "--resume", str(last), name="damaged"))
-    assert "warning: last.pt" in output and "last.previous.pt" in output
+    assert "warning: last.pt is damaged or cut off" in output and "last.previous.pt" in output
     assert_same_state(state_of(folder, "damaged"), expected)

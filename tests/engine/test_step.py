@@ -9,7 +9,7 @@ from tests.engine.test_guard import make_step
 from yolofast.engine.checkpoints import Checkpoints, read_state
 from yolofast.engine.precision import LossScale, Precision
 from yolofast.engine.record import COLUMNS, Recorder
-from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
+from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.step import StepKind
 from yolofast.errors import UserError
 
@@ -66,6 +66,15 @@ def test_run_folders_are_numbered(tmp_path):
         new_run_folder(tmp_path / "file", "exp")
 
 
+def test_a_run_folder_appears_with_its_first_files(tmp_path):
+    (tmp_path / "exp").mkdir()
+    folder = new_run_folder(tmp_path, "exp", files={"args.yaml": b"epochs: 3\n"})
+    assert folder.name == "exp2" and (folder / "args.yaml").read_text() == "epochs: 3\n"
+    again = new_run_folder(tmp_path, "exp2", exist_ok=True, files={"args.yaml": b"epochs: 4\n"})
+    assert again == folder and (folder / "args.yaml").read_text() == "epochs: 4\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exp", "exp2"], "nothing unfinished is left"
+
+
 def test_the_last_two_states_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(3):
@@ -77,22 +86,32 @@ def test_the_last_two_states_are_kept(tmp_path):
     state, warning = read_state(last)
     assert state["epoch"] == 1 and "last.previous.pt" in warning
     last.with_name("last.previous.pt").write_bytes(b"junk")
-    with pytest.raises(UserError, match="cannot be resumed"):
+    with pytest.raises(UserError, match=r"cannot be resumed: last\.pt is not there; last\.previous\.pt is damaged"):
         read_state(last)
+
+
+@pytest.mark.parametrize("left", [0, 10, 30_000])
+def test_a_state_that_was_cut_off_is_told_in_plain_words(tmp_path, left):
+    checkpoints = Checkpoints(tmp_path / "weights")
+    for epoch in range(2):
+        checkpoints.save_last({"step": {"some": torch.zeros(10_000)}, "epoch": epoch})
+    last = tmp_path / "weights" / "last.pt"
+    last.write_bytes(last.read_bytes()[:left])
+    state, warning = read_state(last)
+    assert state["epoch"] == 0
+    assert warning.startswith(f"last.pt is damaged or cut off ({left:,} bytes); going on from last.previous.pt")
+
+
+def test_a_checkpoint_of_another_program(tmp_path):
+    torch.save({"model": torch.nn.Conv2d(3, 3, 1)}, tmp_path / "last.pt")
+    with pytest.raises(UserError, match=r"last\.pt was not written by yolofast, or is damaged"):
+        read_state(tmp_path / "last.pt")
 
 
 def test_weights_alone_cannot_be_resumed(tmp_path):
     torch.save({"model": {}}, tmp_path / "last.pt")
     with pytest.raises(UserError, match="not the state of a run"):
         read_state(tmp_path / "last.pt")
-
-
-def test_the_latest_run(tmp_path):
-    with pytest.raises(UserError, match="no run to resume"):
-        latest_checkpoint(tmp_path)
-    for name in ("exp", "exp2"):
-        Checkpoints(new_run_folder(tmp_path, name) / "weights").save_last({"step": {}})
-    assert latest_checkpoint(tmp_path) == tmp_path / "exp2" / "weights" / "last.pt"
 
 
 def test_results_have_a_row_per_epoch(tmp_path):

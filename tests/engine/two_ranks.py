@@ -1,13 +1,13 @@
 """A run of a very small network by one process or by several, in this machine's CPU, and what can be seen of it."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import yaml
 
+from tests.engine.batch_norm_parts import PRECISIONS, normalised
 from tests.loss.criteria import KINDS, NC, criterion_and_maps, random_rows
 from tests.map_reader import map_reader
 from tests.model.small import SMALL
@@ -24,7 +24,7 @@ from yolofast.engine.setup import Run, prepare_run
 from yolofast.engine.tally import Evaluated
 from yolofast.engine.trainer import Progress, Trainer
 from yolofast.engine.yolox_criterion import YoloXCriterion
-from yolofast.ranks import agree_on_largest, rank, share_counts
+from yolofast.ranks import agree_on_largest, is_first, rank, share_counts
 from yolofast.structures import Targets
 
 
@@ -42,6 +42,11 @@ def small_config(folder: Path, **changes) -> TrainConfig:
         "noautoanchor": True, "test_batch_size": 2, "hyp": "data/hyp.scratch.tiny.yaml",
     }  # fmt: skip
     return dataclasses.replace(TrainConfig(), **(settings | changes))
+
+
+def deep_config(config: TrainConfig) -> TrainConfig:
+    """58 convolutions at 64 pixels: the deepest maps have 2 × 2 places, and young weights amplify every rounding."""
+    return dataclasses.replace(config, cfg="mini", img_size=(64,), epochs=2, plan="", test_batch_size=8)
 
 
 class Listening(EagerGear):
@@ -62,21 +67,8 @@ def seen(config: TrainConfig) -> dict:
     torch.set_num_threads(1)
     run = prepare_run(config, lambda text: None)
     found = evaluated_as_sure(run)
-    gear = Listening(run.step)
-    trainer = Trainer(
-        step=run.step, gear=gear, batches=run.batches, schedule=run.schedule, evaluate=run.evaluate,
-        start_epoch=run.start_epoch, checkpoints=NoCheckpoints(), recorder=NoRecorder(),
-        display=quiet_display(config.epochs), epochs=config.epochs, progress=Progress(), settings={},
-        evaluate_every_epoch=False, save_every_epoch=False,
-    )  # fmt: skip
-    trainer.fit()
-    weights = torch.cat([p.detach().flatten() for p in run.model.parameters()])
-    statistics = torch.cat([b.flatten() for b in run.model.buffers() if b.is_floating_point()])
     return {
-        "losses": gear.losses,
-        "weights": weights.tolist(),
-        "statistics": statistics.tolist(),
-        "rows": trainer.progress.rows,
+        **trained(run),
         "evaluation": {
             "ap": found.metrics.ap.tolist(),
             "precision": found.metrics.curves.precision.tolist(),
@@ -84,6 +76,38 @@ def seen(config: TrainConfig) -> dict:
             "confusion": found.confusion.counts.tolist(),
             "losses": found.losses,
         },
+    }
+
+
+def seen_in_double(config: TrainConfig) -> dict:
+    """A network that computes and learns in float64."""
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        run = prepare_run(config, lambda text: None)
+        for model in (run.model, run.step.ema.model):
+            model.register_forward_pre_hook(lambda model, images: images[0].double())
+        return trained(run)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def trained(run: Run) -> dict:
+    gear = Listening(run.step)
+    trainer = Trainer(
+        step=run.step, gear=gear, batches=run.batches, schedule=run.schedule, evaluate=run.evaluate,
+        start_epoch=run.start_epoch, checkpoints=NoCheckpoints(), recorder=NoRecorder(),
+        display=quiet_display(run.config.epochs), epochs=run.config.epochs, progress=Progress(), settings={},
+        evaluate_every_epoch=False, save_every_epoch=False,
+    )  # fmt: skip
+    trainer.fit()
+    weights = torch.cat([p.detach().flatten() for p in run.model.parameters()])
+    statistics = torch.cat([b.flatten() for b in run.model.buffers() if b.is_floating_point()])
+    return {
+        "losses": gear.losses,
+        "weights": weights,
+        "statistics": statistics,
+        "rows": trainer.progress.rows,
     }
 
 
@@ -134,21 +158,34 @@ def loss_of(kind: str, faithful: bool, images: slice = slice(None)) -> Loss:
     return Loss(float(terms.total.detach()), parts, [level.grad.flatten().tolist() for level in own])
 
 
-def _rank(report, config: TrainConfig) -> int:
+def _rank(report, config: TrainConfig, file: Path) -> int:
     with joined(device_of_rank("cpu")):
         worst = torch.tensor(rank())
         agree_on_largest(worst)
-        found = {"run": seen(config), "worst": int(worst)}
+        found = {"run": seen(config), "deep": seen_in_double(deep_config(config)), "worst": int(worst)}
+        found["layers"] = {name: gathered(normalised(PARTS[rank()], name)) for name in PRECISIONS}
         for faithful in (False, True):
             share_counts(not faithful)
             own = {kind: dataclasses.asdict(loss_of(kind, faithful, PARTS[rank()])) for kind in LOSSES}
-            everybody = [None, None]
-            dist.all_gather_object(everybody, own)
-            found["faithful" if faithful else "fixed"] = everybody
-        report(json.dumps(found))
+            found["faithful" if faithful else "fixed"] = gathered(own)
+        if is_first():
+            torch.save(found, file)
+        report("")
     return 0
 
 
-def seen_by_two(config: TrainConfig) -> dict:
-    """As `seen`, under "run"; and under "fixed" and "faithful" the `Loss` of every kind, rank by rank."""
-    return json.loads(launch(_rank, (config,), 2))
+def gathered(own: object) -> list:
+    """What every rank has, rank by rank."""
+    everybody = [None, None]
+    dist.all_gather_object(everybody, own)
+    return everybody
+
+
+def seen_by_two(config: TrainConfig, folder: Path) -> dict:
+    """As `seen` under "run", as `seen_in_double` under "deep".
+
+    Rank by rank: under "fixed" and "faithful" the `Loss` of every kind, under "layers" a BatchNorm in all precisions.
+    """
+    file = folder / "seen.pt"
+    launch(_rank, (config, file), 2)
+    return torch.load(file, weights_only=False)

@@ -8,7 +8,7 @@ from tests.evaluate.made_up import CASES, golden
 from tests.evaluate.plain_nms import plain_nms
 from yolofast.errors import UserError
 from yolofast.evaluate import greedy
-from yolofast.evaluate.nms import non_max_suppression
+from yolofast.evaluate.nms import begin_suppression, non_max_suppression
 
 RUNS = {
     "test": ((0.001, 0.65), {"multi_label": True}),
@@ -138,6 +138,24 @@ def test_thousands_of_candidates_on_one_spot():
     best = (made[..., 5:] * made[..., 4:5]).amax(1)
     for image, one in enumerate(non_max_suppression(made, 0.001, 0.65, multi_label=True)):
         np.testing.assert_array_equal(one.scores, best[image].sort(descending=True).values)
+
+
+def test_several_batches_may_be_under_way():
+    """As in an evaluation, where the next batch is begun before the last one is launched, and results come later."""
+    made = [torch.from_numpy(predictions(np.random.default_rng(seed), n=80)) for seed in range(3)]
+    begun = [begin_suppression(one, 0.1, 0.5, multi_label=True) for one in made]
+    late = [one.launch() for one in begun]
+    for one, batch in zip(late, made, strict=True):
+        for ours, expected in zip(one.get(), non_max_suppression(batch, 0.1, 0.5, multi_label=True), strict=True):
+            np.testing.assert_array_equal(rows(ours), rows(expected))
+
+
+def test_of_very_many_candidates_the_best_are_looked_at():
+    """Equal scores everywhere, so that which of them are the best depends on their order alone."""
+    made = predictions(np.random.default_rng(3), n=400, nc=4, spread=4000.0)
+    made[..., 4:] = np.where(made[..., 4:] > 0.5, 0.5, 0.25)
+    for most in (1, 333, 1200):
+        same(made, 0.01, 0.5, multi_label=True, max_candidates=most, max_detections=2000)
 
 
 def test_only_the_chosen_classes():

@@ -56,7 +56,7 @@ def save_checkpoint(path: str | Path, content: dict[str, Any]) -> Path:
         _sync_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
         raise UserError(
-            f"the checkpoint could not be written: {getattr(error, 'strerror', None) or error}",
+            f"the checkpoint could not be written: {_why(error)}",
             where=path,
             fix="check that the folder exists and is writable and the disk has room; an earlier file is intact",
         ) from error
@@ -120,6 +120,15 @@ def _write(plain: object, temporary: Path) -> None:
         torch.save(plain, file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _why(error: BaseException | None) -> str:
+    """The system's words. Torch's own speak of its insides, but the error it answered with them is kept behind."""
+    while error is not None:
+        if isinstance(error, OSError) and error.strerror:
+            return error.strerror
+        error = error.__context__
+    return "writing ended before all of it was on the disk"
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.checkpoint.save import strip_checkpoint
+from yolofast.config.train import TrainConfig
 from yolofast.engine.checkpoints import BEST, LAST
 from yolofast.engine.detector import Detector
 from yolofast.engine.display import Display, duration
 from yolofast.engine.evaluation import evaluate
 from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
+from yolofast.engine.run_report import REPORT_FILE, leave_report
+from yolofast.engine.run_report_samples import save_samples
 from yolofast.engine.setup import Run
 from yolofast.engine.trainer import Trainer
 from yolofast.model.network import Network
+from yolofast.own_command import own_command
 from yolofast.ranks import world
 
-_WORTH_A_LOOK = ("results.csv", "results.png", "predictions.jpg")
+_WORTH_A_LOOK = (REPORT_FILE, "results.csv", "results.png", "predictions.jpg")
 
 
 def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Recorder) -> Callable[[int], None]:
@@ -46,15 +50,22 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
                 trainer.pictures.attempt("what the best weights see", lambda: _draw_best(run, trainer, best))
     summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
     trainer.recorder.summary(summary)
+    leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
     display.say("\n".join(["", *_results(summary, folder), "", "next:", *_commands(run, folder / "weights")]))
 
 
-def say_how_to_resume(folder: Path, display: Display) -> None:
-    """For a run that was interrupted."""
-    last = folder / "weights" / LAST
-    if last.exists():
-        display.say(f"interrupted; to go on: yolofast train --resume {_quoted(last)}")
+def end_interrupted(run: Run, trainer: Trainer, folder: Path, display: Display) -> None:
+    """A report of what there is, and how to go on."""
+    if trainer.progress.rows:
+        leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    display.say(f"interrupted; to go on: {own_command()} train --resume {_quoted(folder)}")
+
+
+def nothing_left(config: TrainConfig, folder: Path) -> str:
+    """Of a run that is resumed after its last epoch."""
+    command = f"{own_command()} train --resume {_quoted(folder)} --epochs {2 * config.epochs}"
+    return f"the run has all its {_counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
@@ -67,15 +78,18 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     if found is None and world() == 1:
         model = detector.predictor.models[0]
         found = evaluate(model, run.validation, index, precision, v5_metric=config.v5_metric)
+        trainer.best_found = found
     if found is not None:
         trainer.pictures.scores(found)
+        faults, folder = found.faults, best.parent.parent
+        trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, detector, index, faults))
     trainer.pictures.validation(detector, run.validation, index)
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 
 
 def _results(summary: dict[str, Any], folder: Path) -> list[str]:
     epochs, speed = summary["epochs"], summary["images_per_second"]
-    lines = [f"trained {epochs} epochs in {duration(summary['train_seconds'])}, {speed:,.0f} img/s"]
+    lines = [f"trained {_counted(epochs, 'epoch')} in {duration(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = f"mAP50 {best['metrics/mAP50(B)']:.3f}, mAP50-95 {best['metrics/mAP50-95(B)']:.3f}"
         lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {folder / 'weights' / BEST}")
@@ -84,14 +98,18 @@ def _results(summary: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _commands(run: Run, weights: Path) -> list[str]:
-    commands, config = [], run.config
+    commands, config, yolofast = [], run.config, own_command()
     if (weights / BEST).exists():
         best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
-        commands.append(f"  yolofast val --weights {best} --data {_quoted(config.data)}")
-        commands.append(f"  yolofast predict --weights {best} --source {pictures}")
+        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}")
+        commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
     if (weights / LAST).exists() and config.max_steps is None:
-        commands.append(f"  yolofast train --resume {_quoted(weights / LAST)} --epochs {2 * config.epochs}")
+        commands.append(f"  {yolofast} train --resume {_quoted(weights.parent)} --epochs {2 * config.epochs}")
     return commands
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _quoted(path: str | Path) -> str:

@@ -8,14 +8,14 @@ _UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 
 
 def category_ids(names: tuple[str, ...]) -> list[int]:
-    """COCO's own numbers for COCO's own classes, else the numbers of the classes, as published."""
+    """COCO's own numbers for COCO's own classes, else the numbers of the classes."""
     if list(names) == _coco_names():
         return [number for number in range(1, 91) if number not in _UNUSED]
     return list(range(len(names)))
 
 
 def image_id(stem: str) -> int | str:
-    """The number an image is named by, as in COCO's data sets, else its name, as published."""
+    """The number an image is named by, as in COCO's data sets, else its name."""
     return int(stem) if stem.isdecimal() else stem
 
 

@@ -6,6 +6,7 @@ import shlex
 from yolofast.dataset.shapes import is_made, make_shapes
 from yolofast.dataset.shapes_files import split_sizes
 from yolofast.dataset.shapes_outline import NAMES
+from yolofast.own_command import own_command
 
 
 def shapes(args: argparse.Namespace) -> None:
@@ -14,4 +15,4 @@ def shapes(args: argparse.Namespace) -> None:
     sizes = split_sizes(args.n)
     content = f"{sizes['train']:,} pictures to train on, {sizes['val']:,} to validate, {len(NAMES)} classes"
     print(f"{data_yaml}: {'already there, nothing to do: ' if found else 'made '}{content} ({', '.join(NAMES)})")
-    print(f"next: yolofast check --data {shlex.quote(str(data_yaml))}")
+    print(f"next: {own_command()} check --data {shlex.quote(str(data_yaml))}")

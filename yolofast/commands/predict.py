@@ -1,6 +1,7 @@
 """`yolofast predict`: what a trained detector finds in pictures, films and streams, drawn and written down."""
 
 import argparse
+from functools import partial
 
 from rich.console import Console
 
@@ -27,8 +28,9 @@ def run(args: argparse.Namespace) -> None:
 
     # What the source means is found out before anything is read or made.
     batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
+    weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
     detector = Detector(
-        weights_of(config.weights), cfg=config.cfg or None, size=config.img_size, device=config.device,
+        weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip
     files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))

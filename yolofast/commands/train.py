@@ -5,21 +5,21 @@ import dataclasses
 import os
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from yolofast.cli import call
-from yolofast.commands.after_training import boxes_every, finish_run, say_how_to_resume
+from yolofast.commands.after_training import boxes_every, end_interrupted, finish_run, nothing_left
 from yolofast.commands.explain import print_explanation
-from yolofast.config.args_file import to_yaml
+from yolofast.commands.train_beginning import Beginning, beginning
+from yolofast.config.args_file import as_text, to_yaml
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
-from yolofast.config.from_settings import from_settings
-from yolofast.config.resume import check_same_hyp, resumed
+from yolofast.config.resume import check_same_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
 from yolofast.engine.batch_record import BatchRecord
-from yolofast.engine.checkpoints import Checkpoints, read_state
+from yolofast.engine.checkpoints import Checkpoints
 from yolofast.engine.compile_report import compile_report
 from yolofast.engine.display import Display
 from yolofast.engine.distributed import Place, first_rank_speaks, joined, told_by_first
@@ -27,20 +27,22 @@ from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quie
 from yolofast.engine.distributed_launch import Report, launch
 from yolofast.engine.distributed_machine import check_devices, device_of_rank
 from yolofast.engine.distributed_step import gear_of_ranks
+from yolofast.engine.earlier_run import forget_earlier_run
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.engine.gear_box import GearBox, choose_gear
-from yolofast.engine.hyp_file import write_hyp
+from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
+from yolofast.engine.profile_record import recorded_phases
 from yolofast.engine.record import Recorder
-from yolofast.engine.run_folder import latest_checkpoint, new_run_folder
+from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
+from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
 from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
-from yolofast.engine.yolox_settings import with_recipe
 from yolofast.ranks import is_first
 
 
@@ -58,18 +60,16 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
 
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
-    if "weights" not in given and config.weights and not Path(config.weights).exists():
-        config = dataclasses.replace(config, weights="")  # the published default names a file few people have
     if config.explain:
-        print_explanation(with_fitting_batch(_beginning(config, given).config, print))
+        print_explanation(with_fitting_batch(beginning(config, given).config, print))
         return Path()
     if Place.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
-            return _run(told_by_first(lambda: _beginning(config, {"device": config.device, **given})))
-    beginning = _beginning(config, given)
-    if len(beginning.config.devices) < 2:
-        return _run(beginning)
-    device = check_devices(beginning.config)
+            return _run(told_by_first(lambda: beginning(config, {"device": config.device, **given})))
+    begun = beginning(config, given)
+    if len(begun.config.devices) < 2:
+        return _run(begun)
+    device = check_devices(begun.config)
     return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
 
 
@@ -77,49 +77,31 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
     return call(lambda: report(str(train(config, given))))
 
 
-class _Beginning(NamedTuple):
-    config: TrainConfig
-    folder: Path | None = None
-    """That of the run to go on with; a new run makes its own."""
-    state: dict[str, Any] | None = None
-    warning: str | None = None
-
-
-def _beginning(config: TrainConfig, given: dict[str, Any]) -> _Beginning:
-    if not config.resume:
-        return _Beginning(with_recipe(config, given))
-    last = latest_checkpoint(config.project) if config.resume is True else Path(str(config.resume))
-    state, warning = read_state(last)
-    config = resumed(from_settings(TrainConfig, state["config"]), given)
-    return _Beginning(config, last.resolve().parent.parent, state, warning)
-
-
-def _run(beginning: _Beginning) -> Path:
-    config, folder, state, warning = beginning
+def _run(begun: Beginning) -> Path:
+    config, folder, state, hyp, note = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
-    if warning:
-        display.say(f"warning: {warning}")
+    if note:
+        display.say(note)
     refuse_unbuilt(config)
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
     config = with_fitting_batch(config, display.say)
     with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
         run = prepare_run(config, display.say, fresh=state is None)
-    if state is not None and run.recipe is None:  # a recipe is written by name, and follows --epochs
-        check_same_hyp(state["hyp"], run.hyp)
+    if hyp is not None and run.recipe is None:  # a recipe is written by name, and follows --epochs
+        check_same_hyp(hyp, run.hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     if not is_first():
         return _follow(run, state, display)
-    if folder is None:  # only now: a run that cannot start leaves nothing behind
-        folder = new_run_folder(config.project, config.name, config.exist_ok)
+    folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+    if state is None:
+        forget_earlier_run(folder)
     display.say(f"run: {folder}")
     progress = _restore(run, state) if state else Progress()
-    to_yaml(config, folder / "args.yaml")
-    write_hyp(run.hyp, folder)
+    if progress.epoch >= config.epochs:
+        display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
-    if state is None:
-        trainer.checkpoints.forget_earlier_run()
     trainer.recorder.environment()
     started, ran_out = time.monotonic(), None
     try:
@@ -130,7 +112,7 @@ def _run(beginning: _Beginning) -> Path:
     except EpochOutOfMemoryError as error:
         ran_out = error.state
     except KeyboardInterrupt:
-        say_how_to_resume(folder, display)
+        end_interrupted(run, trainer, folder, display)
         raise
     finally:
         if isinstance(trainer.gear, GearBox):
@@ -139,7 +121,18 @@ def _run(beginning: _Beginning) -> Path:
         trainer.recorder.close()
     if ran_out is not None:
         del run, trainer  # and with them what they hold on the device
-        return _run(_Beginning(with_smaller_batch(config, display.say), folder, ran_out))
+        return _run(Beginning(with_smaller_batch(config, display.say), folder, ran_out))
+    return folder
+
+
+def _folder_with_settings(run: Run, folder: Path | None) -> Path:
+    """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
+    config = run.config
+    if folder is None:
+        files = {SETTINGS_FILE: as_text(config).encode(), HYP_FILE: hyp_text(run.hyp)}
+        return new_run_folder(config.project, config.name, config.exist_ok, files)
+    to_yaml(config, folder / SETTINGS_FILE)
+    write_hyp(run.hyp, folder)
     return folder
 
 
@@ -203,6 +196,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         more_state=run.state_dict,
         pictures=pictures,
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
+        sampler=recorded_phases(run, gear, folder, progress.epoch),
         after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
     )
 

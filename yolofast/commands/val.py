@@ -1,6 +1,7 @@
 """`yolofast val`: how good a trained detector is on a split, in numbers and pictures; how fast; at which sizes."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,8 @@ from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_p
 
 def run(args: argparse.Namespace) -> None:
     config, out = from_args(ValConfig, args), console()
-    trained = read_all_trained(weights_of(config.weights), config.cfg or None, config.head_config or None)
+    files = weights_of(config.weights, partial(out.print, soft_wrap=True))
+    trained = read_all_trained(files, config.cfg or None, config.head_config or None)
     if config.task == "study":
         _run_study(config, trained, out)
         return
@@ -64,7 +66,7 @@ def _coco_columns(scores: CocoScores) -> list[str]:
 
 
 def _run_study(config: ValConfig, trained: list[TrainedModel], out: Console) -> None:
-    """Each network by itself, as published."""
+    """Each network by itself: a curve each."""
     subjects = [open_subject(config, [one], out.print) for one in trained]
     folder = new_run_folder(config.project, config.name, config.exist_ok)
     studies: dict[str, list[StudyRow]] = {}

@@ -35,4 +35,4 @@ def builtin_data(data: str | Path) -> str | None:
 
 def _found(data: str | Path) -> Path:
     inside = os.path.join(data, _IN_FOLDER)
-    return Path(inside) if str(data) and os.path.isfile(inside) else find_resource(data, "data")
+    return Path(inside) if str(data) and os.path.isfile(inside) else find_resource(data, "data", BUILTIN_DATA)

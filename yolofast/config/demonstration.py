@@ -15,7 +15,7 @@ _SETTINGS: dict[str, Any] = {
 # Where and how, rather than what.
 _LEAVE_IT_A_DEMONSTRATION = {
     "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    "persistent_workers", "worker_tensor", "fast_dataloader", "explain",
+    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
 }  # fmt: skip
 
 

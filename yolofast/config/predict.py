@@ -37,8 +37,9 @@ class PredictConfig(RunConfig):
         0.45, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="overlap from which two detections are one")
     max_det: int = _evaluation(
         300, "--max-det", least=1, most=30_000, help="detections of an image, at most")
-    classes: tuple[int, ...] = _evaluation(
-        (), "--classes", yolov7=True, least=0, counts=(0, 100_000), help="only these classes")
+    classes: tuple[int | str, ...] = _evaluation(
+        (), "--classes", yolov7=True, metavar="CLASS", least=0, counts=(0, 100_000),
+        help="only these classes, by number or name")
     agnostic_nms: bool = _evaluation(
         False, "--agnostic-nms", yolov7=True, help="one object has one class: overlaps count across classes")
     augment: bool = _evaluation(

@@ -90,8 +90,8 @@ class TrainConfig(RunConfig):
     max_steps: int | None = _training(
         None, "--max-steps", least=1, help="stop after that many batches, for good")
     resume: bool | str = _training(
-        False, "--resume", yolov7=True, bare=True, metavar="FILE", changes_on_resume=True,
-        help="go on with the latest run, or with that of the given last.pt, exactly where it stopped")
+        False, "--resume", yolov7=True, bare=True, metavar="RUN", changes_on_resume=True,
+        help="go on with the latest run, or with that of the given folder or last.pt, exactly where it stopped")
     patience: int = _training(
         0, "--patience", least=0, changes_on_resume=True,
         help="stop after that many epochs without a better result; 0: never")
@@ -178,6 +178,9 @@ class TrainConfig(RunConfig):
     save_period: int = _output(
         -1, "--save_period", "--save-period", yolov7=True, least=1, special=(-1,),
         help="keep a checkpoint every N epochs; -1: no more than best and last")
+    profile_every: int = _output(
+        0, "--profile-every", least=0, metavar="N",
+        help="time every Nth step by phase, for profile.csv and profile.json in the run's folder; 0: none")
     plots: bool = _output(
         True, "--plots", help="draw curves, labels and batches into the run's folder")
 

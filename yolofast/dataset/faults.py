@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from yolofast.errors import UserError
+from yolofast.own_command import own_command
 
 _SHOWN_IN_A_REFUSAL = 5
 
@@ -75,5 +76,5 @@ def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
     count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"
     skippable = all(fault.kind is not FaultKind.EMPTY_SPLIT for fault in fatal)
     way_out = "mend them, or leave the images out with --skip-bad" if skippable else "mend them"
-    fix = f"`yolofast check --data {data_yaml}` shows all; {way_out}"
+    fix = f"`{own_command()} check --data {data_yaml}` shows all; {way_out}"
     raise UserError(f"the {split} split has {count}:{first}{more}", where=data_yaml, fix=fix)

@@ -38,7 +38,12 @@ def make_shapes(folder: str | Path, n: int = 1000, seed: int = 0) -> Path:
 
 def shapes_data_yaml(n: int = 1000, seed: int = 0) -> Path:
     """The data yaml of the data set in the user's cache folder; the first call makes it, which takes seconds."""
-    return make_shapes(user_cache_folder() / f"shapes-v{VERSION}-n{n}-seed{seed}", n, seed)
+    return make_shapes(shapes_folder(n, seed), n, seed)
+
+
+def shapes_folder(n: int = 1000, seed: int = 0) -> Path:
+    """Where `shapes_data_yaml` keeps it."""
+    return user_cache_folder() / f"shapes-v{VERSION}-n{n}-seed{seed}"
 
 
 def is_made(folder: str | Path, n: int = 1000, seed: int = 0) -> bool:

@@ -22,6 +22,7 @@ from yolofast.dataset.reading import SINGLE_CLASS, Classes, Reading, build_index
 from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex
+from yolofast.own_command import own_command
 
 # Raised whenever the same files would be read differently, so that older caches are left alone.
 _READER_VERSION = 2
@@ -92,10 +93,10 @@ def read_split_report(
     index = report.index
     keep = np.array([file not in bad for file in index.files.tolist()], dtype=np.bool_)
     if not keep.any():
-        raise UserError(f"no image of the {split} split is usable", where=data_yaml, fix="see yolofast check")
+        raise UserError(f"no image of the {split} split is usable", where=data_yaml, fix=f"see {own_command()} check")
     if _needs_boxes(split) and not _has_boxes(index.take(np.flatnonzero(keep))):
         what = f"no usable image of the {split} split has a box"
-        raise UserError(what, where=data_yaml, fix=f"see yolofast check --data {data_yaml}")
+        raise UserError(what, where=data_yaml, fix=f"see {own_command()} check --data {data_yaml}")
     skipped = tuple(index.path(int(i)) for i in np.flatnonzero(~keep))
     return replace(report, index=index.take(np.flatnonzero(keep)) if skipped else index, skipped=skipped)
 
@@ -162,17 +163,19 @@ def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> Spl
 
 def _report(request: _Request, reading: Reading, listing: Listing | None) -> SplitReport:
     faults = [*(listing.faults if listing is not None else ()), *reading.faults]
-    already_refused = any(fault.fatal for fault in faults)  # and that is likely where the boxes went
-    if _needs_boxes(request.split) and not _has_boxes(reading.index) and not already_refused:
+    # A fatal fault is likely where the boxes went, and that there are no labels has been said.
+    already_said = any(fault.fatal or fault.kind is FaultKind.EMPTY_SPLIT for fault in faults)
+    if request.split != "test" and not _has_boxes(reading.index) and not already_said:
         what = f"none of the {len(reading.index):,} {request.split} images has a box"
         where = "the label files are empty" if reading.index.annotations is None else f"see {reading.index.annotations}"
-        faults.append(request.fault(f"{what}: {where}", "label some of them, or name other images or labels"))
+        fix = "label some of them, or name other images or labels"
+        faults.append(request.fault(f"{what}: {where}", fix, fatal=_needs_boxes(request.split)))
     return SplitReport(reading.index, tuple(faults))
 
 
 def _needs_boxes(split: str) -> bool:
-    """Nothing is learnt or measured without; a test split may be there to predict on."""
-    return split != "test"
+    """Nothing is learnt without. A split without boxes to measure by is all background: odd, but what the files say."""
+    return split == "train"
 
 
 def _has_boxes(index: ImageIndex) -> bool:
@@ -202,7 +205,7 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
 
 
 def _no_labels(request: _Request, listing: Listing) -> Fault:
-    """Fatal where labels are needed; a test split may go without."""
+    """Fatal where labels are needed; images without are background elsewhere."""
     first = listing.images[0]
     what = f"none of the {len(listing.images)} {request.split} images has a label file"
     fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"

@@ -15,6 +15,7 @@ from yolofast.engine.trained_model import read_all_trained
 from yolofast.engine.val_run import Validation, validate
 from yolofast.engine.val_subject import open_subject
 from yolofast.errors import UserError
+from yolofast.own_command import own_command
 
 if TYPE_CHECKING:
     from yolofast.engine.detector import Detector
@@ -68,7 +69,7 @@ def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[
     _refuse_own(settings, "weights", "cfg", "model", "data")
     config = from_settings(ValConfig, settings, base)
     if config.task in ("speed", "study"):
-        raise UserError(f"task is {config.task}", fix=f"use the command: yolofast val --task {config.task}")
+        raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
     trained = read_all_trained(detector.weights, detector.cfg, config.head_config or None)
     subject = open_subject(config, trained, _say_nothing)
     return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
@@ -77,7 +78,7 @@ def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[
 def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if name in settings:
-            command = f"use the command: yolofast train --{name}"
+            command = f"use the command: {own_command()} train --{name}"
             fix = command if name in ("resume", "explain") else "make another Detector of it"
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
 

@@ -1,5 +1,7 @@
 """The checkpoints of a run: the last two states, so that one is always whole, and the best weights."""
 
+import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,6 @@ class Checkpoints:
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()
 
-    def forget_earlier_run(self) -> None:
-        """A new run in the folder of an old one: the old one can no longer be resumed."""
-        for name in (LAST, PREVIOUS, BEST):
-            (self.folder / name).unlink(missing_ok=True)
-
     def save_named(self, name: str, content: dict[str, Any]) -> Path:
         return save_checkpoint(self.folder / name, content)
 
@@ -45,13 +42,24 @@ def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
-            problems.append(f"{path.name}: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}")
+            problems.append(f"{path.name} {_problem(path, error)}")
             continue
         if not isinstance(content, dict) or "step" not in content:
             raise UserError("it holds weights, but not the state of a run", where=path, fix=f"name a run's {LAST}")
-        return content, f"{problems[0]}; going on from {path.name}" if problems else None
-    raise UserError(
-        f"the run cannot be resumed: {'; '.join(problems)}",
-        where=last,
-        fix="start a new run, with the weights of best.pt if there are any",
-    )
+        return content, f"{problems[0]}; going on from {path.name}, an epoch earlier" if problems else None
+    best = last.with_name(BEST)
+    again = f"start a new run from its best weights: --weights {best}" if best.exists() else "start a new run"
+    raise UserError(f"the run cannot be resumed: {'; '.join(problems)}", where=last.parent, fix=again)
+
+
+def _problem(path: Path, error: Exception) -> str:
+    """Why it cannot be read, in words that are not torch's."""
+    if isinstance(error, FileNotFoundError):
+        return "is not there"
+    if isinstance(error, PermissionError | IsADirectoryError):
+        return f"cannot be opened ({error.strerror})"
+    if not zipfile.is_zipfile(path):  # the end of the file, which says what is in it, is missing
+        return f"is damaged or cut off ({path.stat().st_size:,} bytes)"
+    if isinstance(error, pickle.UnpicklingError):
+        return "was not written by yolofast, or is damaged"
+    return "is damaged"

@@ -18,7 +18,8 @@ from yolofast.engine.predictor import Predictor
 from yolofast.engine.read_ahead import read_ahead
 from yolofast.engine.sources import frame_batches
 from yolofast.engine.trained_model import read_all_trained, size_of
-from yolofast.errors import UserError
+from yolofast.engine.wanted import Wanted
+from yolofast.errors import UserError, shorten
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.pixels import Image
 from yolofast.structures import Detections
@@ -26,10 +27,11 @@ from yolofast.structures import Detections
 if TYPE_CHECKING:
     from yolofast.engine.api import TrainedRun, Validation
 
-__all__ = ["Detector", "Seen", "fit", "read_picture"]
+__all__ = ["Detector", "Seen", "Wanted", "fit", "read_picture"]
 
 _MOST_AT_ONCE = 32
 _BATCHES_AHEAD = 1
+_SIZES = (32, 32_768)
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,6 @@ class Seen:
 
     frame: Frame
     detections: Detections
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Which detections are."""
-
-    conf: float = 0.25
-    iou: float = 0.45
-    classes: Sequence[int] | None = None
-    """None: all."""
-    agnostic: bool = False
-    """Overlaps count across classes."""
-    most: int = 300
-    augment: bool = False
-    """Look at three sizes, once mirrored."""
 
 
 class Detector:
@@ -78,7 +65,7 @@ class Detector:
         trained = read_all_trained(files, cfg, head_config)
         self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
         self.names = trained[0].names
-        self.size = size_of(trained, size)
+        self.size = size_of(trained, None if size is None else _checked_size(size))
         self.precision = Precision.choose(precision, device_of(device))
         self.predictor = Predictor([one.model for one in trained], self.precision)
 
@@ -93,14 +80,15 @@ class Detector:
         *,
         conf: float = 0.25,
         iou: float = 0.45,
-        classes: Sequence[int] | None = None,
+        classes: Sequence[int | str] | None = None,
         agnostic: bool = False,
         most: int = 300,
         augment: bool = False,
     ) -> list[Detections]:
         """Of each picture: an array [height, width, 3] of blue, green and red, or what `--source` may name.
 
-        A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`.
+        A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`. `classes` are
+        numbers or names.
         """
         wanted = Wanted(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
         several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
@@ -125,6 +113,10 @@ class Detector:
 
     def look_at(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
         """As `stream`, for pictures that come from elsewhere."""
+        wanted.class_numbers(self.names)  # a mistake is told before anything is read
+        return self._look_ahead(batches, wanted)
+
+    def _look_ahead(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
         for frames in read_ahead(batches, _BATCHES_AHEAD):
             yield from map(Seen, frames, self._look([frame.image for frame in frames], wanted))
 
@@ -162,8 +154,15 @@ class Detector:
         images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
         return non_max_suppression(
             self.predictor(images, wanted.augment), wanted.conf, wanted.iou, multi_label=False,
-            agnostic=wanted.agnostic, classes=wanted.classes, max_detections=wanted.most,
+            agnostic=wanted.agnostic, classes=wanted.class_numbers(self.names), max_detections=wanted.most,
         )  # fmt: skip
+
+
+def _checked_size(size: int) -> int:
+    if not isinstance(size, int) or not _SIZES[0] <= size <= _SIZES[1]:
+        what = f"size is {shorten(size)}"
+        raise UserError(what, fix=f"give whole pixels of the long side, {_SIZES[0]} to {_SIZES[1]:,}")
+    return size
 
 
 def _frames_of(source: object) -> Generator[list[Frame]]:

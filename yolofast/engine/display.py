@@ -13,11 +13,11 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
+_MEMORY = "GPU GiB"
 _COLUMNS = (
     ("epoch", 9), ("box", 9), ("obj", 9), ("cls", 9), ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8), ("lr", 10),
-    ("img/s", 9), ("wait", 7), ("GPU GiB", 9), ("left", 9),
+    ("img/s", 9), ("wait", 7), (_MEMORY, 9), ("left", 9),
 )  # fmt: skip
-_HEADER = "".join(f"{name:>{width}}" for name, width in _COLUMNS)
 _LOSSES = ("box", "obj", "cls")
 _METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
 _LOOK_EVERY = 0.25
@@ -35,7 +35,7 @@ class Display:
         self.console = console or Console(soft_wrap=True, highlight=False)
         self._epochs, self._plain_every = epochs, plain_every
         self._live = self.console.is_terminal and (console is not None or sys.stdout.isatty())
-        self._said_header = False
+        self._said_header = self._has_gpu = False
         self._started, self._finished = 0.0, 0
 
     def say(self, text: str) -> None:
@@ -65,14 +65,16 @@ class Display:
         """One line for an epoch that is over, evaluated and saved."""
         self._finished += 1
         if not self._said_header:
-            self.say(_HEADER)
+            self._has_gpu = row["gpu_memory"] > 0
+            self.say("".join(f"{name:>{width}}" for name, width in _COLUMNS if name != _MEMORY or self._has_gpu))
             self._said_header = True
         left = self._seconds_left(row["epoch"] + 1, self._finished)
         losses = "".join(f"{row[f'train/{name}_loss']:>9.4f}" for name in _LOSSES)
         scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in _METRICS)
         count = f"{int(row['epoch']) + 1}/{self._epochs}"
-        speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}{row['gpu_memory']:>9.2f}"
-        self.say(f"{count:>9}{losses}{scores}{speed}{duration(left):>9}")
+        speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
+        memory = f"{row['gpu_memory']:>9.2f}" if self._has_gpu else ""
+        self.say(f"{count:>9}{losses}{scores}{speed}{memory}{duration(left):>9}")
 
     def _seconds_left(self, epochs: float, by_this_process: float) -> float:
         """After so many epochs; a resumed run knows nothing of how long the earlier ones took."""
@@ -123,7 +125,8 @@ class EpochLine:
         """What matters most comes first: narrow terminals cut the end off."""
         terms = " ".join(f"{name} {losses[name]:.4f}" for name in _LOSSES if name in losses)
         speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
-        memory = f", GPU {torch.cuda.max_memory_reserved() / 2**30:.1f} GiB" if torch.cuda.is_available() else ""
+        taken = torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0
+        memory = f", GPU {taken / 2**30:.1f} GiB" if taken else ""
         left = duration(self._seconds_left(self._done / self._batches))
         return f"{terms}{', ' if terms else ''}left {left}, {speed}, lr {lr:.3g}{memory}"
 

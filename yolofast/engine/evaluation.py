@@ -1,12 +1,11 @@
 """How good a model is on a split: its detections compared with the labels, and its loss.
 
 The device looks for objects while a thread compares what was found in the batches before; the loader's threads prepare
-those that come.
+those that come. Nobody makes the device wait (`late_comparison`); the price is the predictions of two batches in its
+memory.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -14,10 +13,11 @@ from torch import Tensor
 
 from yolofast.decoding import decode
 from yolofast.engine.criterion import Criterion
+from yolofast.engine.late_comparison import LateComparison
 from yolofast.engine.precision import Precision
 from yolofast.engine.tally import Evaluated, Tally
 from yolofast.engine.validation_mode import evaluated
-from yolofast.evaluate.nms import non_max_suppression
+from yolofast.evaluate.nms import begin_suppression
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
 from yolofast.structures import Batch, Detections, LossTerms
@@ -26,9 +26,6 @@ __all__ = ["Evaluated", "OnBatch", "evaluate", "fill_tally", "in_classes_of", "i
 
 OnBatch = Callable[[int, Batch, list[Detections]], None]
 """Gets a batch's number, the batch, and what was found in it, in input pixels."""
-
-_MOST_WAITING = 8
-"""Batches that may wait to be compared: each holds its images."""
 
 
 def evaluate(
@@ -83,28 +80,27 @@ def fill_tally(
     tally, losses = Tally(len(index.names), keep=keep), []
     lead = model.layout.levels * model.layout.heads
 
+    def look(batch: Batch) -> Tensor:
+        images = batch.images.to(precision.device, non_blocking=True)
+        if predict is not None:
+            return predict(images)
+        with precision.autocast():
+            raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
+        if criterion is not None:
+            losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
+        return decode(raw[:lead], model)
+
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
         found = in_classes_of(index, found)
         tally.add(index, batch.sources, in_original(found, batch, index))
         if on_batch is not None:
             on_batch(number, batch, found)
 
-    with evaluated(model, criterion), ThreadPoolExecutor(1, "yolofast-compare") as thread:
-        waiting: deque[Future[None]] = deque()
+    with evaluated(model, criterion), LateComparison(compare) as comparison:
         for number, batch in enumerate(batches):
-            images = batch.images.to(precision.device, non_blocking=True)
-            if predict is None:
-                with precision.autocast():
-                    raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
-                if criterion is not None:
-                    losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
-            predictions = decode(raw[:lead], model) if predict is None else predict(images)
-            found = non_max_suppression(predictions, least, iou, multi_label=several, max_detections=most)
-            waiting.append(thread.submit(compare, number, batch, found))
-            if len(waiting) > _MOST_WAITING:
-                waiting.popleft().result()
-        for one in waiting:
-            one.result()
+            begun = begin_suppression(look(batch), least, iou, multi_label=several, max_detections=most)
+            comparison.add(number, batch, begun)
+        comparison.finish()
     tally.add_losses(torch.stack(losses).tolist() if losses else [])
     return tally
 
@@ -124,8 +120,15 @@ def in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections
 
 
 def in_original(found: list[Detections], batch: Batch, index: ImageIndex) -> list[Detections]:
-    """Detections in pixels of the images as they are on the disk."""
-    assert batch.gain is not None and batch.pad is not None
-    sizes = index.sizes[batch.sources].astype(np.float64)
-    places = zip(found, batch.gain, batch.pad, sizes, strict=True)
-    return [detections.in_original(gain, pad, size) for detections, gain, pad, size in places]
+    """Detections in pixels of the images as they are on the disk: `Detections.in_original` of all at once."""
+    assert batch.gain is not None and batch.pad is not None and len(found) == len(batch.sources)
+    counts = [len(one) for one in found]
+    whole = Detections(
+        np.concatenate([one.boxes for one in found]),
+        np.concatenate([one.scores for one in found]),
+        np.concatenate([one.labels for one in found]),
+    )
+    image, sizes = np.repeat(np.arange(len(found)), counts), index.sizes[batch.sources]
+    moved = whole.in_original(batch.gain[image], batch.pad[image], sizes[image])
+    stops = np.cumsum(counts).tolist()
+    return [moved[stop - count : stop] for count, stop in zip(counts, stops, strict=True)]

@@ -63,8 +63,15 @@ class GraphGear:
         timed = probe is not None and probe.in_graphs  # marks are part of a graph: a step that is timed has its own
         key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion), timed)
         if key not in self._graphs:
-            with tuned_convolutions(), nullcontext() if timed else without_probe(self.step):
-                self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
+            try:
+                with tuned_convolutions(), nullcontext() if timed else without_probe(self.step):
+                    self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
+            except Exception:
+                if probe is None or not timed:
+                    raise
+                probe.in_graphs = False  # training goes on without being looked into
+                self.run(batch, kind)
+                return
         self._graphs[key].replay(batch, probe)
 
 

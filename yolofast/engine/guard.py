@@ -10,6 +10,7 @@ import torch
 
 from yolofast.engine.step import TrainStep
 from yolofast.errors import UserError
+from yolofast.own_command import own_command
 from yolofast.ranks import agree_on_largest
 
 _LOOK_EVERY = 16
@@ -77,8 +78,8 @@ class NanGuard:
             raise UserError(
                 f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
                 f"{self.lr_factor:g} of the schedule's",
-                fix="look at the labels with `yolofast check`, lower lr0, or train with --precision fp32; the last "
-                "checkpoint is good",
+                fix=f"look at the labels with `{own_command()} check`, lower lr0, or train with --precision fp32; "
+                "the last checkpoint is good",
             )
         self.back_to_start()
         self.lr_factor *= _LR_FACTOR

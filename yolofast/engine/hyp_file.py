@@ -11,12 +11,25 @@ import yaml
 
 from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
+from yolofast.yaml_file import read_yaml
+
+HYP_FILE = "hyp.yaml"
+
+
+def hyp_text(hyp: Mapping[str, Any]) -> bytes:
+    return yaml.safe_dump(dict(hyp), sort_keys=False).encode()
 
 
 def write_hyp(hyp: Mapping[str, Any], folder: Path) -> None:
-    path = folder / "hyp.yaml"
+    path = folder / HYP_FILE
     try:
-        write_whole(path, yaml.safe_dump(dict(hyp), sort_keys=False).encode())
+        write_whole(path, hyp_text(hyp))
     except OSError as error:
         what = f"the hyper-parameters could not be written: {error.strerror or error}"
         raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
+
+
+def read_hyp(folder: Path) -> Mapping[str, Any] | None:
+    """None if the run had not written them yet."""
+    path = folder / HYP_FILE
+    return read_yaml(path).values if path.is_file() else None

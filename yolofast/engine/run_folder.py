@@ -1,13 +1,19 @@
 """Where a run leaves what it makes: a folder of its own, numbered so that nothing is overwritten."""
 
+import errno
+import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
-from yolofast.engine.checkpoints import LAST, PREVIOUS
+from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
 
 
-def new_run_folder(project: str | Path, name: str, exist_ok: bool = False) -> Path:
-    """`project/name`, or `name2`, `name3` … if it exists; made."""
+def new_run_folder(
+    project: str | Path, name: str, exist_ok: bool = False, files: Mapping[str, bytes] | None = None
+) -> Path:
+    """`project/name`, or `name2`, `name3` … if it exists; made. It has `files` from the moment it appears."""
     base = Path(project) / name
     if not name.strip() or base.name in ("", ".."):
         raise UserError(f"--name is {name!r}, which names no folder", fix="give a name such as exp")
@@ -15,21 +21,37 @@ def new_run_folder(project: str | Path, name: str, exist_ok: bool = False) -> Pa
     while True:
         folder = base if number == 1 else base.with_name(f"{base.name}{number}")
         try:
-            folder.mkdir(parents=True, exist_ok=exist_ok)
+            _make(folder, exist_ok, files or {})
         except FileExistsError:
             number += 1
             continue
         except OSError as error:
             what = f"the run's folder cannot be made: {error.strerror}"
-            raise UserError(what, where=folder, fix="name another with --project and --name") from error
+            raise UserError(what, where=folder, fix="make room, or name another with --project and --name") from error
         return folder
 
 
-def latest_checkpoint(project: str | Path) -> Path:
-    """The `last.pt` that was written most recently below the project, for `--resume` without a name."""
-    found = [path for path in Path(project).glob("*/weights/last*.pt") if path.name in (LAST, PREVIOUS)]
-    if not found:
-        fix = "name its last.pt: --resume RUN/weights/last.pt"
-        raise UserError("there is no run to resume", where=project, fix=fix)
-    newest = max(found, key=lambda path: path.stat().st_mtime_ns)
-    return newest.with_name(LAST)
+def _make(folder: Path, exist_ok: bool, files: Mapping[str, bytes]) -> None:
+    """Raises `FileExistsError` if it is there and may not be."""
+    if not files or (exist_ok and folder.exists()):
+        folder.mkdir(parents=True, exist_ok=exist_ok)
+        _write(folder, files)
+        return
+    if os.path.lexists(folder):
+        raise FileExistsError
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    unfinished.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(unfinished, files)
+        unfinished.rename(folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another run was faster
+            raise FileExistsError from error
+        raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        write_whole(folder / name, content)

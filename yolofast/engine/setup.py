@@ -16,7 +16,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.dataset.split import read_split
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
-from yolofast.engine.data_file import data_yaml_of
+from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.distributed_batch_norm import synchronise_batch_norm
 from yolofast.engine.distributed_evaluation import joint_result, own_part
 from yolofast.engine.distributed_machine import device_of_rank, in_turn, open_images_together
@@ -69,7 +69,7 @@ class Data:
 def read_data(config: TrainConfig, say: Say) -> Data:
     path = data_yaml_of(config.data, say)
     train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
-    val = read_split(path, "val", single_cls=config.single_cls, skip_bad=config.skip_bad)
+    val = told_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
     return Data(train, val)
 
 
@@ -303,4 +303,5 @@ def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, r
     cache = "disk" if config.cache in ("auto", "gpu") else config.cache
     images = open_images_together(index, width, height, cache, augmented=model.inputs.linear, say=lambda text: None)
     batch, stride = config.test_batch_size or 2 * config.batch_size, max(model.layout.strides)
-    return validation_batches(index, images, batch, (width, height), stride, rect=True, inputs=model.inputs)
+    device, shape = next(model.parameters()).device, (width, height)  # where batches are kept between the epochs
+    return validation_batches(index, images, batch, shape, stride, rect=True, inputs=model.inputs, device=device)

@@ -5,7 +5,7 @@ The host never waits here: settings are written to the device beforehand, sums a
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from yolofast.engine.precision import LossScale, Precision
 from yolofast.engine.step_record import StepRecord
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.optimizer import Optimizer
+from yolofast.profile.phases import BACKWARD, EMA, FORWARD, FUSED, OPTIMIZER, REST
 from yolofast.ranks import world
 from yolofast.structures import Batch, InputConvention, LossTerms, Targets
 
@@ -31,6 +32,29 @@ LossOf = Callable[[Tensor, Targets], LossTerms]
 """From images and boxes to losses."""
 
 
+class StepProbe(Protocol):
+    """Who times a step (`profile_probe.py`)."""
+
+    in_graphs: bool
+    """Whether marks made while a graph is captured can be read after it was replayed."""
+
+    def mark(self, phase: str) -> None:
+        """From here on time belongs to that phase."""
+
+    def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
+        """The step's own, with marks in between."""
+
+    def captured(self) -> Sequence[Any]:
+        """The marks made while a graph was captured."""
+
+    def replayed(self, marks: Sequence[Any]) -> None:
+        """They were made again."""
+
+
+def unmarked(phase: str) -> None:
+    """Nobody is timing."""
+
+
 class TrainStep:
     """`run` learns from a batch and, if it is time, moves the weights and their average."""
 
@@ -41,6 +65,7 @@ class TrainStep:
         self.precision, self.loss_scale = precision, LossScale(precision)
         self.losses = RunningLosses(precision.device)
         self.record: StepRecord | None = None
+        self.probe: StepProbe | None = None
         self._inputs: InputConvention = getattr(model, "inputs", InputConvention())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._sums: list[Tensor] = []
@@ -52,22 +77,29 @@ class TrainStep:
 
     def run(self, images: Tensor, targets: Targets, kind: StepKind, loss_of: LossOf | None = None) -> None:
         """`loss_of` is the step's own, unless a compiled form of it is given."""
+        own, mark = (self.loss_of, unmarked) if self.probe is None else (self.probe.loss_of, self.probe.mark)
+        mark(FORWARD if loss_of is None else FUSED)
         self.prepare_gradients(kind)
         with nullcontext() if kind.updates else self.alone():
-            terms = (loss_of or self.loss_of)(images, targets)
+            terms = (loss_of or own)(images, targets)
+            mark(BACKWARD)
             self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+        mark(REST)
         self.losses.add(terms, len(images) * world())
         if self.record is not None:
             self.record.losses(terms, targets)
         if kind.updates:
+            mark(OPTIMIZER)
             gradients = [p.grad for p in self._parameters if p.grad is not None]
             self.loss_scale.unscale(gradients)
             if self.record is not None:
                 self.record.gradients(gradients)
             self.optimizer.step()
+            mark(EMA)
             self.ema.update()
             if kind.sums:
                 torch._foreach_zero_(self._sums)
+            mark(REST)
 
     def on_device(self, batch: Batch) -> Batch:
         """Without waiting for it."""
@@ -128,9 +160,12 @@ class TrainStep:
 
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         """Forward, assignment and loss: the part that is worth compiling."""
+        return self.criterion(self.raw_maps(images), targets)
+
+    def raw_maps(self, images: Tensor) -> Sequence[Tensor]:
         with self.precision.autocast():
             raw: Sequence[Tensor] = self.forward(self._inputs.as_input(images))
-        return self.criterion(raw, targets)
+        return raw
 
 
 class RunningLosses:

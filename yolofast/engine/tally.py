@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.evaluate.image_faults import ImageFaults
+from yolofast.evaluate.pairs import lay_out, truth_of
 from yolofast.evaluate.v7_metrics import V7Metrics, V7Result
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.structures import Detections
@@ -22,6 +23,7 @@ LOSSES = ("box", "obj", "cls")
 class Evaluated:
     metrics: V7Result
     confusion: ConfusionMatrix
+    faults: ImageFaults
     losses: dict[str, float]
     """Mean of each term over the batches; empty without a criterion."""
     found: tuple[tuple[int, Detections], ...] = ()
@@ -33,16 +35,17 @@ class Tally:
 
     def __init__(self, classes: int, *, keep: bool = False) -> None:
         """`keep` the detections too, for files and for COCO's metrics."""
-        self._metrics, self._confusion = V7Metrics(), ConfusionMatrix(classes)
+        self._metrics, self._confusion, self._faults = V7Metrics(), ConfusionMatrix(classes), ImageFaults()
         self._keep = keep
         self._found: list[tuple[int, Detections]] = []
         self._losses: list[Sequence[float]] = []
 
     def add(self, index: ImageIndex, sources: Ints, found: Sequence[Detections]) -> None:
         """Detections in original pixels, those of each image of `sources`."""
-        truth = ground_truth(index, sources)
-        self._metrics.add(found, truth, sources)
-        self._confusion.add(found, truth)
+        laid_out, truth = lay_out(found), truth_of(index, sources)
+        self._metrics.add_laid_out(laid_out, truth, sources)
+        self._confusion.add_laid_out(laid_out, truth)
+        self._faults.add(found, truth.per_image(), sources)
         if self._keep:
             self._found += zip(sources.tolist(), found, strict=True)
 
@@ -54,6 +57,7 @@ class Tally:
         """Add what another process counted."""
         self._metrics.merge(other._metrics)
         self._confusion.merge(other._confusion)
+        self._faults.merge(other._faults)
         self._found += other._found
         self._losses += other._losses
 
@@ -63,6 +67,7 @@ class Tally:
         return Evaluated(
             self._metrics.result("v5" if v5_metric else "v7"),
             self._confusion,
+            self._faults,
             dict(zip(LOSSES, means, strict=True)) if means else {},
             tuple(sorted(self._found, key=lambda pair: pair[0])),
         )

@@ -23,10 +23,12 @@ from yolofast.engine.guard import NanGuard
 from yolofast.engine.late_losses import LateLosses
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError
+from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.optim.schedule import Schedule
+from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
 from yolofast.structures import Batch
 
@@ -80,6 +82,8 @@ class Trainer:
     after_evaluation: Callable[[int], None] = lambda epoch: None
     """For those who want to look at the averaged model of an epoch."""
     batch_record: BatchRecord | None = None
+    sampler: PhaseSampler = field(default_factory=NoSampler)
+    """Times some of the steps by phase (`--profile-every`)."""
     best_found: Evaluated | None = None
     """The evaluation of the best epoch, if this process has seen it."""
 
@@ -121,14 +125,20 @@ class Trainer:
         with self.display.epoch(epoch, len(self.batches), self._late_losses.look) as line:
             source = self.batches.epoch(epoch)
             for number in range(len(self.batches)):
+                iteration = epoch * len(self.batches) + number
+                self.sampler.begin(iteration, DATA_WAIT)
                 asked = time.perf_counter()
                 batch = next(source)
                 waited += time.perf_counter() - asked
+                self.sampler.mark(REST)
                 settings = self.schedule.at(epoch, number)
                 self.step.optimizer.set([lr * guard.lr_factor for lr in settings.lr], settings.momentum)
-                iteration = epoch * len(self.batches) + number
                 updates = iteration % settings.accumulate == 0
-                seen = self.resize(self.step.on_device(batch), epoch, number)
+                self.sampler.mark(TO_DEVICE)
+                moved = self.step.on_device(batch)
+                self.sampler.mark(AUGMENT)
+                seen = self.resize(moved, epoch, number)
+                self.sampler.mark(REST)
                 if self.batch_record is not None:
                     self.batch_record.next_is(batch, seen, settings.lr[0] * guard.lr_factor)
                 self.gear.run(seen, StepKind(settings.accumulate > 1, updates))
@@ -136,11 +146,13 @@ class Trainer:
                 self._tell(guard.after_batch())
                 self.pictures.trained_on(epoch, number, batch)
                 line.batch_done(len(batch.images) * world(), waited, settings.lr[0] * guard.lr_factor)
+                self.sampler.end()
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:
                     break
         losses = mean_losses(self.step.losses)
         if self.batch_record is not None:
             self.batch_record.end_epoch(epoch)
+        self.sampler.end_epoch(epoch)
         self._tell(guard.end_epoch())
         even_out(self.step)
         wall = time.perf_counter() - start
@@ -160,7 +172,7 @@ class Trainer:
         row["metrics/precision(B)"], row["metrics/recall(B)"] = metrics.mean_precision, metrics.mean_recall
         row["metrics/mAP50(B)"], row["metrics/mAP50-95(B)"] = metrics.map50, metrics.map
         row.update({f"val/{name}_loss": value for name, value in found.losses.items()})
-        if metrics.fitness > self.progress.best_fitness:
+        if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
             self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row["epoch"]
             self.best_found = found
 

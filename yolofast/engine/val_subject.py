@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from yolofast.config.val import ValConfig
-from yolofast.dataset.split import read_split
-from yolofast.engine.data_file import data_yaml_of
+from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.devices import device_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.predictor import Predictor
@@ -42,8 +41,8 @@ class Subject:
 
 def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
     split = config.task if config.task in _SPLITS else "val"
-    index = read_split(
-        data_yaml_of(config.data, say), split, single_cls=config.single_cls, fraction=config.fraction,
+    index = told_split(
+        data_yaml_of(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
         skip_bad=config.skip_bad,
     )  # fmt: skip
     first = trained[0]

@@ -1,8 +1,12 @@
 """Which boxes enter non-maximum suppression: those whose score exceeds the threshold, per image best first.
 
-They are one flat list addressed by starts, not a padded table: images differ widely in how many they have. Rows are
-chosen by objectness before any class score is computed, so that the product of rows and classes is formed only for the
-few rows that matter. The price is waiting for the device twice, to learn how many there are.
+Rows are chosen by objectness before any class score is computed, so that the product of rows and classes is formed only
+for the rows that matter. How many rows the fullest image has is the one thing the host must know; all shapes follow
+from it. Images are padded to that, which is wasteful where they differ widely, but nothing else has to be counted, and
+only the best candidates have to be sorted: of a network that has learnt nothing yet there are hundreds of thousands per
+image.
+
+Axes: B images, N predictions of each, R rows of the fullest image, C classes a row is a candidate for, K candidates.
 """
 
 from collections.abc import Sequence
@@ -12,56 +16,88 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import cxcywh_to_xyxy
+from yolofast.evaluate.host_copy import HostCopy
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """M boxes; those of image b are `starts[b] : starts[b] + counts[b]`."""
+    """Up to K boxes of each image; image b has the first `counts[b]`."""
 
     boxes: Tensor
-    """`[M, 4]` float32, xyxy."""
+    """`[B, K, 4]` float32, xyxy."""
     scores: Tensor
-    """`[M]` falling within an image; equal ones in the order of the predictions, then of the classes."""
+    """`[B, K]` falling; equal ones in the order of the predictions, then of the classes."""
     labels: Tensor
-    """`[M]` int64"""
-    starts: Tensor
-    """`[B]`"""
+    """`[B, K]` int64"""
     counts: Tensor
     """`[B]` at most the greatest number allowed; the rest of an image's boxes is not looked at."""
 
 
-def find_candidates(
-    predictions: Tensor, conf: float, *, multi_label: bool, classes: Sequence[int] | None, most: int
+@dataclass(frozen=True)
+class UsableRows:
+    """Predictions that may be candidates, by their objectness."""
+
+    predictions: Tensor
+    """`[B, N, 5 + nc]`"""
+    usable: Tensor
+    """`[B, N]` bool"""
+    fullest: HostCopy
+    """How many the image with most of them has."""
+
+
+def find_usable_rows(predictions: Tensor, conf: float) -> UsableRows:
+    """From decoded predictions of at least one image and one row. Does not wait for the device."""
+    usable_BN = (predictions[..., 4] > conf) & predictions[..., :4].isfinite().all(-1)
+    return UsableRows(predictions, usable_BN, HostCopy(usable_BN.sum(1).max()))
+
+
+def best_candidates(
+    rows: UsableRows, conf: float, *, multi_label: bool, classes: Sequence[int] | None, most: int
 ) -> Candidates:
-    """From decoded predictions `[B, N, 5 + nc]`. A row counts once per class, or (not `multi_label`) for its best."""
-    usable = (predictions[..., 4] > conf) & predictions[..., :4].isfinite().all(-1)
-    image, row = usable.nonzero(as_tuple=True)
-    rows = predictions[image, row].float()
-    scores = _class_scores(rows)
-    if multi_label and scores.shape[1] > 1:
-        place, label = (scores > conf).nonzero(as_tuple=True)
-        score = scores[place, label]
-    else:
-        score, label = scores.max(dim=1)
-        place = (score > conf).nonzero()[:, 0]
-        score, label = score[place], label[place]
+    """A row counts once per class, or (not `multi_label`) for its best. Waits for the number of rows, and no more."""
+    rows_BRX, exists_BR = _gathered(rows)
+    scores_BRC = _class_scores(rows_BRX, exists_BR)
+    labels = torch.arange(scores_BRC.shape[2], device=scores_BRC.device)
+    if not multi_label:
+        scores_BRC, labels = scores_BRC.max(dim=2, keepdim=True)
+    counts_BRC = scores_BRC > conf
     if classes is not None:
-        wanted = torch.isin(label, torch.tensor(list(classes), dtype=label.dtype, device=label.device))
-        place, label, score = place[wanted], label[wanted], score[wanted]
-    return _best_first(cxcywh_to_xyxy(rows[:, :4]), image, place, label, score, len(predictions), most)
+        wanted = torch.tensor(list(classes), dtype=torch.long, device=labels.device)
+        counts_BRC = counts_BRC & torch.isin(labels, wanted)
+    key_BK, place_BK = _best(scores_BRC.flatten(1), counts_BRC.flatten(1), most)
+    row_BK, column_BK = place_BK // scores_BRC.shape[2], place_BK % scores_BRC.shape[2]
+    return Candidates(
+        cxcywh_to_xyxy(rows_BRX[..., :4].gather(1, row_BK[..., None].expand(-1, -1, 4))),
+        scores_BRC.flatten(1).gather(1, place_BK),
+        column_BK if multi_label else labels.flatten(1).gather(1, row_BK),
+        (key_BK > 0).sum(1),
+    )
 
 
-def _class_scores(rows: Tensor) -> Tensor:
+def _gathered(rows: UsableRows) -> tuple[Tensor, Tensor]:
+    """The usable rows of each image, one after the other, `[B, R, 5 + nc]`, and which of these places exist."""
+    usable_BN, device = rows.usable, rows.usable.device
+    length = max(int(rows.fullest.get()[0]), 1)  # no axis is empty
+    # One place more than there are rows takes everything that is not usable.
+    place_BN = torch.where(usable_BN, usable_BN.cumsum(1) - 1, length)
+    number_BN = torch.arange(usable_BN.shape[1], device=device).expand_as(place_BN)
+    row_BR = torch.zeros((len(usable_BN), length + 1), dtype=torch.long, device=device)
+    row_BR = row_BR.scatter_(1, place_BN, number_BN)[:, :length]
+    image_B1 = torch.arange(len(usable_BN), device=device)[:, None]
+    exists_BR = torch.arange(length, device=device) < usable_BN.sum(1, keepdim=True)
+    return rows.predictions[image_B1, row_BR].float(), exists_BR
+
+
+def _class_scores(rows_BRX: Tensor, exists_BR: Tensor) -> Tensor:
     """Objectness times class score; with a single class objectness alone, as published."""
-    return rows[:, 4:5] if rows.shape[1] == 6 else rows[:, 5:] * rows[:, 4:5]
+    objectness_BR1 = torch.where(exists_BR, rows_BRX[..., 4], 0)[..., None]
+    return objectness_BR1 if rows_BRX.shape[2] == 6 else rows_BRX[..., 5:] * objectness_BR1
 
 
-def _best_first(
-    boxes: Tensor, image_of_row: Tensor, place: Tensor, label: Tensor, score: Tensor, batch: int, most: int
-) -> Candidates:
-    image = image_of_row[place]
-    # Positive floats are ordered as their bits are, so one stable sort of integers orders by image, then by score.
-    order = torch.sort((image << 32) - score.view(torch.int32).long(), stable=True).indices
-    counts = torch.zeros(batch, dtype=torch.long, device=place.device).index_add_(0, image, torch.ones_like(image))
-    starts = counts.cumsum(0) - counts
-    return Candidates(boxes[place[order]], score[order], label[order], starts, counts.clamp(max=most))
+def _best(scores_BP: Tensor, counts_BP: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Of the places P that count, the best first: keys, and the places themselves; a key of 0 is none."""
+    # Positive floats are ordered as their bits are. With the place below them no two keys are equal, so what is best,
+    # and in which order, is certain.
+    key_BP = scores_BP.contiguous().view(torch.int32).long().bitwise_left_shift_(32)
+    key_BP.sub_(torch.arange(key_BP.shape[1], device=key_BP.device)).masked_fill_(~counts_BP, 0)
+    return torch.topk(key_BP, min(most, key_BP.shape[1]), dim=1)

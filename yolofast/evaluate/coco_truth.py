@@ -18,6 +18,7 @@ import numpy.typing as npt
 from yolofast.errors import UserError
 from yolofast.evaluate.ground_truth import pixel_corners
 from yolofast.image_index import ImageIndex
+from yolofast.own_command import own_command
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,6 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         what = f"cannot be read for evaluation: {error}"
-        raise UserError(what, where=path, fix="restore the annotation file, or run `yolofast check`") from None
+        raise UserError(what, where=path, fix=f"restore the annotation file, or run `{own_command()} check`") from None
     assert isinstance(content, dict)  # the split was read from it
     return content

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.pairs import Flat, pair_up
+from yolofast.evaluate.pairs import Flat, Found, Truth, lay_out, lay_out_truth, pairs_of
 from yolofast.image_index import Ints
 from yolofast.structures import Detections
 
@@ -27,7 +27,10 @@ class ConfusionMatrix:
 
     def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth]) -> None:
         """One entry per image in both, in pixels of the same image."""
-        flat = pair_up([one[one.scores > _CONFIDENCE] for one in detections], truth, same_class=False)
+        self.add_laid_out(lay_out(detections), lay_out_truth(truth))
+
+    def add_laid_out(self, found: Found, truth: Truth) -> None:
+        flat = pairs_of(found.above(_CONFIDENCE), truth, same_class=False)
         detection, partner = _pair_off(flat)
         extra, missed = np.delete(flat.labels, detection), np.delete(flat.true_labels, partner)
         background = len(self.counts) - 1

@@ -10,6 +10,8 @@ only the best thousand are ever compared. Memory is bounded by images Ã— block Ã
 Boxes of different classes never suppress one another. Labels are compared, instead of moving each class to a place of
 its own as is often done: 4096 pixels per class, 79 classes away, neighbouring floats are 1/32 pixel apart.
 
+On a GPU this asks the host after every block who is finished; there `greedy_triton` does the same in one kernel.
+
 Axes: B images of the batch, O those of them not finished, K candidates of a block, S places for what is kept.
 """
 
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import iou, pairwise
+from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates
 
 # On a GPU large blocks mean few launches and waits; on a CPU small ones mean few comparisons.
@@ -33,6 +36,12 @@ def greedy_suppression(candidates: Candidates, threshold: float, *, agnostic: bo
     A box is kept unless it overlaps a kept one of its class (`agnostic`: of any class) and a better score, or an equal
     score and an earlier place, by more than the threshold.
     """
+    way = greedy_triton.suppress if greedy_triton.can_run(candidates.boxes) else suppress_torch
+    return way(candidates, threshold, agnostic=agnostic, most=most)
+
+
+def suppress_torch(candidates: Candidates, threshold: float, *, agnostic: bool, most: int) -> tuple[Tensor, Tensor]:
+    """In plain torch."""
     device = candidates.boxes.device
     size = _block_size(device, len(candidates.counts))
     groups = torch.zeros_like(candidates.labels) if agnostic else candidates.labels
@@ -41,10 +50,13 @@ def greedy_suppression(candidates: Candidates, threshold: float, *, agnostic: bo
     count_B = torch.zeros_like(candidates.counts)
     first = 0
     while len(open_O := ((candidates.counts > first) & (count_B < most)).nonzero()[:, 0]):
-        block_OK, exists_OK = _block(candidates, open_O, first, size)
+        block_OK, exists_OK = _block(candidates.counts[open_O], first, size)
+        block = candidates.boxes[open_O[:, None], block_OK], groups[open_O[:, None], block_OK]
         kept_OS = kept_BS[open_O, : int(count_B.max())]
-        suppressed_OK = _suppressed(candidates.boxes, groups, kept_OS, count_B[open_O], block_OK, threshold)
-        suppresses_OKK = _overlaps(candidates.boxes, groups, block_OK, block_OK, threshold).triu(1)
+        kept = candidates.boxes[open_O[:, None], kept_OS], groups[open_O[:, None], kept_OS]
+        used_OS = torch.arange(kept_OS.shape[1], device=device) < count_B[open_O, None]
+        suppressed_OK = (_overlaps(kept, block, threshold) & used_OS[..., None]).any(1)
+        suppresses_OKK = _overlaps(block, block, threshold).triu(1)
         keep_OK = _settle(suppresses_OKK, exists_OK & ~suppressed_OK)
         slot_OK = torch.where(keep_OK, count_B[open_O, None] + keep_OK.cumsum(1) - 1, most).clamp(max=most)
         kept_BS[open_O[:, None], slot_OK] = block_OK
@@ -58,25 +70,17 @@ def _block_size(device: torch.device, batch: int) -> int:
     return next((size for size in sizes if batch * size**2 <= _MOST_PAIRS), sizes[-1])
 
 
-def _block(candidates: Candidates, open_O: Tensor, first: int, size: int) -> tuple[Tensor, Tensor]:
-    """The next candidates of each open image, `[O, K]`, and which of them exist; any other is a stand-in."""
-    place_K = torch.arange(first, first + size, device=open_O.device)
-    exists_OK = place_K < candidates.counts[open_O, None]
-    return torch.where(exists_OK, place_K + candidates.starts[open_O, None], 0), exists_OK
+def _block(counts_O: Tensor, first: int, size: int) -> tuple[Tensor, Tensor]:
+    """The places of the next candidates of each open image, `[O, K]`, and which of them exist; others are stand-ins."""
+    place_K = torch.arange(first, first + size, device=counts_O.device)
+    exists_OK = place_K < counts_O[:, None]
+    return torch.where(exists_OK, place_K, 0), exists_OK
 
 
-def _suppressed(
-    boxes: Tensor, groups: Tensor, kept_OS: Tensor, count_O: Tensor, block_OK: Tensor, threshold: float
-) -> Tensor:
-    """`[O, K]`: overlaps one of the image's kept boxes, which are the first `count_O` places."""
-    used_OS = torch.arange(kept_OS.shape[1], device=kept_OS.device) < count_O[:, None]
-    return (_overlaps(boxes, groups, kept_OS, block_OK, threshold) & used_OS[..., None]).any(1)
-
-
-def _overlaps(boxes: Tensor, groups: Tensor, better_OS: Tensor, worse_OK: Tensor, threshold: float) -> Tensor:
-    """`[O, S, K]`: this box of the first, if kept, suppresses that one of the second."""
-    same_OSK = groups[better_OS][:, :, None] == groups[worse_OK][:, None, :]
-    return same_OSK & (pairwise(iou, boxes[better_OS], boxes[worse_OK]) > threshold)
+def _overlaps(better: tuple[Tensor, Tensor], worse: tuple[Tensor, Tensor], threshold: float) -> Tensor:
+    """`[O, S, K]`: this box of the first, if kept, suppresses that one of the second. Both: boxes and their groups."""
+    (better_OS4, group_OS), (worse_OK4, group_OK) = better, worse
+    return (group_OS[:, :, None] == group_OK[:, None, :]) & (pairwise(iou, better_OS4, worse_OK4) > threshold)
 
 
 def _settle(suppresses_OKK: Tensor, candidate_OK: Tensor) -> Tensor:

@@ -1,18 +1,24 @@
 """Non-maximum suppression: decoded predictions in, the detections of each image out.
 
 The result is that of the plain greedy algorithm, on any device and for a whole batch at once. torchvision's operator is
-not used: it takes one image at a time, and waits for the device at each.
+not used: it takes one image at a time, and waits for the device at each (`benchmarks.bench_val` measures it too).
+
+There are two things the host has to know: how many rows enter, and what is found. `non_max_suppression` waits for both.
+Who has a next batch to launch in the meantime begins (`begin_suppression`), launches that, and asks afterwards: then
+the device never stands idle.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from yolofast.errors import UserError
-from yolofast.evaluate.candidates import Candidates, find_candidates
+from yolofast.evaluate.candidates import UsableRows, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import greedy_suppression
+from yolofast.evaluate.host_copy import HostCopy
 from yolofast.structures import Detections
 
 
@@ -34,22 +40,79 @@ def non_max_suppression(
     above `conf`, or for its best class only (not `multi_label`). `classes` keeps only these. YOLOv7 validates with conf
     0.001, iou 0.65, multi_label, and detects with 0.25, 0.45, best class.
     """
+    begun = begin_suppression(
+        predictions, conf, iou, multi_label=multi_label, agnostic=agnostic, classes=classes,
+        max_candidates=max_candidates, max_detections=max_detections,
+    )  # fmt: skip
+    return begun.launch().get()
+
+
+@torch.no_grad()
+def begin_suppression(
+    predictions: Tensor,
+    conf: float,
+    iou: float,
+    *,
+    multi_label: bool,
+    agnostic: bool = False,
+    classes: Sequence[int] | None = None,
+    max_candidates: int = 30_000,
+    max_detections: int = 300,
+) -> "BegunSuppression":
+    """As `non_max_suppression`, but waits for nothing."""
     _check(predictions, conf, iou, max_candidates, max_detections)
-    candidates = find_candidates(predictions, conf, multi_label=multi_label, classes=classes, most=max_candidates)
-    if not len(candidates.scores):
-        return [Detections.none() for _ in predictions]
-    kept, counts = greedy_suppression(candidates, iou, agnostic=agnostic, most=max_detections)
-    return _on_host(candidates, kept, counts)
+    rows = find_usable_rows(predictions, conf) if predictions.numel() else None
+    return BegunSuppression(
+        images=len(predictions), rows=rows, conf=conf, iou=iou, multi_label=multi_label, agnostic=agnostic,
+        classes=classes, max_candidates=max_candidates, max_detections=max_detections,
+    )  # fmt: skip
 
 
-def _on_host(candidates: Candidates, kept_BS: Tensor, count_B: Tensor) -> list[Detections]:
-    """Brought over in one piece; labels are far below 2²⁴ and so survive as floats."""
-    scores, labels = candidates.scores[kept_BS, None], candidates.labels[kept_BS, None].float()
-    rows = torch.cat((candidates.boxes[kept_BS], scores, labels), dim=-1).cpu().numpy()
-    return [
-        Detections(row[:n, :4].copy(), row[:n, 4].copy(), row[:n, 5].astype(np.int64))
-        for row, n in zip(rows, count_B.tolist(), strict=True)
-    ]
+@dataclass(frozen=True, kw_only=True)
+class BegunSuppression:
+    """Rows are being counted. Holds the predictions, so launch it soon."""
+
+    images: int
+    rows: UsableRows | None
+    """None: there is nothing to look at."""
+    conf: float
+    iou: float
+    multi_label: bool
+    agnostic: bool
+    classes: Sequence[int] | None
+    max_candidates: int
+    max_detections: int
+
+    @torch.no_grad()
+    def launch(self) -> "LateDetections":
+        """The rest of the work. Waits until the rows are counted, on a GPU for nothing that was launched since."""
+        if self.rows is None:
+            return LateDetections(self.images, None)
+        candidates = best_candidates(
+            self.rows, self.conf, multi_label=self.multi_label, classes=self.classes, most=self.max_candidates
+        )
+        kept_BS, count_B = greedy_suppression(candidates, self.iou, agnostic=self.agnostic, most=self.max_detections)
+        # In one piece; labels are far below 2²⁴ and so survive as floats.
+        boxes_BS4 = candidates.boxes.gather(1, kept_BS[..., None].expand(-1, -1, 4))
+        scores_BS, labels_BS = candidates.scores.gather(1, kept_BS), candidates.labels.gather(1, kept_BS)
+        rows_BS6 = torch.cat((boxes_BS4, scores_BS[..., None], labels_BS[..., None].float()), dim=-1)
+        return LateDetections(self.images, HostCopy(rows_BS6, count_B))
+
+
+class LateDetections:
+    """What is found in a batch, once the device has found it."""
+
+    def __init__(self, images: int, copy: HostCopy | None) -> None:
+        self._images, self._copy = images, copy
+
+    def get(self) -> list[Detections]:
+        """Waits for the device; may be called in any thread."""
+        if self._copy is None:
+            return [Detections.none() for _ in range(self._images)]
+        rows, counts = self._copy.get()
+        table = rows.numpy()
+        boxes, scores, labels = table[..., :4].copy(), table[..., 4].copy(), table[..., 5].astype(np.int64)
+        return [Detections(boxes[b, :n], scores[b, :n], labels[b, :n]) for b, n in enumerate(counts.tolist())]
 
 
 def _check(predictions: Tensor, conf: float, iou: float, max_candidates: int, max_detections: int) -> None:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from yolofast.evaluate.average_precision import Sentinel, average_precision, precision_recall
 from yolofast.evaluate.curves import GRID, Curves, empty_curves, fill_row
 from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.pairs import pair_up
+from yolofast.evaluate.pairs import Found, Truth, lay_out, lay_out_truth, pairs_of
 from yolofast.evaluate.v7_matching import THRESHOLDS, right_detections
-from yolofast.image_index import Ints
+from yolofast.image_index import Ints, expand, starts_of
 from yolofast.structures import Detections
 
 Floats = npt.NDArray[np.float64]
@@ -89,9 +89,12 @@ class V7Metrics:
     """Takes batches of any size, then gives the result. Results of several processes are joined by `merge`."""
 
     def __init__(self) -> None:
-        self._images = 0
         self._places = [np.zeros(0, np.int64)]
-        self._right = [np.zeros((0, len(THRESHOLDS)), np.bool_)]
+        """Of the images."""
+        self._counts = [np.zeros(0, np.int64)]
+        """How many detections each image has."""
+        self._passed = [np.zeros(0, np.uint8)]
+        """Of each detection, how many of the rising thresholds it is right at."""
         self._scores = [np.zeros(0, np.float32)]
         self._labels = [np.zeros(0, np.int64)]
         self._true_labels = [np.zeros(0, np.int64)]
@@ -104,20 +107,24 @@ class V7Metrics:
         """
         assert len(detections) == len(truth)
         if places is None:
-            places = np.arange(self._images, self._images + len(detections))
-        flat = pair_up(detections, truth, same_class=True)
-        self._images += len(detections)
-        self._places.append(np.repeat(places, [len(one) for one in detections]))
-        self._right.append(right_detections(flat))
-        self._scores.append(flat.scores)
-        self._labels.append(flat.labels)
-        self._true_labels.append(flat.true_labels)
+            seen = sum(map(len, self._places))
+            places = np.arange(seen, seen + len(detections))
+        self.add_laid_out(lay_out(detections), lay_out_truth(truth), places)
+
+    def add_laid_out(self, found: Found, truth: Truth, places: Ints) -> None:
+        right = right_detections(pairs_of(found, truth, same_class=True))
+        self._places.append(np.asarray(places, np.int64))
+        self._counts.append(found.per_image())
+        self._passed.append(right.sum(axis=1, dtype=np.uint8))
+        self._scores.append(found.scores)
+        self._labels.append(found.labels)
+        self._true_labels.append(truth.labels)
 
     def merge(self, other: "V7Metrics") -> None:
         """Add what another process gathered."""
-        self._images += other._images
         self._places += other._places
-        self._right += other._right
+        self._counts += other._counts
+        self._passed += other._passed
         self._scores += other._scores
         self._labels += other._labels
         self._true_labels += other._true_labels
@@ -125,17 +132,45 @@ class V7Metrics:
     def result(self, sentinel: Sentinel = "v7") -> V7Result:
         classes, boxes = np.unique(np.concatenate(self._true_labels), return_counts=True)
         ap, curves = np.zeros((len(classes), len(THRESHOLDS))), empty_curves(len(classes))
-        scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
-        order = np.lexsort((np.concatenate(self._places), -scores, labels))
-        scores, labels, right = scores[order], labels[order], np.concatenate(self._right)[order]
-        starts, stops = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
-        for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            if start == stop:
+        scores, passed = np.concatenate(self._scores), np.concatenate(self._passed)
+        for row, chosen in enumerate(self._of_each(classes)):
+            if not len(chosen):
                 continue
-            precision, recall = precision_recall(right[start:stop], int(boxes[row]))
-            fill_row(curves, row, scores[start:stop], precision[:, 0], recall[:, 0], sentinel)
-            ap[row] = [average_precision(p, r, sentinel) for p, r in zip(precision.T, recall.T, strict=True)]
-        return V7Result(classes=classes, boxes=boxes, images=self._images, ap=ap, curves=curves)
+            best_first = chosen[np.argsort(-scores[chosen], kind="stable")]
+            precision, recall = precision_recall(passed[best_first] > 0, int(boxes[row]))
+            fill_row(curves, row, scores[best_first], precision, recall, sentinel)
+            ap[row] = average_precisions(passed[best_first], int(boxes[row]), sentinel)
+        images = sum(map(len, self._places))
+        return V7Result(classes=classes, boxes=boxes, images=images, ap=ap, curves=curves)
+
+    def _of_each(self, classes: Ints) -> list[Ints]:
+        """The detections of each of these classes, in the order of the images' places.
+
+        One sort of whole images and one of small integers, instead of one of all detections by place, score and label.
+        """
+        counts, by_place = np.concatenate(self._counts), np.argsort(np.concatenate(self._places), kind="stable")
+        starts = starts_of(counts)
+        in_order = expand(starts[by_place], starts[by_place + 1])
+        labels = np.concatenate(self._labels)[in_order]
+        if labels.max(initial=0) < 2**16:
+            labels = labels.astype(np.uint16)  # these NumPy sorts without comparing
+        by_label = np.argsort(labels, kind="stable")
+        labels, in_order = labels[by_label], in_order[by_label]
+        first, last = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
+        return [in_order[start:stop] for start, stop in zip(first, last, strict=True)]
+
+
+def average_precisions(passed: npt.NDArray[np.uint8], boxes: int, sentinel: Sentinel) -> list[float]:
+    """AP at each threshold, of detections in order of falling score.
+
+    Where the curve of precision over recall has its corners: at detections that are right and just before them. What is
+    between lies on the straight lines, so it is left out; that is most of them.
+    """
+    right = np.append(passed > 0, True)
+    corner = np.flatnonzero(right[:-1] | right[1:])
+    hits = (passed[corner, None] > np.arange(len(THRESHOLDS))).cumsum(axis=0)
+    precision, recall = hits / (corner + 1)[:, None], hits / boxes
+    return [average_precision(p, r, sentinel) for p, r in zip(precision.T, recall.T, strict=True)]
 
 
 def _mean(values: Floats) -> float:

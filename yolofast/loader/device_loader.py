@@ -9,7 +9,7 @@ Targets are not in the buffers: they are valid as long as they are held, and hav
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -27,6 +27,7 @@ from yolofast.augment.render_table import HostTable, RenderTable, build_table
 from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import EpochOrder, OrderedBatch
 from yolofast.loader.padded import padded_targets
+from yolofast.profile.phases import AUGMENT, TO_DEVICE
 from yolofast.structures import Batch, BatchMix, Targets
 
 Ints = npt.NDArray[np.int64]
@@ -70,6 +71,11 @@ class _Rendered:
 _Plans = queue.Queue[_Chunk | BaseException | None]
 
 
+def untimed(phase: str) -> AbstractContextManager[None]:
+    """Nobody wants to know how long it takes."""
+    return nullcontext()
+
+
 class DeviceLoader:
     """`epoch(…)` yields the batches of an epoch."""
 
@@ -84,6 +90,8 @@ class DeviceLoader:
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
         self._shapes, self._close_mosaic_from = shapes, close_mosaic_from
+        self.timed: Callable[[str], AbstractContextManager[None]] = untimed
+        """Around what is queued on the side stream, by the name of its phase."""
         self._planners = {(planner.height, planner.width, True): planner}
         self._on_gpu = self.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]
@@ -139,7 +147,7 @@ class DeviceLoader:
         while (chunk := plans.get()) is not None:
             if isinstance(chunk, BaseException):
                 raise chunk
-            with self._side_stream():
+            with self._side_stream(), self.timed(TO_DEVICE):
                 data = chunk.fetched.on_device()
                 table, targets = chunk.table.to(self.device), chunk.targets.to(self.device, non_blocking=True)
             first = 0
@@ -157,12 +165,11 @@ class DeviceLoader:
 
     def _render_when_free(self, slot: int, table: RenderTable, data: Tensor, out: Tensor) -> Any:
         """Returns the event that says it is done."""
-        if self._stream is None:
+        if self._stream is not None:
+            self._stream.wait_event(self._free[slot])
+        with self.timed(AUGMENT):
             self._render(table, data, out)
-            return None
-        self._stream.wait_event(self._free[slot])
-        self._render(table, data, out)
-        return self._stream.record_event()
+        return None if self._stream is None else self._stream.record_event()
 
     def _render(self, table: RenderTable, data: Tensor, out: Tensor) -> None:
         additive, style = self.planner.recipe.style == "yolox", self.format

@@ -2,6 +2,8 @@
 
 Threads do it, because there is little to compute and OpenCV and NumPy let others run meanwhile. Stored images are never
 resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
+
+Who goes through them again, as training does, may get batches that were kept (`kept_batches`).
 """
 
 from collections import deque
@@ -19,6 +21,8 @@ from yolofast.augment.render_cv2 import write_image
 from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, expand
+from yolofast.loader.kept_batches import KeptBatches, Key
+from yolofast.loader.pinning import pinned_copy
 from yolofast.pixels import ImageSource
 from yolofast.store.room import usable_cores
 from yolofast.structures import Batch, InputConvention, Targets
@@ -42,12 +46,15 @@ def validation_batches(
     pin_memory: bool = True,
     rank: int = 0,
     world: int = 1,
+    keep: bool = True,
+    device: torch.device | None = None,
 ) -> "ValidationBatches":
     """Batches of all images, which are stored to fit `size` (one side, or width and height).
 
     `rect` takes them in the order of their shapes and pads each batch only as far as it needs. `inputs` says what the
     network wants to see, by default YOLOv7's: padded on both sides, red first. YOLOX wants no rectangles and gets none.
-    Of `world` processes each takes every `world`-th batch.
+    Of `world` processes each takes every `world`-th batch. `keep` those that are made a second time if there is room,
+    on `device` first.
     """
     inputs = inputs or InputConvention()
     rect = rect and not inputs.whole
@@ -72,12 +79,13 @@ def validation_batches(
         rgb=inputs.rgb,
         threads=threads or usable_cores(),
         pin_memory=pin_memory and torch.cuda.is_available(),
+        kept=KeptBatches(device) if keep else None,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationBatches:
-    """May be gone through any number of times."""
+    """May be gone through any number of times; nothing may be written into its batches."""
 
     index: ImageIndex
     images: ImageSource
@@ -89,25 +97,29 @@ class ValidationBatches:
     rgb: bool
     threads: int
     pin_memory: bool
+    kept: KeptBatches | None = None
+    """Parts of a whole (`dataclasses.replace`) share it."""
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __iter__(self) -> Iterator[Batch]:
         pool = ThreadPoolExecutor(self.threads, "yolofast-validation")
-        under_way: deque[tuple[Batch, list[Future[None]]]] = deque()
+        under_way: deque[tuple[int, Batch, list[Future[None]]]] = deque()
         try:
             for number in range(len(self)):
-                under_way.append(self._begin(number, pool))
+                under_way.append((number, *self._begin(number, pool)))
                 if len(under_way) > _BATCHES_AHEAD:
-                    yield _finished(*under_way.popleft())
+                    yield self._finished(*under_way.popleft())
             while under_way:
-                yield _finished(*under_way.popleft())
+                yield self._finished(*under_way.popleft())
         finally:
             pool.shutdown(cancel_futures=True)
 
     def _begin(self, number: int, pool: ThreadPoolExecutor) -> tuple[Batch, list[Future[None]]]:
         """The batch, and what has to be waited for until its pixels are there."""
+        if self.kept is not None and (batch := self.kept.get(self._key(number))) is not None:
+            return batch, []
         part = self.parts[number]
         height, width = (int(side) for side in self.shapes[number])
         pixels = torch.empty((len(part), 3, height, width), dtype=torch.uint8, pin_memory=self.pin_memory)
@@ -123,7 +135,16 @@ class ValidationBatches:
             gain=self.images.sizes[part] / self.index.sizes[part],
             pad=corner.astype(np.float64),
         )
-        return batch, work
+        return pinned_copy(batch) if self.pin_memory else batch, work  # its pixels are pinned already: not copied
+
+    def _finished(self, number: int, batch: Batch, work: list[Future[None]]) -> Batch:
+        for part in work:
+            part.result()
+        return batch if self.kept is None or not work else self.kept.offer(self._key(number), batch)
+
+    def _key(self, number: int) -> Key:
+        height, width = self.shapes[number].tolist()
+        return self.parts[number].tobytes(), height, width
 
     def _corners(self, part: Ints, width: int, height: int) -> Ints:
         """[B, 2] where the images begin; YOLOv7 rounds half a pixel down."""
@@ -152,12 +173,6 @@ class ValidationBatches:
         sides = index.boxes[box, 2:] * stored / canvas
         rows = np.column_stack((image, index.labels[box], centre, sides)).astype(np.float32)
         return Targets.from_rows(torch.from_numpy(rows), len(part))
-
-
-def _finished(batch: Batch, work: list[Future[None]]) -> Batch:
-    for part in work:
-        part.result()
-    return batch
 
 
 def _check_fit(stored: Ints, parts: list[Ints], shapes: Ints) -> None:

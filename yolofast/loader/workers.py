@@ -95,6 +95,11 @@ class WorkerLoader:
         if self._carrier is not None:
             self._carrier.close()
 
+    @property
+    def ahead(self) -> int:
+        """Batches that are made before anybody asks for them, at most."""
+        return self._in_flight
+
     def processes(self) -> list[int]:
         """The workers' process numbers, while there are any."""
         return [] if self._pool is None else self._pool.processes()

@@ -35,8 +35,9 @@ class _ObjectnessAndRows(torch.autograd.Function):
         ctx.save_for_backward(cell_BS)
         ctx.shape, ctx.cells_first, ctx.objectness = raw.shape, _is_cells_first(raw), objectness
         ctx.dtype = raw.dtype
-        # Real copies: where `.float()` has nothing to do, torch.compile (2.11) drops the gradient of what it returns.
-        return raw[..., objectness].to(torch.float32, copy=True), rows_at(raw, cell_BS).to(torch.float32, copy=True)
+        wide = torch.float64 if raw.dtype is torch.float64 else torch.float32
+        # Real copies: where `.to` has nothing to do, torch.compile (2.11) drops the gradient of what it returns.
+        return raw[..., objectness].to(wide, copy=True), rows_at(raw, cell_BS).to(wide, copy=True)
 
     @staticmethod
     @once_differentiable

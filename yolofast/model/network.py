@@ -19,6 +19,7 @@ from yolofast.model.pool_cascade import cascade_pools
 from yolofast.model.table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
 from yolofast.model.yolox import YoloX
 from yolofast.model.yolox_config import YoloXConfig, yolox_config
+from yolofast.own_command import own_command
 from yolofast.structures import HeadLayout
 
 __all__ = ["GraphNetwork", "Network", "build_model", "has_several_heads"]
@@ -280,7 +281,9 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
         return None
     if given is None and graph.nc != _STANDARD_GROUPING_CLASSES:
         what = f"{last} needs to know which head owns which of the {graph.nc} classes"
-        raise UserError(what, where=graph.where, fix="give a head config (--head-config), or make one: yolofast heads")
+        raise UserError(
+            what, where=graph.where, fix=f"give a head config (--head-config), or make one: {own_command()} heads"
+        )
     if isinstance(given, HeadConfig):
         config = given
     elif isinstance(given, Mapping):

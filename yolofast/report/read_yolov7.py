@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, shorten
-from yolofast.report.history import Epochs, History, bounded
+from yolofast.report.history import Epochs, Floats, History, Ints, bounded
 from yolofast.report.read_csv import fitness
 from yolofast.report.table_file import read_text
 
@@ -14,7 +14,21 @@ _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
 
 
 def read_results_txt(path: Path) -> History:
-    """Its validation loss is always computed with the `anchor` assigner, so its level says nothing beside training's.
+    """Its validation loss is always of the `anchor` assigner, so its level says nothing beside training's."""
+    numbers, table = read_table(path)
+    epochs = Epochs(
+        number=numbers,
+        train=table[:, _TOTAL],
+        val=table[:, _VAL].sum(axis=1),
+        fitness=fitness(table[:, _MAP], table[:, _MAP50], len(table)),
+        lr=np.full(len(table), np.nan),
+    )
+    epochs.val[epochs.val == 0] = np.nan  # it was not evaluated
+    return History(source=str(path), format="YOLOv7 results.txt", epochs=epochs, same_loss=False)
+
+
+def read_table(path: Path) -> tuple[Ints, Floats]:
+    """Epochs from 1, and the fields of each; the first field of a row is left 0.
 
     A run that was resumed writes an epoch again: the last one counts.
     """
@@ -27,16 +41,7 @@ def read_results_txt(path: Path) -> History:
     if not rows:
         what = f"holds no line of {_FIELDS} fields, as YOLOv7 writes them"
         raise UserError(what, where=path, fix="give results.txt of a YOLOv7 run")
-    table, count = bounded(np.array([rows[epoch] for epoch in sorted(rows)])), len(rows)
-    epochs = Epochs(
-        number=np.array(sorted(rows)) + 1,
-        train=table[:, _TOTAL],
-        val=table[:, _VAL].sum(axis=1),
-        fitness=fitness(table[:, _MAP], table[:, _MAP50], count),
-        lr=np.full(count, np.nan),
-    )
-    epochs.val[epochs.val == 0] = np.nan  # it was not evaluated
-    return History(source=str(path), format="YOLOv7 results.txt", epochs=epochs, same_loss=False)
+    return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)]))
 
 
 def _parsed(fields: list[str], path: Path, line: int) -> tuple[int, list[float]]:

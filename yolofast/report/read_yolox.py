@@ -58,13 +58,7 @@ def _number(text: str | None) -> float:
 
 
 def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
-    """A table of average precisions belongs to the epoch of the last iteration before it."""
-    ends = np.array([match.end() for match in iterations])
-    scores: dict[int, dict[str, float]] = {}
-    for match in _PRECISION.finditer(text):
-        place = int(np.searchsorted(ends, match.start())) - 1
-        if place >= 0:
-            scores.setdefault(int(iterations[place][1]), {})[match[1]] = float(match[2])
+    scores = _by_epoch(text, iterations)
     numbers = sorted(scores)
 
     def column(name: str) -> Floats:
@@ -73,3 +67,20 @@ def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
     unknown = np.full(len(numbers), np.nan)
     good = fitness(column("0.50:0.95"), column("0.50"), len(numbers))
     return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown)
+
+
+def read_scores(path: Path) -> dict[int, dict[str, float]]:
+    """Epoch from 1 -> average precision by the overlaps it is of: `0.50`, `0.50:0.95`."""
+    text = read_text(path)
+    return _by_epoch(text, list(_ITERATION.finditer(text)))
+
+
+def _by_epoch(text: str, iterations: list[re.Match[str]]) -> dict[int, dict[str, float]]:
+    """A table of average precisions belongs to the epoch of the last iteration before it."""
+    ends = np.array([match.end() for match in iterations])
+    scores: dict[int, dict[str, float]] = {}
+    for match in _PRECISION.finditer(text):
+        place = int(np.searchsorted(ends, match.start())) - 1
+        if place >= 0:
+            scores.setdefault(int(iterations[place][1]), {})[match[1]] = float(match[2])
+    return scores

@@ -33,7 +33,7 @@ class Columns:
         try:
             return bounded(np.array([float(cell) if cell else np.nan for cell in self.text[name]]))
         except ValueError:
-            row, cell = next((i, c) for i, c in enumerate(self.text[name]) if not _is_number(c))
+            row, cell = next((i, c) for i, c in enumerate(self.text[name]) if not is_number(c))
             raise UserError(
                 f"{name} is {shorten(cell)}", where=self.path, line=row + 2, fix="give a number, or an empty cell"
             ) from None
@@ -64,7 +64,7 @@ def read_columns(path: Path) -> Columns:
     return Columns(path, {name: [row[i] for row in whole] for i, name in enumerate(headings)})
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell or "0")
     except ValueError:

@@ -1,6 +1,7 @@
 """Packaged model graphs, head groupings (`cfg/`), data sets, recipes (`data/`, `recipes/`), as users type them."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from yolofast.errors import UserError, nearest, shorten
@@ -18,17 +19,18 @@ _SHORT_NAMES = {
 }
 
 
-def find_resource(name: str | Path, kind: str) -> Path:
+def find_resource(name: str | Path, kind: str, also: Sequence[str] = ()) -> Path:
     """The file a user means by `name`: a path on disk, a packaged relative path, or a short name such as `yolov7-tiny`.
 
     `kind` is `cfg` (model graphs), `heads` (head groupings), `data` (data sets), `hyp` (YOLOv7's recipes),
     `head_params` (`--class-aware-aug`), `recipe` (YOLOX's recipes) or `plan` (freeze plans); it says where short names
-    live.
+    live. `also` are names that would have been understood elsewhere.
     """
     text = str(name)
     known = _files_by_short_name(kind)
+    names = sorted([*known, *also])
     if not text:
-        raise UserError("the name of the file is empty", fix=f"give a path or one of: {', '.join(sorted(known))}")
+        raise UserError("the name of the file is empty", fix=f"give a path or one of: {', '.join(names)}")
     on_disk = Path(text)
     if os.path.isfile(text):  # unlike Path.is_file, it also answers for names no file can have
         return on_disk
@@ -39,8 +41,8 @@ def find_resource(name: str | Path, kind: str) -> Path:
         if os.path.isfile(path) and path.resolve().is_relative_to(ROOT.resolve()):
             return path
     raise UserError(
-        f"no such file: {shorten(text)}{nearest(on_disk.stem, known)}",
-        fix=f"give a path that exists, or one of: {', '.join(sorted(known))}",
+        f"no such file: {shorten(text)}{nearest(on_disk.stem, names)}",
+        fix=f"give a path that exists, or one of: {', '.join(names)}",
     )
 
 

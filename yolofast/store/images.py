@@ -15,6 +15,7 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
+from yolofast.own_command import own_command
 from yolofast.pixels import Image, PackedImages
 from yolofast.store.fitted import Fit, decoded_jpeg, read_fitted
 from yolofast.store.packed_store import PackedStore, open_data
@@ -49,7 +50,7 @@ class JpegImages:
         width, height = self.sizes[index]
         if image is None or image.shape[:2] != (height, width):
             what = f"the JPEG packed from {self._store.files[index].decode(errors='replace')} is damaged"
-            raise UserError(what, where=self._store.data, fix="delete the file and pack again: yolofast pack")
+            raise UserError(what, where=self._store.data, fix=f"delete the file and pack again: {own_command()} pack")
         return image
 
     def __reduce__(self) -> tuple[type["JpegImages"], tuple[PackedStore]]:

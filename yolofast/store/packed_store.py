@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
+from yolofast.own_command import own_command
 from yolofast.store.threads import in_order
 
 RECORD = np.dtype(
@@ -106,12 +107,12 @@ def open_data(store: PackedStore) -> BinaryIO:
         file = store.data.open("rb")
     except OSError as error:
         what = f"the packed images cannot be read: {error.strerror}"
-        raise UserError(what, where=store.data, fix="pack them again: yolofast pack") from None
+        raise UserError(what, where=store.data, fix=f"pack them again: {own_command()} pack") from None
     found = os.fstat(file.fileno()).st_size
     if found != store.nbytes:
         file.close()
         what = f"the packed images should be {store.nbytes:,} bytes, but {found:,} are there"
-        raise UserError(what, where=store.data, fix="pack them again: yolofast pack")
+        raise UserError(what, where=store.data, fix=f"pack them again: {own_command()} pack")
     return file
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
+from yolofast.own_command import own_command
 from yolofast.store.amount import amount
 from yolofast.store.choose import JPEG_SHARE
 from yolofast.store.donor import Donor
@@ -206,7 +207,7 @@ def _bad_images(bad: list[UserError], total: int) -> UserError:
     lines = [f"\n  {error.where}: {error.what}" for error in bad[:_MOST_NAMED]]
     more = [f"\n  … and {len(bad) - _MOST_NAMED:,} more"] if len(bad) > _MOST_NAMED else []
     what = f"{len(bad):,} of {total:,} images cannot be packed:" + "".join(lines + more)
-    return UserError(what, fix="restore or remove them; yolofast check shows every fault of a data set")
+    return UserError(what, fix=f"restore or remove them; {own_command()} check shows every fault of a data set")
 
 
 def _remove_others(data: Path, name: str, flavour: Flavour) -> None:

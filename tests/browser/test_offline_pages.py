@@ -1,0 +1,108 @@
+"""Pages of the page kit (`report.html`, `compare.html`) opened from the disk, without any network."""
+
+import cv2
+import numpy as np
+import pytest
+
+from yolofast.pages.elements import (
+    Bar,
+    BarChart,
+    Callout,
+    Code,
+    LineChart,
+    Page,
+    Paragraph,
+    Picture,
+    Point,
+    ScatterChart,
+    Section,
+    Series,
+    Table,
+)
+from yolofast.pages.html import render_page
+
+EVIL = '</script><img src=x onerror="window.harmed=1;alert(1)"><script>window.harmed=1</script>\'&'
+
+
+def page_of(name: str) -> Page:
+    curves = tuple(
+        Series(f"{name} {i}", tuple(range(60)), tuple((1 + i) / (1 + x) for x in range(60)), dashed=i == 1)
+        for i in range(2)
+    )
+    points = (Point("a", 1.0, 0.4, best=True), Point(name, 2.0, 0.5, best=True), Point("c", 3.0, 0.2))
+    bars = (Bar("a", (("forward", 3.0), ("backward", 6.0))), Bar(name, (("forward", 2.0), ("backward", 5.0))))
+    picture = cv2.imencode(".png", np.zeros((20, 30, 3), np.uint8))[1].tobytes()
+    charts = (
+        LineChart("Losses", "epoch", "loss", curves, log_y=True),
+        ScatterChart("Pareto front", "hours", "mAP", points),
+        BarChart("Phases", "ms", bars),
+    )
+    table = Table(("run", "mAP"), ((name, 0.2), ("b", 0.3), ("c", None)), sortable=True)
+    texts = (Paragraph(name), Callout("warn", name), Code(name), table, Picture(picture, "png", name, name))
+    return Page(name, name, (Section("Charts", charts), Section(name, texts)))
+
+
+@pytest.fixture
+def opened(watched, tmp_path):
+    def open_page(title="compare", **options):
+        path = tmp_path / "compare.html"
+        path.write_text(render_page(page_of(title)), encoding="utf-8")
+        one = watched(offline=True, **options)
+        one.requests = []
+        one.page.on("request", lambda request: one.requests.append(request.url))
+        one.page.goto(path.as_uri())
+        return one
+
+    return open_page
+
+
+def test_charts_draw_and_nothing_else_is_asked_for(opened):
+    one = opened()
+    page = one.page
+    lines = page.locator("path.yf-line[data-points]")
+    assert lines.count() == 2
+    assert all(int(lines.nth(i).get_attribute("data-points")) > 30 for i in range(2))
+    assert page.locator("circle.yf-point").count() == 3 and page.locator("rect.yf-part").count() == 4
+    assert page.locator(".picture img").evaluate("image => image.naturalWidth") == 30
+    assert [address for address in one.requests if not address.startswith("data:")] == [page.url]
+
+
+def test_pointing_hiding_and_sorting(opened):
+    page = opened().page
+    chart = page.locator(".yf-svg").first
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    assert "epoch" in page.locator(".yf-tip").first.inner_text()
+    page.get_by_role("button", name="compare 1", exact=True).click()
+    assert page.locator("path.yf-line[data-points]").count() == 1
+    page.locator("button.sort").nth(1).click()
+    page.locator("button.sort").nth(1).click()
+    assert page.locator("tbody tr td:first-child").all_inner_texts()[-3:][0] in ("b", "c")
+
+
+def test_hostile_text_stays_text(opened):
+    page = opened(EVIL).page
+    assert page.locator("h1").inner_text() == EVIL
+    assert page.evaluate("window.harmed") is None and page.locator("img[src=x]").count() == 0
+    assert page.locator("path.yf-line[data-points]").count() == 2
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_dark_by_wish_and_by_choice(opened):
+    page = opened(color_scheme="dark").page
+    dark = background(page)
+    page.click("#theme")
+    assert background(page) == "rgb(255, 255, 255)" != dark
+    page.emulate_media(color_scheme="light")
+    page.click("#theme")
+    assert background(page) == dark
+
+
+def test_it_prints_on_white(opened):
+    page = opened(color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    assert background(page) == "rgb(255, 255, 255)" and not page.locator("#theme").is_visible()
+    assert page.pdf().startswith(b"%PDF")

@@ -1,0 +1,207 @@
+"""`yolofast watch` in a browser: its clock is the test's, so that nobody waits for the next look."""
+
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.watch.made_runs import append, make_run, row
+from yolofast.commands.watch import address_of, make_server
+
+EVIL = '<img src=x onerror="window.harmed=1;alert(1)"><script>window.harmed=1<／script>\'&'
+LOOK = 2100
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+TOKEN = "a-token-for-the-tests"
+
+
+@contextmanager
+def serving(root, port=0, token=None, host="127.0.0.1"):
+    with make_server(root, host, port, token) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def root(tmp_path):
+    make_run(tmp_path / "first", age=5000, batch_size=16)
+    make_run(tmp_path / "second", age=3000, batch_size=32, quality=2.0)
+    make_run(tmp_path / "nested" / "live", epochs=30, done=4, finished=False)
+    return tmp_path
+
+
+def opened(one, server, hash=""):
+    one.page.clock.install()
+    one.page.goto(address_of(server) + hash)
+    one.page.wait_for_selector(".status.live")
+    return one.page
+
+
+def points(page, title):
+    chart = page.locator(".chart").filter(has=page.get_by_text(title, exact=True)).first
+    lines = chart.locator("path.yf-line[data-points]")
+    return [int(lines.nth(i).get_attribute("data-points")) for i in range(lines.count())]
+
+
+def look_until(page, condition):
+    """Lets two seconds of the page pass at a time; what it asks for takes real time."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        page.clock.run_for(LOOK)
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it did not come")
+
+
+def test_the_run_that_trains_is_shown_first_and_its_curves_draw(root, watched):
+    with serving(root) as server:
+        page = opened(watched(), server)
+        assert page.locator("#titles h2").inner_text() == "nested/live"
+        assert page.locator(".runs li").count() == 3
+        assert points(page, "mAP50-95") == [4] and points(page, "Loss: box") == [4, 4]
+        assert points(page, "Loss of every batch") == [16] and points(page, "Learning rate") == [4]
+        assert page.title().startswith("1 running")
+
+
+def test_selecting_several_compares_them(root, watched):
+    with serving(root) as server:
+        one = watched()
+        page = opened(one, server)
+        page.get_by_role("button", name="first").click()
+        page.wait_for_function("document.querySelector('#titles h2').textContent === 'first'")
+        page.get_by_label("compare second").check()
+        page.wait_for_selector("#settings-table")
+        assert page.locator("#settings-table tbody").inner_text().split() == ["batch_size", "16", "32"]
+        best = page.locator("#figures-table tr").filter(has_text="best mAP50-95").locator("td").all()
+        assert [cell.get_attribute("class") for cell in best[1:]] == ["number", "number best"]
+        assert points(page, "mAP50-95") == [10, 10]
+        page.reload()
+        page.wait_for_selector("#settings-table")
+        page.select_option("#axis", "time")
+        assert "seconds" in page.locator(".yf-svg").first.text_content(), "100 of them are less than two minutes"
+        page.get_by_label("compare first").uncheck()
+        assert page.locator("#titles h2").inner_text() == "second"
+        page.fill("#filter", "nes")
+        assert page.locator(".run-name").all_text_contents() == ["nested/live"]
+        page.press("#filter", "Enter")
+        page.wait_for_function("document.querySelector('#titles h2').textContent === 'nested/live'")
+
+
+def test_rows_and_runs_appear_while_it_is_open(root, watched):
+    live = root / "nested" / "live"
+    with serving(root) as server:
+        page = opened(watched(), server)
+        text = row(4) + "\n"
+        append(live, text[:40])
+        page.clock.run_for(LOOK)
+        append(live, text[40:])
+        look_until(page, lambda: points(page, "mAP50-95") == [5])
+        assert "epoch 5 of 30" in page.locator("#titles").inner_text()
+        make_run(root / "newcomer", done=1, finished=False)
+        look_until(page, lambda: page.locator(".runs li").count() == 4)
+        shutil.rmtree(live)
+        look_until(page, lambda: page.locator(".runs li").count() == 3)
+
+
+def test_it_says_when_the_server_has_gone_and_goes_on_when_it_is_back(root, watched):
+    one = watched()
+    with serving(root) as server:
+        page, port = opened(one, server), server.server_port
+    look_until(page, page.locator("#gone").is_visible)
+    assert "server has gone" in page.locator("#gone").inner_text() and points(page, "mAP50-95") == [4]
+    append(root / "nested" / "live", row(4) + "\n")
+    with serving(root, port):
+        look_until(page, lambda: points(page, "mAP50-95") == [5])
+        assert not page.locator("#gone").is_visible()
+
+
+def test_a_hidden_tab_asks_for_nothing(root, watched):
+    with serving(root) as server:
+        page, asked = opened(watched(), server), []
+        page.on("request", lambda request: asked.append(request.url))
+        page.evaluate(HIDE, True)
+        page.clock.run_for(10 * LOOK)
+        page.wait_for_timeout(50)
+        assert asked == [] and page.locator("#status").inner_text() == "paused"
+        with page.expect_response("**/api/runs"):
+            page.evaluate(HIDE, False)
+
+
+def test_hostile_names_and_values_are_only_shown(tmp_path, watched):
+    run = make_run(tmp_path / EVIL, done=3, data=EVIL)
+    make_run(tmp_path / ("x" * 200), data=EVIL + "2")
+    content = (run / "results.csv").read_text().replace("train/box_loss", "train/<img src=x onerror=alert(1)>_loss")
+    (run / "results.csv").write_text(content)
+    with serving(tmp_path) as server:
+        page = opened(watched(), server)
+        for box in page.locator(".runs input").all():
+            box.set_checked(True)
+        page.wait_for_selector("#settings-table")
+        assert EVIL in page.locator(".run-name").all_text_contents()
+        assert EVIL in page.locator("#settings-table").inner_text()
+        assert page.evaluate("window.harmed") is None and page.locator("img[src=x]").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "a long name does not push the page"
+
+
+def test_the_token_leaves_the_address(root, watched):
+    with serving(root, token=TOKEN) as server:
+        one = watched()
+        page = opened(one, server)
+        assert urlsplit(page.url).query == "" and page.evaluate("document.cookie") == ""
+        (cookie,) = page.context.cookies()
+        assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
+        page.reload()
+        page.wait_for_selector(".status.live")
+        assert points(page, "mAP50-95") == [4]
+
+
+def test_a_report_opens_apart_and_cannot_ask_for_other_runs(root, watched):
+    script = "fetch('/api/runs').then(() => {document.title = 'reached'}, () => {document.title = 'refused'})"
+    (root / "first" / "report.html").write_text(f"<!DOCTYPE html><title>report</title><script>{script}</script>")
+    cv2.imwrite(str(root / "first" / "results.png"), np.zeros((20, 30, 3), np.uint8))
+    with serving(root) as server:
+        one = watched()
+        page = opened(one, server, "#run=first")
+        page.locator("#pictures img").scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('#pictures img').naturalWidth === 30")
+        with page.context.expect_page() as waiting:
+            page.get_by_role("link", name="report").first.click()
+        report = waiting.value
+        report.wait_for_function("document.title !== 'report'")
+        assert report.title() == "refused" and report.evaluate("self.origin") == "null"
+        assert all("Content Security Policy" in error for error in one.errors)
+        one.errors.clear()
+
+
+def test_without_runs_it_says_what_to_type(tmp_path, watched):
+    with serving(tmp_path / "runs") as server:
+        page = opened(watched(), server)
+        assert "yolofast train" in page.locator("#empty").inner_text()
+        make_run(tmp_path / "runs" / "exp", done=1, finished=False)
+        look_until(page, lambda: page.locator("#titles h2").inner_text() == "exp")
+        assert not page.locator("#empty").is_visible()
+
+
+def test_dark_and_narrow(root, watched):
+    with serving(root) as server:
+        page = opened(watched(color_scheme="dark"), server)
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.set_viewport_size({"width": 400, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.click("#theme")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+        page.emulate_media(media="print")
+        assert not page.locator(".side").is_visible()

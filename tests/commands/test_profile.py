@@ -1,0 +1,80 @@
+"""`yolofast profile` as a user types it."""
+
+import json
+
+import pytest
+
+from tests.engine.small_run import flags
+from tests.engine.two_ranks import small_cfg_file
+from yolofast.cli import main
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("profile")
+
+
+@pytest.fixture(scope="module")
+def few(folder):
+    return [*flags(folder, batch_size=4, cfg=small_cfg_file(folder)), "--steps", "2", "--warm-up", "1"]
+
+
+def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capsys):
+    trace = folder / "traces" / "trace.json"
+    assert main(["profile", *few, "--trace", str(trace), "--output", str(folder / "out")]) == 0
+    out = capsys.readouterr().out
+    for name in ("data wait", "host→device", "augment", "forward", "assign", "loss", "backward", "rest"):
+        assert any(line.startswith(name) and "±" in line for line in out.splitlines()), name
+    assert "no weights moved in these steps" in out  # of sixteen batches one does
+    assert "phases by wall clock, 2 steps" in out
+    assert "main process" in out and "nearest limit" in out
+    assert "images/s, wall clock over 2 steps" in out
+    assert not (folder / "runs").exists()
+    names = {event.get("name") for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"data wait", "augment", "forward", "assign", "loss", "backward", "rest"} <= names
+    assert list(trace.parent.iterdir()) == [trace]
+    assert json.loads((folder / "out" / "profile.json").read_text())["steps"] == 2
+
+
+def test_json_is_all_that_is_printed(few, capsys):
+    assert main(["profile", *few, "--json", "--compile-report"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["setup"]["gear"] == "eager"
+    assert [phase["name"] for phase in content["phases"]][:3] == ["data wait", "host→device", "augment"]
+    assert content["verdicts"] and content["ceilings"]["flops"] > 0 and content["work"]["flops"] > 0
+    assert "graphs: 1, breaks: 0" in content["compile_report"]
+
+
+def test_against_prints_both_and_the_difference(few, folder, capsys):
+    written = folder / "both.json"
+    assert main(["profile", *few, "--against", "--assigner anchor --no-plots", "--json", str(written)]) == 0
+    out = capsys.readouterr().out
+    assert "\nfirst\n" in out and "\nsecond\n" in out
+    content = json.loads(written.read_text())
+    assert (content["setup"]["assigner"], content["against"]["setup"]["assigner"]) == ("ota", "anchor")
+    assert content["comparison"]["text"] in out
+    assert content["comparison"]["first"]["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--against", ""], "--against names no flag"),
+        (["--resume"], "starts from settings"),
+        (["--device", "0,1"], "--device 0"),
+        (["--trace", "/proc/nowhere/trace.json"], "cannot be written"),
+        (["--steps", "0"], "not a number of steps"),
+        (["--against", "--loadr cpu"], "--loadr"),
+        (["--against", "--name 'x"], "close the quotation mark"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_measured(words, message, capsys):
+    try:
+        code = main(["profile", *words])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    assert code == 2
+    assert message in captured.err

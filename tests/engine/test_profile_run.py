@@ -1,0 +1,181 @@
+"""Real runs with a bottleneck planted in them: the profile finds it and the verdict names it."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.engine.two_ranks import small_cfg_file
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.shapes import make_shapes
+from yolofast.engine.profile_against import profile_against
+from yolofast.engine.profile_run import Meter, Request, profile_run
+from yolofast.engine.profile_work import count_work
+from yolofast.engine.setup import prepare_run
+from yolofast.model.summary import summarise
+from yolofast.profile.phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
+from yolofast.profile.verdict import ASSIGNMENT, DATA, LOSSES, WAIT
+from yolofast.profile.verdicts import verdicts
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+FEW = Request(steps=3, warm_up=1)
+NAP = 0.15
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return str(make_shapes(tmp_path_factory.mktemp("profile") / "shapes", n=24))
+
+
+def prepared(data, **changes):
+    settings = {
+        "cfg": str(small_cfg_file(Path(data).parent)), "img_size": (64,), "batch_size": 4, "epochs": 4, "workers": 0,
+        "cache": "off", "noautoanchor": True,
+    }  # fmt: skip
+    return prepare_run(TrainConfig(data=data, device="cpu", **(settings | changes)), lambda text: None)
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    return prepared(data)
+
+
+class Slow:
+    """Anything, with a nap before one of its methods."""
+
+    def __init__(self, inner, method):
+        self._inner, self._method = inner, method
+
+    def __getattr__(self, name):
+        found = getattr(self._inner, name)
+        return self._napping(found) if name == self._method else found
+
+    def __len__(self):
+        return len(self._inner)
+
+    def _napping(self, method):
+        def napping(*args, **more):
+            time.sleep(NAP)
+            return method(*args, **more)
+
+        return napping
+
+
+class SlowBatches(Slow):
+    def epoch(self, number, start_batch=0):
+        for batch in self._inner.epoch(number, start_batch):
+            time.sleep(NAP)
+            yield batch
+
+
+class SlowLosses:
+    """The losses of a run, with a nap in the loss itself or while it assigns."""
+
+    def __init__(self, run, where):
+        self._run, self._where = run, where
+
+    def training(self, epoch):
+        criterion = self._run.losses.training(epoch)
+        if self._where == "loss":
+            return lambda raw, targets: (time.sleep(NAP), criterion(raw, targets))[1]
+        slow = type(criterion)(criterion.model, criterion.settings, criterion.assigner, criterion.faithful)
+        assign = slow.assign
+        slow.assign = lambda *args, **more: (time.sleep(NAP), assign(*args, **more))[1]
+        return slow
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "phase"),
+    [
+        (lambda run: {"batches": SlowBatches(run.batches, "")}, DATA, DATA_WAIT),
+        (lambda run: {"losses": SlowLosses(run, "loss")}, LOSSES, LOSS),
+        (lambda run: {"losses": SlowLosses(run, "assign")}, ASSIGNMENT, ASSIGN),
+        (lambda run: {"schedule": Slow(run.schedule, "at")}, WAIT, REST),
+    ],
+    ids=["loader", "loss", "assigner", "wait"],
+)
+def test_a_planted_bottleneck_is_named(run, plant, kind, phase):
+    found = profile_run(replace(run, **plant(run)), FEW, lambda text: None)
+    assert found.phase_ms(phase) == pytest.approx(NAP * 1e3, rel=0.5)
+    assert found.phase_ms(phase) == max(one.mean_ms for one in found.phases)
+    first = verdicts(found)[0]
+    assert first.kind == kind
+    assert first.saved_ms >= 0.9 * NAP * 1e3
+
+
+def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch):
+    monkeypatch.setattr(run.batches, "maker", Slow(run.batches.maker, "make"))
+    found = profile_run(run, FEW, lambda text: None)
+    assert found.phase_ms(AUGMENT) >= NAP * 1e3
+    assert found.phase_ms(DATA_WAIT) < 0.1 * NAP * 1e3
+    first = verdicts(found)[0]
+    assert first.kind == DATA
+    assert "makes its batches itself" in first.text
+
+
+def test_a_run_without_a_bottleneck(data):
+    """The network computes most of the time, and the phases are all of the step."""
+    run = prepared(data, cfg="yolov7-tiny", img_size=(128,))
+    found = profile_run(run, FEW, lambda text: None)
+    assert {one.name for one in found.phases} >= {DATA_WAIT, TO_DEVICE, AUGMENT, FORWARD, ASSIGN, LOSS, BACKWARD, REST}
+    assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
+    assert found.phase_ms(FORWARD, BACKWARD) > 0.5 * found.step.mean
+    assert {verdict.kind for verdict in verdicts(found)} <= {"nothing"}
+    assert (found.setup.loader, found.setup.gear, found.setup.cache) == ("main process", "eager", "off")
+    assert found.setup.epoch == 2  # the middle of four
+    assert found.usage.main_cpu > 20
+    assert found.usage.worker_cpu is None
+
+
+def test_workers_are_watched(data):
+    run = prepared(data, workers=1, persistent_workers=True)
+    try:
+        found = profile_run(run, Request(steps=6, warm_up=2), lambda text: None)
+    finally:
+        run.close()
+    assert found.usage.worker_cpu is not None
+    made = [one for one in found.phases if one.beside]
+    assert [one.name for one in made] == [AUGMENT]
+    assert made[0].beside == "processor time of 1 workers"
+
+
+def test_a_profile_leaves_weights_where_counting_found_them(run):
+    meter = Meter(run, lambda text: None)
+    batch = meter._loop.first_batch()
+    before = [tensor.clone() for tensor in run.step.tensors()]
+    batch = repeated(batch, 2)
+    one, more = (count_work(run.step, replace_images(batch, n), 0.0) for n in (4, 8))
+    assert all(torch.equal(a, b) for a, b in zip(before, run.step.tensors(), strict=True))
+    # Convolutions of forward and backward: twice the images, twice the work.
+    assert more.flops == pytest.approx(2 * one.flops, rel=1e-6)
+    assert one.bytes < more.bytes < 2 * one.bytes  # weights are read once
+
+
+def repeated(batch, times):
+    parts = (getattr(batch.targets, n).repeat_interleave(times, 0) for n in ("boxes", "labels", "valid"))
+    images, sources = batch.images.repeat_interleave(times, 0), batch.sources.repeat(times)
+    return replace(batch, images=images, targets=type(batch.targets)(*parts), sources=sources)
+
+
+def replace_images(batch, count):
+    targets = type(batch.targets)(*(getattr(batch.targets, n)[:count] for n in ("boxes", "labels", "valid")))
+    return replace(batch, images=batch.images[:count], targets=targets, sources=batch.sources[:count])
+
+
+def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
+    """Three times forward, but for the first layer, whose input needs no gradient."""
+    batch = Meter(run, lambda text: None)._loop.first_batch()
+    counted = count_work(run.step, batch, 0.0).flops
+    forward = len(batch.images) * summarise(run.model, (64, 64)).gflops * 1e9
+    assert 2.5 * forward < counted < 3.05 * forward
+
+
+def test_against_measures_both_in_turn(run, data):
+    slow = replace(run, schedule=Slow(run.schedule, "at"))
+    other = prepared(data)
+    found = profile_against(other, slow, Request(steps=4, warm_up=1), lambda text: None, 2)
+    assert found.comparison.first.samples == found.comparison.second.samples == 2
+    assert found.comparison.difference > 0.8 * NAP * 1e3 / 4  # per image
+    assert found.second.step.mean > found.first.step.mean

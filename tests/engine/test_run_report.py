@@ -1,0 +1,231 @@
+"""`report.html` of a real run: every part is there, it can be made again from the folder, and it may fail."""
+
+import dataclasses
+import json
+import shlex
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from tests.engine.small_run import flags
+from tests.pages.whole_page import Reader
+from yolofast.cli import main, parse
+from yolofast.config.flag_parser import config_from_flags
+from yolofast.config.flags import from_args
+from yolofast.config.setting import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.values import choices, is_switch
+from yolofast.dataset.split import read_split
+from yolofast.engine.detector import Detector
+from yolofast.engine.record import Recorder
+from yolofast.engine.run_report import leave_report, report_page, write_report
+from yolofast.engine.run_report_command import repeat_command
+from yolofast.engine.run_report_samples import drawn, save_samples
+from yolofast.errors import UserError
+from yolofast.evaluate.ground_truth import GroundTruth
+from yolofast.evaluate.image_faults import ImageFaults, judge
+from yolofast.pages.elements import Callout, Code, LineChart, Matrix, Picture, Table
+from yolofast.structures import Detections
+
+SECTIONS = [
+    "Summary", "Curves", "What the curves say", "Classes", "Precision and recall", "Confusion", "Worst misses",
+    "Time and memory", "Batches", "Repeat it", "Settings", "Environment",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # more cost time on images this small
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+        assert main(["train", *flags(folder, epochs=2, name="<b>run")]) == 0
+    run = folder / "runs" / "<b>run"
+    save_samples(run, Detector(run / "weights" / "best.pt", device="cpu"), index_of(folder), made_up_faults())
+    write_report(run)
+    yield run
+    torch.set_num_threads(threads)
+
+
+def index_of(folder):
+    return read_split(folder / "shapes" / "data.yaml", "val")
+
+
+def made_up_faults():
+    """The run's own are counted too (evaluation.json); these are known."""
+    faults = ImageFaults()
+    true = [GroundTruth(np.zeros((count, 4), np.float32), np.zeros(count, np.int64)) for count in (1, 3, 0, 2)]
+    faults.add([Detections.none()] * 4, true, np.arange(4))
+    return faults
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "copy", ignore=shutil.ignore_patterns("weights", "*.png"))
+
+
+def elements(page, title, kind):
+    section = next(section for section in page.sections if section.title == title)
+    return [element for element in section.elements if isinstance(element, kind)]
+
+
+def test_a_run_leaves_all_parts(made):
+    page = report_page(made)
+    assert [section.title for section in page.sections] == SECTIONS
+    assert not [one for section in page.sections for one in section.elements if isinstance(one, Callout)]
+    written = (made / "report.html").read_text()
+    assert len(written) < 3_000_000 and "Run &lt;b&gt;run" in written and "<b>" not in written
+    assert not [value for _, name, value in Reader(written).attributes if name in ("src", "href") and "://" in value]
+
+
+def test_curves_are_those_of_the_table(made):
+    rows = (made / "results.csv").read_text().splitlines()
+    column = rows[0].split(",").index("train/box_loss")
+    chart = next(one for one in elements(report_page(made), "Curves", LineChart) if one.title == "Loss: box")
+    assert chart.series[0].x == (1, 2) and [one.name for one in chart.series] == ["training", "validation"]
+    assert chart.series[0].y == tuple(float(row.split(",")[column]) for row in rows[1:])
+
+
+def test_scores_are_those_of_the_evaluation(made):
+    scores = json.loads((made / "evaluation.json").read_text())
+    best = json.loads((made / "summary.json").read_text())["best"]
+    assert scores["map50"] == pytest.approx(best["metrics/mAP50(B)"]) and scores["images"] == 4
+    page = report_page(made)
+    (table,) = elements(page, "Classes", Table)
+    assert [row[0] for row in table.rows] == [one["name"] for one in scores["per_class"].values()]
+    assert sum(row[1] for row in table.rows) == sum(one["boxes"] for one in scores["per_class"].values()) > 0
+    (matrix,) = elements(page, "Confusion", Matrix)
+    assert np.sum(matrix.values) == sum(count for _, _, count in scores["confusion"])
+    assert matrix.rows[-1] == "background" and len(matrix.rows) == len(scores["names"]) + 1
+
+
+def test_samples_begin_with_the_worst(made):
+    rows = json.loads((made / "samples" / "samples.json").read_text())
+    assert [row["image"] for row in rows] == [f"{image:06}.jpg" for image in (1, 3, 0, 2)]
+    assert all(row["missed"] + row["right"] > 0 for row in rows)
+    pictures = elements(report_page(made), "Worst misses", Picture)
+    assert len(pictures) == 4 and pictures[0].caption.startswith(rows[0]["image"])
+    assert all(cv2.imdecode(np.frombuffer(one.content, np.uint8), 1).std() > 0 for one in pictures)
+
+
+def test_right_wrong_and_missed_boxes_differ():
+    picture = np.full((100, 200, 3), 128, np.uint8)
+    boxes = np.float32([[20, 30, 60, 90], [80, 30, 120, 90]])
+    found = Detections(boxes, np.float32([0.9, 0.8]), np.array([0, 1]))
+    truth = GroundTruth(np.float32([[20, 30, 60, 90], [140, 30, 180, 90]]), np.array([0, 1]))
+    image = cv2.imdecode(np.frombuffer(drawn(picture, judge(found, truth), ("a", "b")), np.uint8), 1).astype(int)
+    scale = image.shape[1] / 200
+    assert scale > 2  # small pictures are enlarged
+    blue, orange, magenta = (image[int(60 * scale), int(x * scale) - 3 : int(x * scale) + 4] for x in (60, 120, 180))
+    assert (blue[:, 0] - blue[:, 2]).max() > 40  # blue first
+    assert (orange[:, 2] - orange[:, 0]).max() > 60 and (orange[:, 1] - orange[:, 0]).max() > 40
+    assert (magenta[:, 2] - magenta[:, 1]).max() > 60
+
+
+def test_the_command_repeats_the_run(made):
+    (code,) = elements(report_page(made), "Repeat it", Code)
+    words = shlex.split(code.text)
+    assert words[:2] == ["yolofast", "train"]
+    config = from_args(TrainConfig, parse(words[1:]))
+    assert (config.cfg, config.epochs, config.name, config.img_size) == ("mini", 2, "<b>run", (64,))
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_every_setting_can_be_repeated(faithful):
+    """Each set to something else than its default, one at a time."""
+    base = TrainConfig.published() if faithful else TrainConfig()
+    tried = 0
+    for name in settings_of(TrainConfig):
+        try:
+            config = dataclasses.replace(base, **{name: _another(base, name)})
+        except UserError:  # not without others
+            continue
+        if name in ("resume", "explain", "exist_ok", "faithful"):
+            continue
+        words = shlex.split(repeat_command(config))
+        assert config_from_flags(TrainConfig, base, words[2:], "train") == config, name
+        tried += 1
+    assert tried > 50
+
+
+def _another(config, name):
+    value = getattr(config, name)
+    if is_switch(TrainConfig, name):
+        return not value
+    if words := choices(TrainConfig, name):
+        return next(word for word in words if word != value)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1 if value >= 1 else value / 2
+    if isinstance(value, tuple):
+        return (*value, value[-1]) if value else ("a b",)
+    return "it's a 'name'"
+
+
+def test_it_is_made_again_from_the_folder(copy, tmp_path, capsys):
+    before = (copy / "report.html").read_text()
+    (copy / "report.html").unlink()
+    assert main(["report", str(copy), "--markdown", str(tmp_path / "report.md")]) == 0
+    assert (copy / "report.html").read_text() == before.replace("Run &lt;b&gt;run", "Run copy")
+    assert "report.html" in capsys.readouterr().out
+    assert all(f"## {title}" in (tmp_path / "report.md").read_text() for title in SECTIONS)
+
+
+def test_torn_and_foreign_files_cost_a_remark(copy):
+    (copy / "evaluation.json").write_text('{"per_class": {"0": {}}, "confusion": 3}')
+    (copy / "samples" / "samples.json").write_text('[{"file": "../../x.jpg", "image": "", "missed": 0, "wrong": 0}]')
+    (copy / "env.json").write_text("{")
+    (copy / "args.yaml").write_text("epochs: many\n")
+    (copy / "profile.json").write_text('{"gear": "eager", "phases": [{"name": "forward", "mean_ms": 1.5}]}')
+    page = report_page(copy)
+    assert any("env.json" in one.text for one in elements(page, "Summary", Callout))
+    assert elements(page, "Classes", Callout) and elements(page, "Confusion", Callout)
+    assert elements(page, "Repeat it", Callout) and elements(page, "Curves", LineChart)
+    assert "Environment" not in [section.title for section in page.sections]
+
+
+def test_an_interrupted_run_has_a_report_of_its_own(made, monkeypatch):
+    """In the folder of a run that was finished, of which nothing is left to be taken for its own."""
+    folder = made.parent.parent
+    old = shutil.copytree(made, folder / "runs" / "again")
+
+    def stop(trainer, row):
+        if trainer.rows:
+            raise KeyboardInterrupt
+        return record(trainer, row)
+
+    record = Recorder.epoch
+    monkeypatch.setattr(Recorder, "epoch", stop)
+    monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+    assert main(["train", *flags(folder, epochs=2, name="again"), "--exist-ok"]) == 130
+    page = report_page(old)
+    assert any("not come to its end" in one.text for one in elements(page, "Summary", Callout))
+    assert elements(page, "Classes", Table) and not (old / "samples").exists()
+    assert "of 1" in (old / "report.html").read_text()
+
+
+def test_an_unfinished_run_says_so(copy):
+    for name in ("summary.json", "evaluation.json", "batches.csv", "hyp.yaml"):
+        (copy / name).unlink()
+    shutil.rmtree(copy / "samples")
+    page = report_page(copy)
+    assert any("not come to its end" in one.text for one in elements(page, "Summary", Callout))
+
+
+def test_mistakes_are_named(tmp_path, capsys):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        assert main(["report", str(folder)]) == 2
+    assert capsys.readouterr().err.count("fix: ") == 2
+
+
+def test_no_report_is_worth_a_run(copy):
+    said = []
+    (copy / "report.html").unlink()
+    (copy / "report.html").mkdir()
+    leave_report(copy, None, (), said.append)
+    assert len(said) == 1 and said[0].startswith("warning: report.html could not be written")

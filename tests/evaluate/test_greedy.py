@@ -1,0 +1,69 @@
+"""Greedy suppression against one box at a time, in plain torch and as the Triton kernel run by its interpreter."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.evaluate.greedy_problems import candidates, plain_greedy, problems
+from yolofast.evaluate.greedy import suppress_torch
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", problems())
+def test_plain_torch_keeps_what_one_box_at_a_time_does(name):
+    found = candidates(problems()[name])
+    for agnostic, most, threshold in ((False, 300, 0.5), (True, 300, 0.5), (False, 20, 0.65), (True, 1, 0.0)):
+        kept, counts = suppress_torch(found, threshold, agnostic=agnostic, most=most)
+        ours = [row[:n].tolist() for row, n in zip(kept, counts, strict=True)]
+        assert ours == plain_greedy(found, threshold, agnostic, most)
+
+
+def in_another_process(script, **environment):
+    """Triton interprets or compiles for good from the moment it is imported."""
+    environment = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_the_kernel_keeps_what_plain_torch_does():
+    pytest.importorskip("triton")
+    script = """
+import torch
+from tests.evaluate.greedy_problems import candidates, problems
+from yolofast.evaluate.greedy import suppress_torch
+from yolofast.evaluate.greedy_triton import suppress
+compared = 0
+for number, (name, images) in enumerate(problems().items()):
+    found = candidates(images)
+    for agnostic, most, threshold in ((False, 300, 0.5), (True, 70, 0.5 if number % 2 else 0.65)):
+        ours, expected = (way(found, threshold, agnostic=agnostic, most=most) for way in (suppress, suppress_torch))
+        assert torch.equal(ours[1], expected[1]), (name, agnostic, most)
+        assert all(torch.equal(a[:n], b[:n]) for a, b, n in zip(ours[0], expected[0], ours[1])), (name, agnostic, most)
+        compared += int(ours[1].sum())
+print(compared)
+"""
+    done = in_another_process(script, TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 500
+
+
+def test_the_kernel_compiles_and_computes_exactly():
+    """For a GPU that need not be there: divisions are rounded to nearest, and nothing is fused."""
+    pytest.importorskip("triton")
+    script = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from yolofast.evaluate._greedy_kernel import greedy_kernel
+from yolofast.evaluate.greedy_triton import _BLOCK, _WARPS
+types = ["*fp32", "*i64", "*i64", "*i64", "*i64", "i32", "i32", "fp32", "constexpr", "constexpr"]
+source = ASTSource(greedy_kernel, dict(zip(greedy_kernel.arg_names, types)), {"AGNOSTIC": False, "BLOCK": _BLOCK})
+options = {"num_warps": _WARPS, "enable_fp_fusion": False}
+ptx = triton.compile(source, target=GPUTarget("cuda", 80, 32), options=options).asm["ptx"]
+print("div.rn.f32" in ptx, "div.full" in ptx, "fma." in ptx)
+"""
+    done = in_another_process(script, TRITON_INTERPRET="0")
+    assert done.stdout.split() == ["True", "False", "False"], done.stderr

@@ -1,0 +1,206 @@
+"""What only a GPU shows of the profiler: events inside graphs, no waiting, its cost, waits and busy time."""
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.gpu.test_gears import ALONE, batch, make_step
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.shapes import make_shapes
+from yolofast.engine.gears import EagerGear, GraphGear
+from yolofast.engine.pace import Pace
+from yolofast.engine.profile_ceilings import measure_ceilings
+from yolofast.engine.profile_clock import DeviceClock, can_time_graphs, clock_for
+from yolofast.engine.profile_run import Request, profile_run
+from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
+from yolofast.engine.profile_usage import gpu_busy
+from yolofast.engine.profile_waits import count_waits
+from yolofast.engine.setup import prepare_run
+from yolofast.profile.phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
+from yolofast.profile.verdict import WAIT
+from yolofast.profile.verdicts import verdicts
+
+INSIDE = {FORWARD, ASSIGN, LOSS, BACKWARD, OPTIMIZER, EMA}
+DEVICE = torch.device("cuda")
+
+
+def sampler_of(step, every, in_graphs=True):
+    return PhaseSampler(step, clock_for(DEVICE), every=every, in_graphs=in_graphs)
+
+
+def steps(gear, sampler, count, first=0, made=None):
+    """As the training loop makes them, on one batch."""
+    made, pace = made or batch(0), Pace(DEVICE)
+    for iteration in range(first, first + count):
+        sampler.begin(iteration, DATA_WAIT)
+        sampler.mark(REST)
+        gear.run(made, ALONE)
+        pace.step_queued()
+        sampler.end()
+
+
+def test_events_inside_graphs_can_be_read_here():
+    assert can_time_graphs(DEVICE)
+
+
+def test_the_phases_of_a_graph_add_up_to_its_time():
+    step = make_step("bf16")
+    gear, sampler = GraphGear(step), sampler_of(step, 4)
+    steps(gear, sampler, 16)
+    torch.cuda.synchronize()
+    sampler.take()
+    begun = time.perf_counter()
+    steps(gear, sampler, 80, first=16)
+    torch.cuda.synchronize()
+    per_step = (time.perf_counter() - begun) / 80 * 1e3
+    samples = sampler.take()
+    assert len(samples) >= 15
+    assert all(set(sample.phases) >= INSIDE for sample in samples)
+    totals = [sum(sample.phases.values()) for sample in samples]
+    assert sum(totals) / len(totals) == pytest.approx(per_step, rel=0.15)
+    assert min(min(sample.phases.values()) for sample in samples) >= 0
+
+
+def test_a_graph_with_marks_trains_as_one_without():
+    plain, timed = make_step(), make_step()
+    steps(GraphGear(plain), NoSampler(), 6)
+    steps(GraphGear(timed), sampler_of(timed, 1), 6)
+    for own, expected in zip(timed.tensors(), plain.tensors(), strict=True):
+        if own.is_floating_point():
+            assert (own - expected).norm() <= 1e-4 * expected.norm() + 1e-6
+
+
+@pytest.mark.parametrize("make", [EagerGear, GraphGear])
+def test_sampling_never_waits_for_the_gpu(make):
+    step = make_step("bf16")
+    gear, sampler, made = make(step), sampler_of(step, 4), batch(0)
+    steps(gear, sampler, 12, made=made)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        steps(gear, sampler, 12, first=12, made=made)
+        sampler.take()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_sampling_costs_less_than_a_hundredth():
+    """Blocks in turn, because clocks drift; the median pair counts."""
+    step = make_step("bf16")
+    gear, sampler, made = GraphGear(step), sampler_of(step, 50), batch(0)
+    steps(gear, sampler_of(step, 4), 16, made=made)
+    ratios = []
+    for turn in range(9):
+        seconds = []
+        for one in (sampler, NoSampler()):
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            steps(gear, one, 100, first=1000 + 100 * turn, made=made)
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - begun)
+        ratios.append(seconds[0] / seconds[1])
+    assert sorted(ratios)[4] < 1.01
+
+
+def test_ceilings_are_those_of_a_gpu():
+    found = measure_ceilings(make_step("bf16").precision)
+    assert found.flops > 1e13 and found.bytes > 1e11 and found.sent_bytes > 1e9
+
+
+class AsksTheHost:
+    """A loss that reads a value in every step."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __call__(self, raw, targets):
+        terms = self.inner(raw, targets)
+        assert terms.total.item() == terms.total.item()
+        time.sleep(0.02)  # what a host does with it
+        return terms
+
+
+class WaitingLosses:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def training(self, epoch):
+        return AsksTheHost(self.inner.training(epoch))
+
+
+def test_a_wait_is_counted_and_placed():
+    step = make_step("bf16")
+    gear, made = EagerGear(step), batch(0)
+    steps(gear, NoSampler(), 3, made=made)
+    assert count_waits(lambda count: steps(gear, NoSampler(), count, made=made), 4).count == 0
+    step.criterion = AsksTheHost(step.criterion)
+    found = count_waits(lambda count: steps(gear, NoSampler(), count, made=made), 4)
+    assert found.count >= 1
+    assert any("test_profile.py" in place for place in found.places)
+
+
+def test_busy_time_tells_a_full_gpu_from_an_idle_one():
+    step = make_step("bf16")
+    gear, made = GraphGear(step), batch(0)
+    steps(gear, NoSampler(), 5, made=made)
+    full = gpu_busy(lambda: steps(gear, NoSampler(), 50, made=made), DEVICE)
+
+    def slowly():
+        for n in range(10):
+            steps(gear, NoSampler(), 1, first=n, made=made)
+            time.sleep(0.05)
+
+    idle = gpu_busy(slowly, DEVICE)
+    assert full.share > 0.8 and idle.share < 0.5 * full.share
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return str(make_shapes(tmp_path_factory.mktemp("profile") / "shapes", n=64))
+
+
+@pytest.mark.parametrize(("gear", "loader"), [("auto", "auto"), ("eager", "auto"), ("auto", "cpu")])
+def test_a_whole_profile(data, gear, loader):
+    """Short enough that `auto` does not compile."""
+    config = TrainConfig(
+        data=data, device="0", cfg="yolov7-tiny", img_size=(128,), batch_size=16, epochs=4, gear=gear, loader=loader,
+        workers=2,
+    )  # fmt: skip
+    run = prepare_run(config, lambda text: None)
+    try:
+        found = profile_run(run, Request(steps=40, warm_up=10), lambda text: None)
+    finally:
+        run.close()
+    assert {phase.name for phase in found.phases} >= INSIDE
+    assert ("inside the graph" in found.measured_by) == (gear == "auto")
+    assert 0 < found.usage.gpu_busy <= 1 and found.usage.gpu_memory_gib > 0
+    assert found.work.sent_bytes == 0 or loader == "cpu"
+    assert any(phase.beside for phase in found.phases)
+    assert sum(phase.mean_ms for phase in found.phases if not phase.beside) == pytest.approx(found.step.mean, rel=0.3)
+    assert verdicts(found)
+
+
+def test_a_planted_wait_is_named(data):
+    config = TrainConfig(data=data, device="0", cfg="yolov7-tiny", img_size=(128,), batch_size=16, epochs=4)
+    said, run = [], prepare_run(config, lambda text: None)
+    run = replace(run, losses=WaitingLosses(run.losses))
+    found = profile_run(run, Request(steps=20, warm_up=5), said.append)
+    assert found.setup.gear == "eager", "a graph cannot contain a wait"
+    assert any("a lower gear" in text for text in said)
+    assert found.waits.count >= 1
+    kinds = [verdict.kind for verdict in verdicts(found)]
+    assert WAIT in kinds or "loss" in kinds
+    assert "times a step" in verdicts(found)[0].text
+
+
+def test_a_clock_reads_what_the_gpu_did():
+    clock, values = DeviceClock(DEVICE), torch.rand(4096, 4096, device=DEVICE)
+    first = clock.moment()
+    for _ in range(50):
+        values = values @ values * 1e-4
+    last = clock.moment()
+    assert not clock.is_past(last)
+    torch.cuda.synchronize()
+    assert clock.is_past(last) and clock.between(first, last) > 0.5

@@ -1,0 +1,55 @@
+"""What is printed and written: complete, and valid JSON whatever is not known."""
+
+import json
+from dataclasses import replace
+
+from tests.profile.figures import ON_CPU, made_up
+from yolofast.profile.as_json import comparison_json, profile_json
+from yolofast.profile.comparison import compare
+from yolofast.profile.phases import FORWARD, FUSED
+from yolofast.profile.records import PhaseFigures, Waits, Work
+from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
+from yolofast.profile.verdicts import verdicts
+
+
+def test_json_has_what_other_tools_read():
+    content = json.loads(json.dumps(profile_json(made_up()), allow_nan=False))
+    assert {"name", "mean_ms", "std_ms", "share"} <= content["phases"][0].keys()
+    assert (content["gear"], content["gpu_busy"], round(content["images_per_second"])) == (
+        "graph, compiled",
+        0.97,
+        6400,
+    )
+    assert content["verdicts"][0]["kind"] == "nothing"
+    assert content["limits"][0]["name"] == "arithmetic"
+
+
+def test_infinities_become_null():
+    assert json.loads(json.dumps(comparison_json(compare([1.0], [2.0])), allow_nan=False))["uncertainty"] is None
+
+
+def test_rows_of_phases_and_of_the_twin():
+    part = PhaseFigures(name=FORWARD, mean_ms=1.5, std_ms=0.5, median_ms=1.5, share=0.25)
+    profile = made_up(phases={FUSED: 4.0}, split=(part,), split_of=FUSED)
+    rows = list(phase_rows(profile))
+    names = [row[0] for row in rows]
+    assert names[names.index(FUSED) + 1] == "  forward"
+    assert rows[names.index(FUSED) + 1][1:] == ("1.50 ± 0.50", "25.0%", "by the twin")
+    assert rows[-1][0] == "step"
+    assert "images/s" in rows[-1][3]
+
+
+def test_what_is_used_is_said_with_its_source():
+    text = dict(usage_rows(replace(made_up(), waits=Waits(1.5, ("loss/yolov7.py:3",)))))
+    assert text["GPU busy"] == "97.0% of the time (kernels)"
+    assert text["waits for the GPU"] == "1.5 per step: loss/yolov7.py:3"
+    assert "50% of the limit – the nearest limit" in text["arithmetic"]
+    sending = replace(made_up(phases={"host→device": 2.0}), work=Work(flops=1.0, bytes=1.0, sent_bytes=2e7))
+    assert dict(usage_rows(sending))["host→device"] == "10 GB/s while a batch is copied"
+    assert dict(usage_rows(made_up(ON_CPU)))["workers"] == "50 % of a core together, 12 % each of 4"
+
+
+def test_title_and_verdict_are_readable():
+    assert "yolov7-tiny, 320×320, batch 64, ota, bf16, gear graph, compiled" in title(made_up().setup)
+    lines = list(verdict_lines(verdicts(made_up(phases={"data wait": 10.0}))[0]))
+    assert lines[1].startswith("  change: ") and lines[2].startswith("  gain: ")

@@ -1,0 +1,39 @@
+import pytest
+
+from yolofast.profile.phases import BACKWARD, DATA_WAIT, EMA, FORWARD
+from yolofast.profile.statistics import beside, busy_share, phase_figures, spread
+
+
+def test_means_spreads_and_shares_by_hand():
+    steps = [{FORWARD: 2.0, DATA_WAIT: 1.0, EMA: 3.0}, {FORWARD: 4.0, DATA_WAIT: 2.0}]
+    wait, forward, ema = phase_figures(steps, [{DATA_WAIT: 0.5}, {DATA_WAIT: 1.5}])
+    assert [phase.name for phase in (wait, forward, ema)] == [DATA_WAIT, FORWARD, EMA]  # in the order of a step
+    assert (forward.mean_ms, forward.std_ms, forward.median_ms) == (3.0, pytest.approx(2**0.5), 3.0)
+    assert (ema.mean_ms, ema.share) == (1.5, pytest.approx(1.5 / 6))  # the second step moved no weights
+    assert (wait.asleep_ms, forward.asleep_ms) == (1.0, 0.0)
+    assert sum(phase.share for phase in (wait, forward, ema)) == pytest.approx(1)
+
+
+def test_one_step_and_none():
+    assert spread([5.0]).std == 0.0
+    assert phase_figures([]) == ()
+    assert phase_figures([{BACKWARD: 0.0}])[0].share == 0.0
+
+
+def test_beside_is_measured_in_steps():
+    assert beside("augment", [2.0, 4.0], 10.0, "elsewhere").share == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("spans", "busy"),
+    [
+        ([(0, 10)], 1.0),
+        ([(0, 2), (1, 3), (8, 9)], 0.4),
+        ([(1, 9), (2, 3), (4, 5)], 0.8),  # inside another
+        ([(-5, 1), (9, 20)], 0.2),  # cut off at both ends
+        ([(8, 9), (0, 1)], 0.2),  # in any order
+        ([], 0.0),
+    ],
+)
+def test_overlapping_kernels_count_once(spans, busy):
+    assert busy_share(spans, 0, 10) == pytest.approx(busy)

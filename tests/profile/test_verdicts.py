@@ -1,0 +1,107 @@
+"""The right bottleneck is named, with its evidence and a flag that helps; and a healthy run is called so."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.profile.figures import ON_CPU, ON_GPU, made_up
+from yolofast.profile.phases import ASSIGN, AUGMENT, DATA_WAIT, EMA, FORWARD, FUSED, LOSS, OPTIMIZER, REST, TO_DEVICE
+from yolofast.profile.records import PhaseFigures, Waits
+from yolofast.profile.verdict import (
+    ASSIGNMENT,
+    BETWEEN,
+    DATA,
+    HOST,
+    LOSSES,
+    NOTHING,
+    TRANSFER,
+    UPDATE,
+    WAIT,
+)
+from yolofast.profile.verdicts import verdicts
+
+EAGER = replace(ON_GPU, gear="eager", captured=False, compiled=False)
+WORKERS = replace(ON_GPU, loader="workers", cache="disk")
+HERE = replace(ON_CPU, loader="main process", workers=0)
+
+
+@pytest.mark.parametrize("setup", [ON_GPU, ON_CPU])
+def test_a_healthy_run_is_called_so(setup):
+    (only,) = verdicts(made_up(setup))
+    assert only.kind == NOTHING
+    assert only.text.startswith("nothing is wrong")
+    assert "nearest limit: arithmetic, 50% of it used" in only.text  # 4 of 800 TFLOP/s: 5 of 10 ms
+    assert ("97%" in only.text) == setup.on_gpu
+    assert only.gain == ""
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind", "flag"),
+    [
+        (made_up(WORKERS, phases={DATA_WAIT: 10.0}), DATA, "--loader gpu"),
+        (made_up(replace(ON_GPU, cache="ram"), phases={DATA_WAIT: 10.0}), DATA, "--cache gpu"),
+        (made_up(HERE, phases={AUGMENT: 10.0}), DATA, "--workers 7"),
+        (made_up(replace(HERE, cores=1), phases={AUGMENT: 10.0}), DATA, "--cache ram"),
+        (made_up(ON_CPU, phases={DATA_WAIT: 10.0}, usage={"worker_cpu": 390.0}), DATA, "--workers 7"),
+        (made_up(replace(ON_CPU, cache="off"), phases={DATA_WAIT: 10.0}), DATA, "--cache ram"),
+        (made_up(ON_CPU, phases={DATA_WAIT: 10.0}, medians={DATA_WAIT: 0.1}), DATA, "--persistent-workers"),
+        (made_up(replace(ON_CPU, workers=7), phases={DATA_WAIT: 9.0}, usage={"worker_cpu": 700.0}), DATA, "--fast"),
+        (made_up(WORKERS, phases={TO_DEVICE: 4.0}), TRANSFER, "--loader gpu"),
+        (made_up(EAGER, phases={ASSIGN: 60.0}, usage={"gpu_busy": 0.2}), ASSIGNMENT, "--gear graph"),
+        (made_up(ON_GPU, phases={ASSIGN: 60.0}), ASSIGNMENT, "--assigner anchor"),
+        (made_up(replace(ON_CPU, assigner="simota"), phases={ASSIGN: 60.0}), ASSIGNMENT, "--assigner tal"),
+        (made_up(EAGER, phases={LOSS: 30.0}), LOSSES, "--gear graph"),
+        (made_up(ON_CPU, phases={LOSS: 30.0}, asleep={LOSS: 29.0}), LOSSES, "--trace"),
+        (made_up(ON_CPU, phases={REST: 20.0}, asleep={REST: 20.0}), WAIT, "--trace"),
+        (made_up(ON_CPU, phases={REST: 20.0}), BETWEEN, "--trace"),
+        (made_up(ON_CPU, phases={EMA: 20.0}, asleep={EMA: 20.0}), WAIT, "--trace"),
+        (made_up(EAGER, usage={"gpu_busy": 0.4}), HOST, "--gear graph"),
+        (made_up(ON_GPU, usage={"gpu_busy": 0.4}), HOST, "--batch-size 128"),
+        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=Waits(2.0, ("loss/a.py:7",))), WAIT, ".item()"),
+        (made_up(ON_GPU, phases={OPTIMIZER: 3.0, EMA: 2.0}), UPDATE, "--batch-size 128"),
+    ],
+)  # fmt: skip
+def test_the_bottleneck_is_named_with_a_flag(profile, kind, flag):
+    first = verdicts(profile)[0]
+    assert (first.kind, flag in first.change) == (kind, True), first
+    assert "→" in first.gain
+
+
+def test_the_evidence_of_an_assignment_that_keeps_the_gpu_waiting():
+    profile = made_up(EAGER, phases={ASSIGN: 60.0}, usage={"gpu_busy": 0.14}, waits=Waits(883.0, ("assign/ota.py:12",)))
+    text = verdicts(profile)[0].text
+    assert "label assignment takes 86% of the step" in text
+    assert "the GPU waits for the host: it is busy 14% of the time" in text
+    assert "883 times a step (assign/ota.py:12)" in text
+
+
+def test_the_gain_is_what_is_left_without_the_bottleneck():
+    first = verdicts(made_up(WORKERS, phases={DATA_WAIT: 9.9}))[0]  # and 9.9 ms of everything else
+    assert first.saved_ms == pytest.approx(9.9)
+    assert first.gain == "at best 19.8 → 9.9 ms per step, 2.00× as fast"
+
+
+def test_of_two_bottlenecks_the_costlier_comes_first():
+    both = made_up(ON_CPU, phases={DATA_WAIT: 8.0, LOSS: 20.0})
+    assert [verdict.kind for verdict in verdicts(both)] == [LOSSES, DATA]
+    other = made_up(ON_CPU, phases={DATA_WAIT: 28.0, LOSS: 20.0})
+    assert [verdict.kind for verdict in verdicts(other)] == [DATA, LOSSES]
+
+
+def test_a_compiled_region_is_judged_by_its_twin():
+    part = {"std_ms": 0.0, "median_ms": 0.0}
+    split = (
+        PhaseFigures(name=FORWARD, mean_ms=10.0, share=0.2, **part),
+        PhaseFigures(name=ASSIGN, mean_ms=35.0, share=0.7, **part),
+        PhaseFigures(name=LOSS, mean_ms=5.0, share=0.1, **part),
+    )
+    phases = {FORWARD: 0.0, ASSIGN: 0.0, LOSS: 0.0, FUSED: 20.0}
+    first = verdicts(made_up(ON_GPU, phases=phases, split=split, split_of=FUSED))[0]
+    assert first.kind == ASSIGNMENT
+    assert first.saved_ms == pytest.approx(14.0)
+
+
+def test_what_runs_beside_the_step_costs_it_nothing():
+    profile = made_up(ON_GPU)
+    beside = PhaseFigures(name=AUGMENT, mean_ms=9.0, std_ms=0.0, median_ms=9.0, share=0.9, beside="a side stream")
+    assert verdicts(replace(profile, phases=(*profile.phases, beside)))[0].kind == NOTHING

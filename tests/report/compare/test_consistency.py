@@ -1,0 +1,115 @@
+"""Figures that cannot all be true, and figures that cannot be put beside one another."""
+
+import json
+
+import pytest
+
+from tests.report.compare.folders import ours, published, rising, ultralytics
+from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.differences import UNSAID
+from yolofast.report.compare.read_folder import read_runs
+
+
+def remarks(*folders, **asked):
+    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",), **asked))
+    return "\n".join(f"{remark.kind}: {remark.text}" for remark in found.remarks)
+
+
+def test_nothing_is_said_of_runs_that_are_fine(tmp_path):
+    one, other = ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5, 0.41), mixup=0.1)
+    assert remarks(one, other) == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"data": "coco.yaml"}, "different validation sets: a voc.yaml, b coco.yaml"),
+        ({"img_size": 320}, ""),
+        ({"epochs": 9}, "b: has 5 of 9 planned epochs"),
+        ({"assigner": "tal"}, "training losses of different assigners are not comparable: a ota, b tal"),
+        ({"box": 0.1}, ""),
+        ({"environment": {"gpu": "other"}}, "different hardware (gpu): a card, b other"),
+    ],
+)
+def test_one_thing_is_wrong(tmp_path, args, words):
+    text = remarks(ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5, 0.41), **args))
+    assert words in text and (text == "") == (words == "")  # what only one of them states is no contradiction
+
+
+def test_sizes_and_gains(tmp_path):
+    one, other = (ours(tmp_path / str(n), rising(5, 0.4 + n / 100), img_size=n * 320, box=n / 10) for n in (1, 2))
+    text = remarks(one, other)
+    assert "evaluated at different sizes: 1 320, 2 640" in text and "losses with different box: 1 0.1, 2 0.2" in text
+
+
+def test_different_trainers(tmp_path):
+    one, other = ours(tmp_path / "a", rising(5), data="coco.yaml"), ultralytics(tmp_path / "b", rising(5))
+    text = remarks(one, other)
+    assert "losses of different trainers are not comparable: a yolofast, b Ultralytics" in text
+    assert "the hours of a are of training alone, those of b of everything" in text
+
+
+def test_iterations_are_not_the_data_set(tmp_path):
+    folder, other = ours(tmp_path / "a", rising(3)), ours(tmp_path / "b", rising(3, 0.41))
+    for name, batches in ((folder, 20), (other, 10)):  # 1,000 images in batches of 50
+        rows = [f"{epoch},{batch},1.0,ota" for epoch in range(3) for batch in range(batches)]
+        (name / "batches.csv").write_text("\n".join(["epoch,batch,total,assigner", *rows, ""]))
+    assert remarks(folder, other).startswith(
+        "contradiction: b: 10 iterations of batch 50 are 500 images, but the run counted 1,000 images an epoch"
+    )
+    assert "--images" in remarks(folder, other, images=5000)
+
+
+def test_scores_that_cannot_be(tmp_path):
+    folder, other = ours(tmp_path / "a", rising(3)), ours(tmp_path / "b", rising(3, 0.41))
+    text = (folder / "results.csv").read_text()
+    (folder / "results.csv").write_text(
+        text.replace("mAP50(B)", "x").replace("mAP50-95(B)", "mAP50(B)").replace("x", "mAP50-95(B)")
+    )
+    assert "a: mAP50-95 is above mAP50" in remarks(folder, other)
+    classes = {"0": {"name": "cat", "ap50": 0.9, "ap": 0.8}}
+    (other / "evaluation.json").write_text(json.dumps({"per_class": classes}))
+    (other / "summary.json").write_text(json.dumps({"best": {"metrics/mAP50-95(B)": 0.9}}))
+    text = remarks(folder, other)
+    assert "b: the mean of its classes is 0.9000" in text and "b: summary.json says mAP50-95 0.9000" in text
+
+
+def test_validation_sets_are_counted(tmp_path):
+    folders = [ours(tmp_path / name, rising(3, top)) for name, top in (("a", 0.4), ("b", 0.41))]
+    for images, folder in zip((800, 801), folders, strict=True):
+        (folder / "evaluation.json").write_text(json.dumps({"images": images, "per_class": {}}))
+    assert "different numbers of validation images: a 800, b 801" in remarks(*folders)
+
+
+def test_a_total_that_is_no_sum(tmp_path):
+    folder, other = published(tmp_path, "ota", batch=384), published(tmp_path, "noota", batch=384)
+    text = (folder / "results.txt").read_text()
+    assert "not the sum" not in remarks(folder, other)
+    (folder / "results.txt").write_text(text.replace("0.0781", "0.0981"))
+    assert "ota: the total training loss is not the sum of its terms" in remarks(folder, other)
+
+
+def test_a_copy(tmp_path):
+    assert "have the same results to the last digit" in remarks(
+        ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5))
+    )
+
+
+def test_a_run_without_hours_or_scores(tmp_path):
+    folder, other = published(tmp_path, "ota"), ultralytics(tmp_path / "u", [float("nan")] * 3)
+    (folder / "train.log").unlink()
+    text = remarks(folder, other)
+    assert "no file says how long ota took" in text and "u: was never evaluated" in text
+    assert "no file says" not in remarks(folder, other, hours=(10.65, 1.0))
+
+
+def test_what_only_one_trainer_states_is_no_difference(tmp_path):
+    one, other, third = (
+        ours(tmp_path / "a", rising(5), data="coco.yaml"),
+        ultralytics(tmp_path / "b", rising(5), cos_lr=True),
+        ours(tmp_path / "c", rising(5), data="coco.yaml", quad=True),
+    )
+    found = compare(read_runs([str(path) for path in (one, other, third)]), Asked()).differences
+    differ = {one.key: one.values for one in found.differ}
+    assert differ["batch_size"] == (50, 16, 50) and differ["quad"] == (UNSAID, UNSAID, True)
+    assert "cos_lr" in {one.key for one in found.partly} and "data" in {one.key for one in found.equal}

@@ -1,0 +1,104 @@
+"""The published comparison of OTA and non-OTA: its tables come out, and so does what is wrong with them."""
+
+import pytest
+
+from tests.report.compare.folders import published
+from yolofast.report.compare import words
+from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.read_folder import read_runs
+from yolofast.report.compare.remark import CONTRADICTION, NOT_COMPARABLE
+from yolofast.report.compare.verdict import CAUTION
+
+
+def compared(folder, asked=None, **how):
+    paths = [str(published(folder, name, **how)) for name in ("noota", "ota")]
+    return compare(read_runs(paths), asked or Asked(price=2.5, epochs=(11, 26, 51, 76, 100)))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return compared(tmp_path_factory.mktemp("published"))
+
+
+def row(found, name):
+    return next(row for row in found.summary if row.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "winner"),
+    [
+        ("mAP50", "+7.5%", "ota"),
+        ("mAP50-95", "+11.1%", "ota"),
+        ("precision", "-1.8%", "noota"),
+        ("recall", "+12.7%", "ota"),
+        ("hours", "+488.4% (5.9×)", "noota"),
+        ("cost at 2.5 per hour", "+488.4% (5.9×)", "noota"),
+        ("it/s", "-84.2% (1/6.3)", "noota"),
+        ("train loss, last epoch", "-39.7%", "not comparable"),
+    ],
+)
+def test_summary(found, name, change, winner):
+    assert words.change(row(found, name), 1) == change
+    assert words.winner(row(found, name), ["noota", "ota"]) == winner
+
+
+def test_tables_at_epochs(found):
+    table = next(table for table in found.at_epochs if table.column == "mAP50")
+    assert table.values[0] == pytest.approx((0.216, 0.310, 0.365, 0.377, 0.385), abs=1e-4)
+    assert table.values[1] == pytest.approx((0.247, 0.304, 0.360, 0.395, 0.414), abs=1e-4)
+
+
+def test_who_overtakes_whom(found):
+    """OTA leads at row 10, not at 25 and 50, and again at 75."""
+    first, second = found.overtakings["mAP50"]
+    assert first.ahead == "noota" and 11 < first.at <= 26
+    assert second.ahead == "ota" and 51 < second.at <= 76
+
+
+def test_batch_64_contradicts_the_timings(found):
+    texts = [remark.text for remark in found.remarks if remark.kind == CONTRADICTION]
+    assert len(texts) == 2 and all("batch 64 contradicts the timings" in text for text in texts)
+    assert "37,532 iterations" in texts[0] and "would take 8.9 h" in texts[0] and "A batch of 315" in texts[0]
+
+
+def test_iterations_of_another_batch_contradict_it_too(tmp_path):
+    texts = [remark.text for remark in compared(tmp_path, shown_batch=384).remarks if remark.kind == CONTRADICTION]
+    assert sum("309 iterations of batch 64 are 19,776 images" in text for text in texts) == 2
+    assert "A batch of about 383 would fit" in texts[0]
+
+
+def test_batch_384_contradicts_nothing(tmp_path):
+    assert not [remark for remark in compared(tmp_path, batch=384).remarks if remark.kind == CONTRADICTION]
+
+
+def test_losses_of_different_assigners(found):
+    (remark,) = [remark for remark in found.remarks if remark.kind == NOT_COMPARABLE]
+    assert remark.text.startswith("training losses of different assigners are not comparable: noota anchor, ota ota")
+    # Its validation losses are always of one assigner.
+    assert row(found, "val loss, last epoch").remark == "equal"
+
+
+def test_a_pair_gets_a_caution(found):
+    (conclusion,) = found.conclusions
+    assert conclusion.kind == CAUTION and "+0.0250 (+11.1%)" in conclusion.text and "three seeds" in conclusion.text
+
+
+def test_equal_time(found):
+    at_the_end_of_noota, at_the_end_of_ota = found.at_the_same_time
+    assert at_the_end_of_noota.group == "ota" and at_the_end_of_noota.epochs == 16  # 1.81 h of 6.39 min each
+    assert at_the_end_of_noota.reached == pytest.approx(0.251 / 0.414 * (0.247 + 0.057 * 5 / 15), abs=3e-4)
+    assert at_the_end_of_ota.group == "noota" and at_the_end_of_ota.possible == pytest.approx(100 * 10.65 / 1.81)
+    guess = at_the_end_of_ota.guess
+    assert 0.226 <= guess.low <= guess.value <= guess.high <= 0.3 and guess.high - guess.low > 0.02
+    assert "Extrapolated, not measured" in words.same_time(at_the_end_of_ota)
+
+
+def test_both_are_on_the_front(found):
+    assert [one.on_front for one in found.costs] == [True, True]
+    assert [one.cost for one in found.costs] == pytest.approx([4.525, 26.625])
+
+
+def test_what_differs(found):
+    assert [one.key for one in found.differences.that_matter] == ["loss_ota"]
+    equal = {one.key: one.values[0] for one in found.differences.equal}
+    assert equal["batch_size"] == 64 and equal["img_size"] == 320

@@ -1,0 +1,150 @@
+"""Run folders of several trainers, whole and damaged."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from tests.report.compare.folders import ours, published, rising, ultralytics
+from tests.report.logs import falling, train_log
+from yolofast.errors import UserError
+from yolofast.report.compare.event_times import epoch_seconds
+from yolofast.report.compare.read_folder import read_run, read_runs, short_names
+from yolofast.report.compare.terminal_log import told_by
+
+
+def test_ultralytics(tmp_path):
+    run = read_run(ultralytics(tmp_path / "a", [0.1, 0.3, 0.2]), "a")
+    assert run.format == "Ultralytics" and run.epoch.tolist() == [1, 2, 3] and run.best == 1
+    assert run.at_best("mAP50") == pytest.approx(0.45) and run.last("mAP50-95") == 0.2
+    assert run.settings["batch_size"] == 16 and run.settings["img_size"] == 640
+    assert run.hours == pytest.approx(180 / 3600) and run.last("train/total") == pytest.approx(3.2)
+    assert run.last("val/dfl") == 1.2
+
+
+def test_yolox(tmp_path):
+    (tmp_path / "train_log.txt").write_text(
+        train_log(falling(400), np.full(400, 1e-3), 100, scores=[0.1, 0.2, 0.3, 0.25])
+    )
+    run = read_run(tmp_path, "x")
+    assert run.format == "YOLOX" and run.at_best("mAP50-95") == 0.3 and run.at_best("mAP50") == 0.45
+
+
+def test_hours_of_ours_hold_the_evaluations(tmp_path):
+    run = read_run(ours(tmp_path / "a", [0.1] * 4, seconds=10, wall=60), "a")
+    assert run.timing.total == 60 and run.timing.seconds.tolist() == [15, 30, 45, 60]
+    assert run.timing.images_per_second == pytest.approx(100) and run.timing.images == 1000
+    assert run.timing.iterations_per_second == pytest.approx(2)  # batches of 50
+    resumed = read_run(ours(tmp_path / "b", [0.1] * 4, seconds=10, wall=20), "b")
+    assert resumed.timing.total == 40 and "training alone" in resumed.timing.source
+
+
+def test_a_clock_that_starts_again_is_added_up(tmp_path):
+    folder = ultralytics(tmp_path / "a", [0.1] * 4)
+    text = (folder / "results.csv").read_text().replace("\n3,180,", "\n3,50,").replace("\n4,240,", "\n4,100,")
+    (folder / "results.csv").write_text(text)
+    assert read_run(folder, "a").timing.seconds.tolist() == [60, 120, 170, 220]
+
+
+def test_torn_last_row(tmp_path):
+    folder = ultralytics(tmp_path / "a", [0.1, 0.2, 0.3])
+    whole = (folder / "results.csv").read_text()
+    for torn in (whole[:-40], whole.rstrip() + "e", whole + "4,2"):
+        (folder / "results.csv").write_text(torn)
+        assert read_run(folder, "a").epoch[-1] in (2, 3) and read_run(folder, "a").at_best("mAP50-95") >= 0.2
+
+
+def test_cells_that_are_not_numbers(tmp_path):
+    folder = ultralytics(tmp_path / "a", [0.1, float("nan"), 0.3, float("nan")])
+    run = read_run(folder, "a")
+    assert len(run.epoch) == 4 and run.best == 2 and run.last("mAP50-95") == 0.3
+
+
+def test_epochs_that_were_not_evaluated_are_unknown(tmp_path):
+    folder = published(tmp_path, "ota")
+    lines = (folder / "results.txt").read_text().splitlines()
+    lines[3] = lines[3][:80] + "         0" * 7
+    (folder / "results.txt").write_text("\n".join(lines) + "\n")
+    run = read_run(folder, "a")
+    assert np.isnan(run.column("mAP50")[3]) and np.isfinite(run.column("mAP50")[4])
+    assert np.isnan(run.column("val/total")[3]) and run.column("train/total")[3] > 0
+
+
+def test_what_a_terminal_says():
+    told = told_by(
+        "   0/9   3.2G  0.1  0.1  0.1  0.3  12  640: 100%|##| 250/250 [02:05<00:00,  2.00it/s]\n"
+        "   1/9   3.2G  0.1  0.1  0.1  0.3  12  640:  40%|##| 100/250 [02:05<02:00,  9.00it/s]\n"
+        "   1/9   3.2G  0.1  0.1  0.1  0.3  12  640: 100%|##| 250/250 [1:02:05<00:00,  2.00s/it]\n"
+        "   Class Images Labels P R: 100%|##| 40/40 [00:05<00:00,  7.00it/s]\n10 epochs completed in 1.250 hours.\n"
+    )
+    assert told.iterations == 250 and told.iterations_per_second == pytest.approx((2 + 0.5) / 2)
+    assert told.hours == 1.25 and told.epochs == 10
+
+
+def event(clock, step):
+    varint = bytes([0x10, step & 0x7F | 0x80, step >> 7]) if step > 127 else bytes([0x10, step]) if step else b""
+    content = b"\x09" + struct.pack("<d", clock) + varint + b"\x2a\x00"
+    return struct.pack("<Q", len(content)) + b"crc." + content + b"crc."
+
+
+def test_tensorboard_s_clock(tmp_path):
+    first = b"".join(event(1000 + 60 * n, n - 1 if n else 0) for n in range(201))
+    (tmp_path / "events.out.tfevents.1.a").write_bytes(first + event(99999, 1)[:-9])  # torn by a kill
+    (tmp_path / "events.out.tfevents.2.a").write_bytes(event(50_000, 0) + event(50_030, 200))
+    seconds = epoch_seconds(tmp_path)
+    assert seconds[0] == 60 and seconds[199] == 12_000 and seconds[200] == 12_030
+
+
+def test_tensorboard_s_clock_is_that_of_real_files(tmp_path):
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path))
+    for epoch in range(3):
+        writer.add_scalar("x", 1.0, epoch, walltime=2e9 + 100 * epoch)
+    writer.close()
+    seconds = epoch_seconds(tmp_path)
+    assert seconds[2] - seconds[1] == pytest.approx(100)
+
+
+def test_yolov7_takes_its_hours_from_it(tmp_path):
+    folder = published(tmp_path, "ota")
+    (folder / "train.log").unlink()
+    assert read_run(folder, "a").timing.total is None
+    (folder / "events.out.tfevents.1.a").write_bytes(b"".join(event(60.0 * n, n - 1 if n else 0) for n in range(101)))
+    assert read_run(folder, "a").hours == pytest.approx(100 / 60)
+
+
+def test_side_files(tmp_path):
+    folder = ours(tmp_path / "a", rising(5))
+    profile = {"phases": [{"name": "forward", "mean_ms": 5.0, "std_ms": 0.5, "share": 0.5}], "gpu_busy": 0.9}
+    (folder / "profile.json").write_text(json.dumps(profile))
+    classes = {"0": {"name": "cat", "ap50": 0.5, "ap": 0.3, "boxes": 7}, "1": {"name": "dog"}}
+    (folder / "evaluation.json").write_text(json.dumps({"images": 12, "per_class": classes}))
+    (folder / "summary.json").write_text("{")
+    run = read_run(folder, "a")
+    assert run.profile.phases[0].mean_ms == 5 and run.profile.gpu_busy == 0.9
+    assert list(run.classes) == ["cat"] and run.validated == (12, 7)
+    assert any("summary.json cannot be read" in problem for problem in run.problems)
+
+
+def test_mistakes_cost_one_message(tmp_path):
+    folder, empty = ours(tmp_path / "some_run", rising(5)), tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(UserError, match="did you mean 'some_run'"):
+        read_runs([str(folder), str(tmp_path / "somerun")])
+    with pytest.raises(UserError, match="holds no results"):
+        read_runs([str(folder), str(empty)])
+    with pytest.raises(UserError, match="is given twice"):
+        read_runs([str(folder), str(folder / ".." / "some_run" / "results.csv")])
+    with pytest.raises(UserError, match="3 names for 1 runs"):
+        read_runs([str(folder)], ["a", "b", "c"])
+    (empty / "results.csv").write_text("")
+    with pytest.raises(UserError, match="has no row"):
+        read_runs([str(empty)])
+    (empty / "results.csv").write_text("epoch,other\n0,1\n")
+    with pytest.raises(UserError, match="no column is a training loss"):
+        read_runs([str(empty)])
+
+
+def test_names_are_as_short_as_they_can_be(tmp_path):
+    assert short_names([tmp_path / "a" / "exp", tmp_path / "b" / "exp"]) == ["a/exp", "b/exp"]
+    assert short_names([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]

@@ -1,0 +1,18 @@
+"""What is said of a comparison."""
+
+from yolofast.report.compare.overtaking import Overtaking
+from yolofast.report.compare.words import overtakings
+
+
+def places_changed(times: int) -> list[Overtaking]:
+    return [Overtaking(*("ab" if number % 2 else "ba"), at=number, unit="epoch") for number in range(1, times + 1)]
+
+
+def test_a_few_overtakings_are_told_one_by_one():
+    assert overtakings(places_changed(2)) == "epoch 1: a overtakes b; epoch 2: b overtakes a"
+
+
+def test_of_many_the_last_counts_pair_by_pair():
+    third = Overtaking("c", "a", 7, "epoch")
+    said = overtakings([*places_changed(9), third])
+    assert said == "epoch 9: a overtakes b, after changing places 8 times; epoch 7: c overtakes a"

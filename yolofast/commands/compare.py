@@ -1,0 +1,79 @@
+"""`yolofast compare`: runs beside one another, as a page, as Markdown or JSON, and in short in the terminal."""
+
+import argparse
+import json
+from pathlib import Path
+
+from yolofast.atomic_file import write_whole
+from yolofast.commands.compare_page import page_of
+from yolofast.commands.compare_terminal import print_comparison
+from yolofast.commands.compare_weights import with_weights
+from yolofast.commands.console import console
+from yolofast.errors import UserError
+from yolofast.own_command import own_command
+from yolofast.pages.html import render_page
+from yolofast.pages.markdown import render_markdown
+from yolofast.report.compare.as_json import MADE_BY, as_json
+from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.read_folder import read_runs
+
+_MARK = f"<!-- {MADE_BY} -->"
+_TAIL_BYTES = 4096
+_STANDARD_OUTPUT = "-"
+
+
+def run(args: argparse.Namespace) -> None:
+    asked = _asked(args)
+    targets = [Path(name) for name in (args.output, args.markdown, args.json) if name not in (None, _STANDARD_OUTPUT)]
+    for path in targets:
+        refuse_foreign(path)
+    found = compare([with_weights(one) for one in read_runs(args.runs, args.names or ())], asked)
+    page = page_of(found)
+    _write(Path(args.output), f"{render_page(page)}{_MARK}\n")
+    if args.markdown is not None:
+        _write(Path(args.markdown), f"{render_markdown(page)}\n{_MARK}\n")
+    if args.json == _STANDARD_OUTPUT:
+        print(json.dumps(as_json(found), indent=2))
+        return
+    if args.json is not None:
+        _write(Path(args.json), json.dumps(as_json(found), indent=2) + "\n")
+    print_comparison(console(), found)
+    print(f"written: {', '.join(str(path) for path in targets)}")
+
+
+def _asked(args: argparse.Namespace) -> Asked:
+    if len(args.runs) < 2:
+        raise UserError("one run cannot be compared", fix=f"give two folders or more: {own_command()} compare RUN RUN")
+    if args.hours and len(args.hours) != len(args.runs):
+        raise UserError(f"--hours has {len(args.hours)} numbers for {len(args.runs)} runs", fix="give one for each run")
+    return Asked(
+        price=args.price,
+        epochs=tuple(args.epochs or ()),
+        last=args.last,
+        groups=tuple(args.group or ()),
+        hours=tuple(args.hours or ()),
+        images=args.images,
+    )
+
+
+def refuse_foreign(path: Path) -> None:
+    """Whatever was not written by this command is not overwritten."""
+    if path.is_dir():
+        raise UserError("is a folder", where=path, fix="name a file in it")
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        head = file.read(_TAIL_BYTES)
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        tail = file.read()
+    if MADE_BY.encode() not in head + tail:
+        fix = "name another file (--output, --markdown, --json FILE), or remove it"
+        raise UserError("exists and was not written by `yolofast compare`", where=path, fix=fix)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None

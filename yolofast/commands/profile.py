@@ -1,0 +1,149 @@
+"""`yolofast profile`: where the time of a training step goes, what holds it up, and what to change."""
+
+import argparse
+import json
+import os
+import shlex
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from yolofast.atomic_file import write_whole
+from yolofast.commands.console import console, table
+from yolofast.commands.train_beginning import beginning
+from yolofast.config.demonstration import demonstration, is_demonstration
+from yolofast.config.flag_parser import parse_flags
+from yolofast.config.flags import from_args, given_settings
+from yolofast.config.train import TrainConfig
+from yolofast.engine.fitting_batch import with_fitting_batch
+from yolofast.engine.out_of_memory import fix_if_memory_runs_out
+from yolofast.engine.profile_against import Against, profile_against
+from yolofast.engine.profile_run import Request, Say, profile_run
+from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
+from yolofast.errors import UserError, shorten
+from yolofast.profile.as_json import comparison_json, profile_json
+from yolofast.profile.comparison import in_words
+from yolofast.profile.records import Profile
+from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
+from yolofast.profile.verdicts import verdicts
+
+_JSON_FILE = "profile.json"
+
+
+def run(args: argparse.Namespace) -> None:
+    request = Request(
+        steps=args.profile_steps,
+        warm_up=args.profile_warm_up,
+        trace=None if args.trace is None else _writable(Path(args.trace)),
+        with_compile_report=args.compile_report,
+    )
+    files = [_writable(Path(name)) for name in _json_files(args)]
+    # What --json prints has to be read by a program.
+    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if args.json == "-" else console()
+    config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
+    if args.against is None:
+        with closing(_prepared(config, out.print)) as run, _enough_memory():
+            found: Profile | Against = profile_run(run, request, out.print)
+    else:
+        found = _against(config, given, args.against, request, out.print)
+    content = json.dumps(_as_json(found), indent=2)
+    for path in files:
+        write_whole(path, content.encode())
+    if args.json == "-":
+        print(content)
+        return
+    _print(out, found, with_report=args.compile_report)
+    for path in (*files, *([request.trace] if request.trace else [])):
+        out.print(f"written: {path}", soft_wrap=True)
+
+
+def _json_files(args: argparse.Namespace) -> list[str]:
+    named = [args.json] if args.json not in (None, "-") else []
+    return named + ([str(Path(args.output) / _JSON_FILE)] if args.output else [])
+
+
+def _writable(path: Path) -> Path:
+    """Asked before minutes are spent on measuring."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UserError("cannot be written", where=path, fix="name a file in a folder of yours")
+    return path
+
+
+def _configured(config: TrainConfig, given: dict[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
+    """As `train` understands them."""
+    if config.resume:
+        raise UserError("--resume: a profile starts from settings, not from a run", fix="give the flags of that run")
+    if len(config.devices) > 1:
+        raise UserError(f"--device {config.device}: one GPU is profiled", fix=f"--device {config.devices[0]}")
+    refuse_unbuilt(config)
+    return beginning(demonstration(config) if is_demonstration(given) else config, given).config, given
+
+
+def _prepared(config: TrainConfig, say: Say) -> Run:
+    config = with_fitting_batch(config, say)
+    with fix_if_memory_runs_out("before anything was measured", "a smaller --batch-size, or --cache ram"):
+        return prepare_run(config, say)
+
+
+def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Request, say: Say) -> Against:
+    """The second configuration is the first one with these flags on top."""
+    parsed = parse_flags(TrainConfig, config, _words(flags), "yolofast profile --against")
+    changes = given_settings(TrainConfig, parsed)
+    if not changes:
+        raise UserError("--against names no flag", fix='give what differs: --against "--loader cpu --workers 8"')
+    other, _ = _configured(from_args(TrainConfig, parsed), given | changes)
+    say(f"first: as given; second: with {flags}")
+    with closing(_prepared(config, say)) as first, closing(_prepared(other, say)) as second, _enough_memory():
+        return profile_against(first, second, request, say)
+
+
+def _words(flags: str) -> list[str]:
+    try:
+        return shlex.split(flags)
+    except ValueError as error:
+        raise UserError(f"--against {shorten(flags)}: {error}", fix="close the quotation mark") from None
+
+
+def _enough_memory() -> AbstractContextManager[None]:
+    return fix_if_memory_runs_out("while measuring", "a smaller --batch-size")
+
+
+def _as_json(found: Profile | Against) -> dict[str, Any]:
+    if isinstance(found, Profile):
+        return profile_json(found)
+    second, comparison = profile_json(found.second), comparison_json(found.comparison)
+    return {**profile_json(found.first), "against": second, "comparison": comparison}
+
+
+def _print(out: Console, found: Profile | Against, *, with_report: bool) -> None:
+    if isinstance(found, Profile):
+        _print_profile(out, found, with_report=with_report)
+        return
+    for name, profile in (("first", found.first), ("second", found.second)):
+        out.print(f"\n{name}")
+        _print_profile(out, profile, with_report=with_report)
+    out.print(f"\n{in_words(found.comparison)}")
+
+
+def _print_profile(out: Console, profile: Profile, *, with_report: bool) -> None:
+    out.print(f"\n{title(profile.setup)}", soft_wrap=True)
+    rows = table("phase", ">ms", ">share", "")
+    for row in phase_rows(profile):
+        rows.add_row(*row)
+    out.print(rows)
+    out.print(f"phases by {profile.measured_by}" + (f"; parts by {profile.split_by}" if profile.split else ""))
+    out.print()
+    for name, text in usage_rows(profile):
+        out.print(f"{name:<18} {text}", soft_wrap=True)
+    for verdict in verdicts(profile):
+        out.print()
+        for line in verdict_lines(verdict):
+            out.print(line, soft_wrap=True)
+    if with_report:
+        out.print(f"\n{profile.compile_report}", soft_wrap=True)

@@ -1,0 +1,50 @@
+"""How a run begins: anew, from the state of an earlier one, or again, if nothing of that one was saved."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from yolofast.config.args_file import from_yaml
+from yolofast.config.from_settings import from_settings
+from yolofast.config.resume import resumed
+from yolofast.config.train import TrainConfig
+from yolofast.engine.checkpoints import read_state
+from yolofast.engine.hyp_file import read_hyp
+from yolofast.engine.run_to_resume import SETTINGS_FILE, run_to_resume
+from yolofast.engine.yolox_settings import with_recipe
+
+
+class Beginning(NamedTuple):
+    config: TrainConfig
+    folder: Path | None = None
+    """That of the run to go on with; a new run makes its own."""
+    state: dict[str, Any] | None = None
+    """None: from the first epoch on."""
+    hyp: Mapping[str, Any] | None = None
+    """The hyper-parameters that the run had so far."""
+    note: str | None = None
+    """To be told."""
+
+
+def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
+    """`given` is what the user typed, which a resumed run checks."""
+    if not config.resume:
+        config, note = _with_weights_that_exist(config, given)
+        return Beginning(with_recipe(config, given), note=note)
+    run = run_to_resume(config.resume, config.project)
+    if run.checkpoint is None:
+        config = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
+        note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
+        return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note)
+    state, warning = read_state(run.checkpoint)
+    config = resumed(from_settings(TrainConfig, state["config"]), given)
+    return Beginning(config, run.folder, state, state["hyp"], f"warning: {warning}" if warning else None)
+
+
+def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:
+    """The published default names a file few people have."""
+    if "weights" in given or not config.weights or Path(config.weights).exists():
+        return config, None
+    note = f"weights: none were named, and {config.weights} (the default) is not here: training from scratch"
+    return dataclasses.replace(config, weights=""), note

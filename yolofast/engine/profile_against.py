@@ -1,0 +1,33 @@
+"""Two runs measured in turn, a few steps each: what drifts meanwhile hits both alike."""
+
+from typing import NamedTuple
+
+from yolofast.engine.profile_run import Meter, Request, Say
+from yolofast.engine.setup import Run
+from yolofast.profile.comparison import Comparison, compare
+from yolofast.profile.records import Profile
+
+_STEPS_PER_BLOCK = 5
+
+
+class Against(NamedTuple):
+    first: Profile
+    second: Profile
+    comparison: Comparison
+
+
+def profile_against(
+    first: Run, second: Run, request: Request, say: Say, steps_per_block: int = _STEPS_PER_BLOCK
+) -> Against:
+    """`request.steps` of each, in blocks, two at least; a trace is that of the first."""
+    meters = Meter(first, say), Meter(second, say)
+    for meter in meters:
+        meter.warm_up(request.warm_up)
+    times: tuple[list[float], list[float]] = [], []
+    for pair in range(max(request.steps // steps_per_block, 2)):
+        for turn in (0, 1) if pair % 2 == 0 else (1, 0):  # who comes first is in turn, too
+            meters[turn].lead_in()
+            per_step = meters[turn].block(steps_per_block)
+            times[turn].append(per_step / meters[turn].run.images_per_step)
+    untraced = Request(steps=request.steps, warm_up=request.warm_up, with_compile_report=request.with_compile_report)
+    return Against(meters[0].profile(request), meters[1].profile(untraced), compare(*times))

@@ -1,0 +1,81 @@
+"""The steps of a run as training makes them – loader, schedule, copies, gear, record – without epochs around them.
+
+They are those of the middle of the run: its warm-up is over, and mosaics are not closed yet. A batch that is not full
+is left out: it would be another step.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from yolofast.engine.gears import Gear
+from yolofast.engine.pace import Pace
+from yolofast.engine.profile_record import makes_batches_here
+from yolofast.engine.profile_sampler import PhaseSampler
+from yolofast.engine.setup import Run
+from yolofast.engine.step import StepKind
+from yolofast.engine.step_record import StepRecord
+from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
+from yolofast.structures import Batch
+
+
+class StepLoop:
+    def __init__(self, run: Run) -> None:
+        self.run, self.epoch = run, run.config.epochs // 2
+        self.device = run.step.precision.device
+        self.made = 0
+        """Steps so far."""
+        self._makes_batches = makes_batches_here(run)
+        run.step.record = StepRecord(self.device, len(run.batches))  # as training does, before anything is captured
+        run.start_epoch(self.epoch)
+        self._source: Iterator[tuple[int, Batch]] = iter(())
+        self._pace = Pace(self.device)
+
+    def first_batch(self) -> Batch:
+        """One that is full, on the device, as the step sees it. Its tensors are its own."""
+        number, batch = self._next()
+        seen = self.run.resize(self.run.step.on_device(batch), self.epoch, number)
+        return Batch(seen.images.clone(memory_format=torch.preserve_format), seen.targets, seen.sources)
+
+    def steps(self, count: int, gear: Gear, sampler: PhaseSampler) -> None:
+        for _ in range(count):
+            self._step(gear, sampler)
+
+    def _step(self, gear: Gear, sampler: PhaseSampler) -> None:
+        run, step = self.run, self.run.step
+        sampler.begin(self.made, DATA_WAIT)
+        if self._makes_batches:
+            sampler.mark(AUGMENT)
+        number, batch = self._next()
+        sampler.mark(REST)
+        settings = run.schedule.at(self.epoch, number)
+        step.optimizer.set(settings.lr, settings.momentum)
+        sampler.mark(TO_DEVICE)
+        moved = step.on_device(batch)
+        sampler.mark(AUGMENT)
+        seen = run.resize(moved, self.epoch, number)
+        sampler.mark(REST)
+        assert step.record is not None
+        step.record.next_is(number)
+        gear.run(seen, StepKind(settings.accumulate > 1, self.made % settings.accumulate == 0))
+        self._pace.step_queued()
+        sampler.end()
+        self.made += 1
+
+    def _next(self) -> tuple[int, Batch]:
+        found = next(self._source, None)
+        if found is None:
+            self._source = self._full(enumerate(self.run.batches.epoch(self.epoch)))
+            found = next(self._source)
+        return found
+
+    def _full(self, batches: Any) -> Iterator[tuple[int, Batch]]:
+        for number, batch in batches:
+            if len(batch.images) == self.run.images_per_step:
+                yield number, batch
+
+    def wait(self) -> None:
+        """For all that was queued."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)

@@ -1,0 +1,176 @@
+"""Measures a prepared run: its phases, what it uses of the machine, and how far that is from what there is."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from yolofast.engine.compile_report import compile_report
+from yolofast.engine.gears import Gear, GraphGear
+from yolofast.engine.profile_ceilings import measure_ceilings
+from yolofast.engine.profile_clock import can_time_graphs, clock_for
+from yolofast.engine.profile_gear import gear_to_profile
+from yolofast.engine.profile_loop import StepLoop
+from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, Sample
+from yolofast.engine.profile_setup import described, has_workers, sent_bytes
+from yolofast.engine.profile_trace import write_trace
+from yolofast.engine.profile_twin import split_by_twin
+from yolofast.engine.profile_usage import Busy, CpuSeconds, cpu_seconds, gpu_busy
+from yolofast.engine.profile_waits import count_waits
+from yolofast.engine.profile_work import count_work
+from yolofast.engine.setup import Run
+from yolofast.loader.workers import WorkerLoader
+from yolofast.profile.phases import AUGMENT
+from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage
+from yolofast.profile.statistics import beside, phase_figures, spread
+
+Say = Callable[[str], None]
+_EVERY_IN_GRAPHS = 4
+"""A graph's marks are read before it is replayed again; the host is three steps ahead."""
+_CAPTURING_STEPS = 4 * _EVERY_IN_GRAPHS
+_BUSY_STEPS = 20
+_LOOKED_AT_STEPS = 4
+_BLOCK_LEAD_IN = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """How much is measured."""
+
+    steps: int = 50
+    warm_up: int = 10
+    trace: Path | None = None
+    with_compile_report: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some steps in a row."""
+
+    steps: int
+    seconds: float
+    cpu: CpuSeconds
+
+
+class Meter:
+    """`warm_up`, then blocks of steps, then `profile`."""
+
+    def __init__(self, run: Run, say: Say) -> None:
+        self.run, self._say = run, say
+        self._loop = StepLoop(run)
+        self._batch = self._loop.first_batch()
+        self._device = run.step.precision.device
+        self._on_gpu = self._device.type == "cuda"
+        self._in_graphs = can_time_graphs(self._device)
+        self._chosen = gear_to_profile(run, self._batch, say)
+        self._sampler = self._sampler_for(self._chosen.gear)
+        self._blocks: list[Block] = []
+
+    def warm_up(self, steps: int) -> None:
+        """Also captures what will be replayed, with marks and without."""
+        least = _CAPTURING_STEPS if self._chosen.captured else 0
+        self._loop.steps(max(steps, least), self._chosen.gear, self._sampler)
+        self._loop.wait()
+        self._sampler.take()
+        if self._on_gpu:  # what compiling and trying took is not the run's
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def lead_in(self) -> None:
+        """Uses up what was prepared while others were measured, so that a block is like any other."""
+        ahead = self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0
+        self._loop.steps(max(ahead, _BLOCK_LEAD_IN), self._chosen.gear, NoSampler())
+        self._loop.wait()
+
+    def block(self, steps: int) -> float:
+        """Milliseconds per step."""
+        before, begun = cpu_seconds(self.run), time.perf_counter()
+        self._loop.steps(steps, self._chosen.gear, self._sampler)
+        self._loop.wait()
+        seconds = time.perf_counter() - begun
+        self._blocks.append(Block(steps, seconds, cpu_seconds(self.run) - before))
+        return seconds / steps * 1e3
+
+    def profile(self, request: Request) -> Profile:
+        """Of the blocks so far; the rest of it is measured now."""
+        samples = self._sampler.take()
+        steps = sum(block.steps for block in self._blocks)
+        seconds = sum(block.seconds for block in self._blocks)
+        totals = spread([sum(sample.phases.values()) for sample in samples] or [0.0])
+        step = Spread(seconds / steps * 1e3, totals.std, steps)
+        memory = torch.cuda.max_memory_reserved(self._device) / 2**30 if self._on_gpu else None
+        phases = phase_figures([one.phases for one in samples], [one.asleep for one in samples])
+        split = split_by_twin(self._chosen, self._loop, self._sampler_for, in_graphs=self._in_graphs)
+        busy = gpu_busy(lambda: self._steps(_BUSY_STEPS), self._device) if self._on_gpu else Busy(None, "")
+        if request.trace is not None:
+            write_trace(self._steps_with, self.run.step, request.trace)
+        return Profile(
+            setup=described(self.run, self._batch, self._chosen, self._loop.epoch),
+            steps=steps,
+            step=step,
+            phases=phases + self._beside(samples, step.mean, steps),
+            measured_by=self._measured_by(len(samples)),
+            usage=self._usage(seconds, busy, memory),
+            split=split.parts,
+            split_of=split.of,
+            split_by=split.by,
+            work=count_work(self.run.step, self._batch, sent_bytes(self.run, self._batch)),
+            ceilings=measure_ceilings(self.run.step.precision),
+            waits=count_waits(self._steps, _LOOKED_AT_STEPS) if self._on_gpu else None,
+            compile_report=self._compile_report(request),
+        )
+
+    def _sampler_for(self, gear: Gear) -> PhaseSampler:
+        every, clock = _EVERY_IN_GRAPHS if isinstance(gear, GraphGear) else 1, clock_for(self._device, watch_sleep=True)
+        return PhaseSampler(self.run.step, clock, every=every, in_graphs=self._in_graphs, batches=self.run.batches)
+
+    def _steps(self, count: int) -> None:
+        self._loop.steps(count, self._chosen.gear, NoSampler())
+
+    def _steps_with(self, sampler: PhaseSampler) -> None:
+        self._loop.steps(_LOOKED_AT_STEPS, self._chosen.gear, sampler)
+
+    def _beside(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
+        names = sorted({name for sample in samples for name in sample.beside})
+        found = [
+            beside(name, [sample.beside.get(name, 0.0) for sample in samples], step_ms, "on the GPU's side stream")
+            for name in names
+        ]
+        if has_workers(self.run):
+            made = sum(block.cpu.workers for block in self._blocks) / steps * 1e3
+            found.append(beside(AUGMENT, [made], step_ms, f"processor time of {self.run.config.workers} workers"))
+        return tuple(found)
+
+    def _measured_by(self, samples: int) -> str:
+        if not self._on_gpu:
+            return f"wall clock, {samples} steps"
+        if self._chosen.captured and self._in_graphs:
+            return f"CUDA events inside the graph, {samples} of the steps"
+        where = "CUDA events around the graph" if self._chosen.captured else "CUDA events"
+        return f"{where}, {samples} steps"
+
+    def _usage(self, seconds: float, busy: Busy, memory: float | None) -> Usage:
+        main = sum(block.cpu.main for block in self._blocks)
+        workers = sum(block.cpu.workers for block in self._blocks)
+        total = torch.cuda.get_device_properties(self._device).total_memory / 2**30 if self._on_gpu else None
+        return Usage(
+            main_cpu=100 * main / seconds,
+            worker_cpu=100 * workers / seconds if has_workers(self.run) else None,
+            gpu_busy=busy.share,
+            gpu_busy_by=busy.by,
+            gpu_memory_gib=memory,
+            gpu_memory_total_gib=total,
+        )
+
+    def _compile_report(self, request: Request) -> str:
+        wanted = request.with_compile_report or self._chosen.compiled
+        return compile_report(self.run.step, self._batch) if wanted else ""
+
+
+def profile_run(run: Run, request: Request, say: Say) -> Profile:
+    meter = Meter(run, say)
+    meter.warm_up(request.warm_up)
+    meter.block(request.steps)
+    return meter.profile(request)

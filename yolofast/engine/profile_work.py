@@ -1,0 +1,78 @@
+"""What a step has to do: its arithmetic, and the bytes that its operations read and write.
+
+Counted on a few images and on twice as many, because both grow by the same amount with each image: a whole batch would
+need the memory of a second step. Kernels of our own (Triton) are not seen; they are a small part.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from yolofast.engine.gears import parts_of, tried_only
+from yolofast.engine.step import StepKind, TrainStep
+from yolofast.profile.records import Work
+from yolofast.structures import Batch, Targets
+
+_ALONE = StepKind(sums=False, updates=True)
+_FEW = 2
+"""Images: BatchNorm cannot learn from a single one where its map is a single cell."""
+
+
+class _Counted(NamedTuple):
+    flops: float
+    bytes: float
+
+
+def count_work(step: TrainStep, batch: Batch, sent_bytes: float) -> Work:
+    """Of a step with such a batch, which is on the device; the step stays as it was."""
+    images = len(batch.images)
+    if images <= 2 * _FEW:
+        flops, moved = _counted(step, batch)
+    else:
+        few, twice = (_counted(step, _some(batch, count)) for count in (_FEW, 2 * _FEW))
+        more = (images - _FEW) / _FEW
+        flops, moved = (first + more * (second - first) for first, second in zip(few, twice, strict=True))
+    return Work(flops=flops, bytes=moved, sent_bytes=sent_bytes)
+
+
+def _counted(step: TrainStep, batch: Batch) -> _Counted:
+    flops, moved = FlopCounterMode(display=False), _BytesMode()
+    with tried_only(step), flops, moved:
+        step.run(batch.images, batch.targets, _ALONE)
+    step.prepare_gradients(_ALONE)  # lets go of those just made
+    return _Counted(float(flops.get_total_flops()), float(moved.bytes))
+
+
+def _some(batch: Batch, images: int) -> Batch:
+    targets = Targets(*(part[:images] for part in parts_of(batch.targets)))
+    return Batch(batch.images[:images], targets, batch.sources[:images])
+
+
+class _BytesMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the sizes of what operations take and give; views move nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        call: Callable[..., Any] = func
+        out = call(*args, **(kwargs or {}))
+        if not _only_looks(func):
+            self.bytes += sum(
+                leaf.nbytes for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)
+            )
+        return out
+
+
+def _only_looks(func: Any) -> bool:
+    """Views, and memory that is taken but not written."""
+    returns = func._schema.returns
+    views = any(one.alias_info is not None and not one.alias_info.is_write for one in returns)
+    return views or str(func).startswith("aten.empty")

@@ -1,0 +1,76 @@
+"""`report.html` of a run: everything to know about it on one page, made of the files in its folder.
+
+Made once, after training, from what is on the disk: training does not wait for it, and `yolofast report` can make it
+again. A part that cannot be made costs a remark on the page, a page that cannot be made a warning.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from yolofast.atomic_file import write_whole
+from yolofast.engine import run_report_accuracy as accuracy
+from yolofast.engine import run_report_course as course
+from yolofast.engine import run_report_settings as settings
+from yolofast.engine.run_report_diagnosis import diagnosis
+from yolofast.engine.run_report_files import RunFiles, read_run_files
+from yolofast.engine.run_report_scores import save_scores
+from yolofast.engine.tally import Evaluated
+from yolofast.pages.elements import Callout, Element, Page, Section
+from yolofast.pages.html import render_page
+
+REPORT_FILE = "report.html"
+_Make = Callable[[RunFiles], tuple[Element, ...]]
+_PARTS: tuple[tuple[str, _Make], ...] = (
+    ("Summary", course.summary),
+    ("Curves", course.curves),
+    ("What the curves say", diagnosis),
+    ("Classes", accuracy.per_class),
+    ("Precision and recall", accuracy.precision_recall),
+    ("Confusion", accuracy.confusion),
+    ("Worst misses", accuracy.samples),
+    ("Time and memory", course.timing),
+    ("Batches", course.batches),
+    ("Repeat it", settings.repeat),
+    ("Settings", settings.settings),
+    ("Environment", settings.environment),
+)
+
+
+def leave_report(folder: Path, found: Evaluated | None, names: Sequence[str], say: Callable[[str], None]) -> None:
+    """After training: `found` is the evaluation of the best weights, if this process has seen it. Never fails a run."""
+    try:
+        if found is not None:
+            save_scores(folder, found, names)
+        write_report(folder)
+    except Exception as error:  # noqa: BLE001 - no report is worth a run
+        say(f"warning: {REPORT_FILE} could not be written: {type(error).__name__}: {error}")
+
+
+def write_report(folder: Path) -> Path:
+    path = folder / REPORT_FILE
+    write_whole(path, render_page(report_page(folder)).encode())
+    return path
+
+
+def report_page(folder: Path) -> Page:
+    """Raises `UserError` if the folder is not that of a run."""
+    run = read_run_files(folder)
+    made = [(title, _attempt(make, run)) for title, make in _PARTS]
+    sections = tuple(Section(title, elements) for title, elements in made if elements)
+    return Page(f"Run {folder.resolve().name}", _subtitle(run), sections)
+
+
+def _attempt(make: _Make, run: RunFiles) -> tuple[Element, ...]:
+    try:
+        return make(run)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        # Files of a run may be of another version, or edited by hand.
+        return (Callout("warn", f"The run's files do not fit together here: {type(error).__name__}: {error}"),)
+
+
+def _subtitle(run: RunFiles) -> str:
+    parts = [str(run.args[name]) for name in ("cfg", "data") if run.args.get(name)]
+    machine = run.environment.get("gpu") or run.environment.get("cpu")
+    version = run.environment.get("yolofast")
+    parts += [str(machine)] if machine else []
+    return " · ".join([*parts, f"yolofast {version}"] if version else parts)

@@ -1,0 +1,134 @@
+"""The parts of a report that say how good the best weights are, and on what they fail."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from yolofast.engine.run_report_files import RunFiles
+from yolofast.engine.run_report_samples import SAMPLES_FOLDER
+from yolofast.pages.elements import Callout, Cell, Element, LineChart, Marked, Matrix, Paragraph, Picture, Series, Table
+
+_MOST_CURVES, _CURVES_OF_MANY = 12, 7
+"""Besides the mean. Of more classes only some are shown: as many as have colours of their own."""
+_MOST_CLASSES_IN_MATRIX = 40
+_SCORES = ("boxes", "precision", "recall", "f1", "ap50")
+_CONFUSIONS = 12
+_MOST_SAMPLES = 12
+_MOST_BYTES = 2 * 2**20
+_BACKGROUND = "background"
+
+
+def per_class(run: RunFiles) -> tuple[Element, ...]:
+    rows = list(run.scores.get("per_class", {}).values())
+    if not rows:
+        return ()
+    scores = [float(row["ap"]) for row in rows]
+    cells = tuple(
+        (str(row["name"]), *(float(row[name]) for name in _SCORES), _marked(row["ap"], scores)) for row in rows
+    )
+    confidence, images = run.scores["confidence"], run.scores["images"]
+    where = f"at confidence {confidence:.3f}, where mean F1 is best"
+    note = f"Best weights, {images:,} validation images. Precision, recall and F1 {where}."
+    columns = ("class", "boxes", "precision", "recall", "F1", "AP50", "AP50-95")
+    return (Table(columns, cells, note, sortable=True),)
+
+
+def precision_recall(run: RunFiles) -> tuple[Element, ...]:
+    curves = run.scores.get("precision_at_recall", {})
+    if "mean" not in curves:
+        return ()
+    recalls = tuple(np.linspace(0, 1, len(curves["mean"])).round(4).tolist())
+    shown, left_out = _telling([row for row in run.scores["per_class"].values() if str(row["id"]) in curves])
+    series = [Series(f"all classes {run.scores['map50']:.3f}", recalls, tuple(curves["mean"]))]
+    series += [Series(f"{row['name']} {row['ap50']:.3f}", recalls, tuple(curves[str(row["id"])])) for row in shown]
+    hint = f"The best and the worst classes by AP50; left out: {left_out}." if left_out else ""
+    return (
+        LineChart(
+            "Precision over recall at an overlap of 0.5, with AP50", "recall", "precision", tuple(series), hint=hint
+        ),
+    )
+
+
+def confusion(run: RunFiles) -> tuple[Element, ...]:
+    cells, names = run.scores.get("confusion", []), [*map(str, run.scores.get("names", [])), _BACKGROUND]
+    if not cells:
+        return ()
+    totals: dict[int, int] = {}
+    for _, true, count in cells:
+        totals[true] = totals.get(true, 0) + count
+    elements: list[Element] = []
+    if len(names) <= _MOST_CLASSES_IN_MATRIX + 1:
+        elements.append(_matrix(cells, names))
+    mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
+    rows = tuple((_as_words(names, *cell), cell[2], f"{cell[2] / totals[cell[1]]:.1%}") for cell in mistakes)
+    if rows:
+        elements.append(Table(("most frequent mistakes", "times", "share"), rows))
+    return tuple(elements)
+
+
+def samples(run: RunFiles) -> tuple[Element, ...]:
+    pictures, size = [], 0
+    for row in run.samples[:_MOST_SAMPLES]:
+        content = _jpeg(run, str(row["file"]))
+        if content is None or size + len(content) > _MOST_BYTES:
+            continue
+        size += len(content)
+        caption = f"{row['image']}: {row['missed']} missed, {row['wrong']} wrong, {row['right']} right"
+        pictures.append(Picture(content, "jpeg", caption, f"validation image {caption}"))
+    if not pictures:
+        return ()
+    legend = "Blue: right. Orange: not there, or of another class. Magenta: missed. Confidence 0.25, overlap 0.5."
+    return (*_how_many(run), Paragraph(legend), *pictures)
+
+
+def _how_many(run: RunFiles) -> tuple[Element, ...]:
+    wrong, images = run.scores.get("images_with_faults"), run.scores.get("images")
+    if wrong is None or images is None:
+        return ()
+    if not wrong:
+        return (Callout("good", f"In none of the {images:,} validation images a box is missed or wrong."),)
+    return (Paragraph(f"{wrong:,} of {images:,} validation images have a missed or wrong box; the worst come first."),)
+
+
+def _jpeg(run: RunFiles, name: str) -> bytes | None:
+    """Only from the folder of samples, whatever the list says."""
+    path = run.folder / SAMPLES_FOLDER / name
+    if path.name != name or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        return None
+    content = path.read_bytes()
+    return content if content.startswith(b"\xff\xd8") else None
+
+
+def _marked(score: float, scores: Sequence[float]) -> Cell:
+    best, worst = max(scores), min(scores)
+    if best == worst or worst < score < best:
+        return score
+    return Marked(score, "best" if score == best else "worse")
+
+
+def _telling(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """All classes, or the best and the worst ones; and how many are left out."""
+    if len(rows) <= _MOST_CURVES:
+        return rows, 0
+    rows = sorted(rows, key=lambda row: -row["ap50"])
+    half = _CURVES_OF_MANY // 2
+    return rows[:half] + rows[half - _CURVES_OF_MANY :], len(rows) - _CURVES_OF_MANY
+
+
+def _matrix(cells: Sequence[Sequence[int]], names: Sequence[str]) -> Matrix:
+    counts = np.zeros((len(names), len(names)))
+    for predicted, true, count in cells:
+        counts[predicted, true] = count
+    hint = "Boxes above confidence 0.25, shaded by their share of the true class. Predicted background: missed."
+    values = tuple(tuple(row) for row in counts.tolist())
+    return Matrix("Predicted and true classes", "predicted", "true", tuple(names), tuple(names), values, hint)
+
+
+def _as_words(names: Sequence[str], predicted: int, true: int, _: int) -> str:
+    background = len(names) - 1
+    if predicted == background:
+        return f"{names[true]}: missed"
+    if true == background:
+        return f"{names[predicted]}: seen where nothing is"
+    return f"{names[true]}: taken for {names[predicted]}"

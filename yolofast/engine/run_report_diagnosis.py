@@ -1,0 +1,33 @@
+"""The part of a report that reads the curves: what `yolofast diagnose` finds."""
+
+from yolofast.engine.run_report_files import RunFiles
+from yolofast.errors import UserError
+from yolofast.pages.elements import Callout, Element, Paragraph
+from yolofast.report.diagnosis import Diagnosis, diagnose
+from yolofast.report.read_run import read_history
+
+
+def diagnosis(run: RunFiles) -> tuple[Element, ...]:
+    try:
+        found = diagnose(read_history(run.folder))
+    except UserError:  # too little to say anything
+        return ()
+    verdicts: list[Element] = [Callout("warn", f"{one.kind}: {one.text}") for one in found.verdicts]
+    if not verdicts:
+        few = Paragraph("Nothing conspicuous; too few losses to say where their fluctuation comes from.")
+        verdicts.append(few if found.around is None else Callout("good", "Nothing conspicuous."))
+    return (*verdicts, *_advice(found), *_choice(found))
+
+
+def _advice(found: Diagnosis) -> tuple[Element, ...]:
+    changes = [f"{one.key}: {'?' if one.before is None else one.before} → {one.after}" for one in found.advice.changes]
+    lines = [*found.advice.lines, *([f"To try: {'; '.join(changes)}."] if changes else [])]
+    return tuple(Paragraph(line) for line in lines)
+
+
+def _choice(found: Diagnosis) -> tuple[Element, ...]:
+    if found.choice is None:
+        return ()
+    alike = len(found.choice.as_good) - 1
+    others = f" Epochs that are as good within the noise of {found.choice.noise:.2g}: {alike}." if alike else ""
+    return (Paragraph(f"Epoch to ship: {found.choice.epoch} ({found.choice.criterion}).{others}"),)

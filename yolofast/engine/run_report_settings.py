@@ -1,0 +1,59 @@
+"""The parts of a report that say what was run: the command, the settings, the machine."""
+
+from yolofast.config.from_settings import from_settings
+from yolofast.config.setting import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.engine.run_report_command import repeat_command
+from yolofast.engine.run_report_files import RunFiles
+from yolofast.errors import UserError
+from yolofast.pages.elements import Callout, Cell, Code, Element, Paragraph, Table
+
+
+def repeat(run: RunFiles) -> tuple[Element, ...]:
+    if not run.args:
+        return ()
+    try:
+        config = from_settings(TrainConfig, run.args)
+    except UserError as error:  # of another version, or edited since
+        return (Callout("warn", f"args.yaml does not describe a run of this version: {error.what}"),)
+    note = "hyp.yaml of this folder holds the hyper-parameters that ran, in case the file named above has changed."
+    return (Code(repeat_command(config)), *((Paragraph(note),) if run.hyp else ()))
+
+
+def settings(run: RunFiles) -> tuple[Element, ...]:
+    declared, usual = settings_of(TrainConfig), TrainConfig()
+    changed: list[tuple[Cell, ...]] = []
+    others: list[tuple[Cell, ...]] = []
+    for name, value in run.args.items():
+        default = _text(getattr(usual, name, ""))
+        meaning = declared[name].help if name in declared else ""
+        if _text(value) != default:
+            changed.append((name, _text(value), default, meaning))
+        else:
+            others.append((name, default, meaning))
+    tables: list[Element] = []
+    if changed:
+        tables.append(
+            Table(("setting", "value", "default", "meaning"), tuple(changed), "Settings that are not the defaults")
+        )
+    if run.hyp:
+        rows = tuple((str(name), _text(value)) for name, value in run.hyp.items())
+        tables.append(Table(("hyper-parameter", "value"), rows, "Hyper-parameters"))
+    if others:
+        tables.append(Table(("setting", "value", "meaning"), tuple(others), "All other settings"))
+    return tuple(tables)
+
+
+def environment(run: RunFiles) -> tuple[Element, ...]:
+    rows = tuple(
+        (str(name).replace("_", " "), _text(value)) for name, value in run.environment.items() if value is not None
+    )
+    return (Table(("", ""), rows),) if rows else ()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)

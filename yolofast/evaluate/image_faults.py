@@ -1,0 +1,73 @@
+"""Which images a detector does worst on: of each how many boxes it missed and how many it saw that are not there.
+
+Two numbers per image instead of the detections themselves, so that counting them in every evaluation costs next to
+nothing, in memory and between processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.evaluate.ground_truth import GroundTruth
+from yolofast.evaluate.pairs import pair_up
+from yolofast.evaluate.v7_matching import right_detections
+from yolofast.image_index import Ints
+from yolofast.structures import Detections
+
+CONFIDENCE = 0.25
+"""From which on a detection counts; it is right if it overlaps a box of its class by more than a half."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The detections of one image that count, and the true boxes, with what became of them."""
+
+    right: Detections
+    wrong: Detections
+    missed: GroundTruth
+
+
+class ImageFaults:
+    """Takes batches of any size. Images are told apart by their place in the split."""
+
+    def __init__(self) -> None:
+        self._places: list[Ints] = [np.zeros(0, np.int64)]
+        self._missed: list[Ints] = [np.zeros(0, np.int64)]
+        self._wrong: list[Ints] = [np.zeros(0, np.int64)]
+
+    def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints) -> None:
+        """One entry per image in all three."""
+        counted = [one[one.scores > CONFIDENCE] for one in detections]
+        right = right_detections(pair_up(counted, truth, same_class=True))[:, 0]
+        image = np.repeat(np.arange(len(counted)), [len(one) for one in counted])
+        found = np.bincount(image[right], minlength=len(counted))
+        self._places.append(np.asarray(places, np.int64))
+        self._missed.append(np.array([len(one.labels) for one in truth], np.int64) - found)
+        self._wrong.append(np.array([len(one) for one in counted], np.int64) - found)
+
+    def merge(self, other: "ImageFaults") -> None:
+        """Add what another process gathered."""
+        self._places += other._places
+        self._missed += other._missed
+        self._wrong += other._wrong
+
+    def per_image(self) -> npt.NDArray[np.int64]:
+        """[n, 3] place, missed, wrong; the worst first, of equals the one that comes first in the split."""
+        places, missed, wrong = (np.concatenate(part) for part in (self._places, self._missed, self._wrong))
+        order = np.lexsort((places, -missed, -(missed + wrong)))
+        return np.stack((places, missed, wrong), axis=1)[order]
+
+
+def judge(found: Detections, truth: GroundTruth) -> Judged:
+    """One image, by the same rule."""
+    counted = found[found.scores > CONFIDENCE]
+    counted = counted[np.argsort(-counted.scores, kind="stable")]
+    flat = pair_up([counted], [truth], same_class=True)
+    right = right_detections(flat)[:, 0]
+    taken = np.zeros(len(truth.labels), np.bool_)
+    for detection in np.flatnonzero(right):
+        own = flat.detection == detection
+        taken[flat.truth[own][flat.overlap[own].argmax()]] = True
+    return Judged(counted[right], counted[~right], GroundTruth(truth.boxes[~taken], truth.labels[~taken]))

@@ -1,0 +1,97 @@
+"""A page as one HTML file that needs nothing else: styles, scripts, values and pictures are inside.
+
+The content security policy names the hashes of exactly these styles and scripts and allows no connection, so even text
+that slipped through unescaped could neither run nor load anything.
+"""
+
+import base64
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.resources import files
+from itertools import groupby
+
+from yolofast.pages.elements import BarChart, Chart, Element, LineChart, Page, Picture, ScatterChart, Section
+from yolofast.pages.elements_json import chart_spec
+from yolofast.pages.html_elements import element_html
+from yolofast.pages.plain_text import html_text, script_json
+
+_SECTIONS_WITHOUT_CONTENTS = 4
+_CHARTS = (LineChart, ScatterChart, BarChart)
+
+
+def render_page(page: Page) -> str:
+    style, script = web_file("page.css"), web_file("chart.js") + web_file("page.js")
+    names = list(_anchors(page.sections))
+    charts: list[Chart] = []
+    body = "".join(_section(section, name, charts) for section, name in zip(page.sections, names, strict=True))
+    contents = _contents(page.sections, names) if len(names) > _SECTIONS_WITHOUT_CONTENTS else ""
+    values = script_json([chart_spec(chart) for chart in charts])
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="yolofast">
+<title>{html_text(page.title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header class="top"><div><h1>{html_text(page.title)}</h1><p class="subtitle">{html_text(page.subtitle)}</p></div>
+<button type="button" id="theme" aria-label="light or dark" title="light or dark">◐</button></header>
+<div class="{"columns" if contents else "column"}">{contents}<main>{body}</main></div>
+<script type="application/json" id="charts">{values}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def web_file(name: str) -> str:
+    """One of the packaged styles and scripts, for pages that are put together elsewhere."""
+    return files("yolofast.pages").joinpath("web", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    def hashed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+    sources = f"style-src {hashed(style)}; script-src {hashed(script)}; img-src data:"
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
+
+
+def _anchors(sections: tuple[Section, ...]) -> Iterator[str]:
+    """Readable and different from one another, whatever the titles are."""
+    for number, section in enumerate(sections, 1):
+        words = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:40]
+        yield f"s{number}-{words}" if words else f"s{number}"
+
+
+def _contents(sections: tuple[Section, ...], names: list[str]) -> str:
+    items = (
+        f'<li><a href="#{name}">{html_text(section.title)}</a></li>'
+        for section, name in zip(sections, names, strict=True)
+    )
+    return f'<nav class="contents" aria-label="contents"><ol>{"".join(items)}</ol></nav>'
+
+
+def _section(section: Section, name: str, charts: list[Chart]) -> str:
+    """Charts, and pictures, that follow one another stand side by side where there is room."""
+    parts = []
+    for layout, group in groupby(section.elements, _layout):
+        content = "".join(_numbered(element, charts) for element in group)
+        parts.append(f'<div class="{layout}">{content}</div>' if layout else content)
+    return f'<section id="{name}"><h2>{html_text(section.title)}</h2>{"".join(parts)}</section>'
+
+
+def _layout(element: Element) -> str:
+    return "charts" if isinstance(element, _CHARTS) else "pictures" if isinstance(element, Picture) else ""
+
+
+def _numbered(element: Element, charts: list[Chart]) -> str:
+    if isinstance(element, _CHARTS):
+        charts.append(element)
+    return element_html(element, len(charts) - 1)

@@ -1,0 +1,138 @@
+"""One element of a page as HTML. Every text passes `html_text`; there are no style attributes, which the page's content
+security policy would refuse.
+"""
+
+import base64
+
+from yolofast.pages.cells import cell_text, cell_value, is_number
+from yolofast.pages.chart_table import chart_table
+from yolofast.pages.elements import (
+    Callout,
+    Cell,
+    Chart,
+    Code,
+    Element,
+    Figures,
+    Marked,
+    Matrix,
+    Paragraph,
+    Picture,
+    Table,
+)
+from yolofast.pages.numbers import shown
+from yolofast.pages.plain_text import html_text
+
+_SHADES = 10
+_MOST_NUMBERED = 24
+"""Columns of a matrix whose numbers can still be read."""
+
+
+def element_html(element: Element, chart: int) -> str:
+    """`chart` is the number of the element's values among those of the page, if it is a chart."""
+    match element:
+        case Table():
+            return _table(element)
+        case Paragraph():
+            return f"<p>{html_text(element.text)}</p>"
+        case Callout():
+            return f'<div class="callout {element.kind}" role="note">{html_text(element.text)}</div>'
+        case Code():
+            button = '<button type="button" class="copy">copy</button>'
+            return f'<div class="code">{button}<pre><code>{html_text(element.text)}</code></pre></div>'
+        case Picture():
+            return _picture(element)
+        case Figures():
+            return _figures(element)
+        case Matrix():
+            return _matrix(element)
+        case _:
+            return _chart(element, chart)
+
+
+def _chart(chart: Chart, number: int) -> str:
+    """The values as a table too: that is what is there without scripts, and for screen readers."""
+    values = f"<details><summary>values</summary>{_table(chart_table(chart))}</details>"
+    drawn = f'<div class="plot" data-chart="{number}"><div class="yf-title">{html_text(chart.title)}</div></div>'
+    return f'<figure class="chart">{drawn}{values}</figure>'
+
+
+def _table(table: Table) -> str:
+    numeric = [all(is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
+    heads = "".join(
+        f'<th scope="col"{_right(right)}>{_sorter(name) if table.sortable else html_text(name)}</th>'
+        for name, right in zip(table.columns, numeric, strict=True)
+    )
+    rows = "".join(
+        f"<tr>{''.join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True))}</tr>"
+        for row in table.rows
+    )
+    caption = f"<figcaption>{html_text(table.caption)}</figcaption>" if table.caption else ""
+    head = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
+    inner = f"<table>{head}<tbody>{rows}</tbody></table>"
+    return f'<figure class="table">{caption}<div class="scroll" tabindex="0">{inner}</div></figure>'
+
+
+def _right(right: bool) -> str:
+    return ' class="number"' if right else ""
+
+
+def _sorter(name: str) -> str:
+    return f'<button type="button" class="sort">{html_text(name)}</button>'
+
+
+def _cell(cell: Cell, right: bool) -> str:
+    value, text = cell_value(cell), html_text(cell_text(cell))
+    if isinstance(cell, Marked) and cell.mark == "warn":  # not by colour alone
+        text += f' <span aria-label="{html_text(cell.hint or "warning")}">⚠</span>'
+    key = "" if isinstance(value, str) or value is None else f' data-value="{float(value)!r}"'
+    return f"<td{_classes('number' if right else '', cell)}{_hint(cell)}{key}>{text}</td>"
+
+
+def _figures(figures: Figures) -> str:
+    items = "".join(
+        f"<div{_classes('figure', value)}{_hint(value)}><dt>{html_text(name)}</dt>"
+        f"<dd>{html_text(cell_text(value))}</dd></div>"
+        for name, value in figures.items
+    )
+    return f'<dl class="figures">{items}</dl>'
+
+
+def _classes(own: str, cell: Cell) -> str:
+    classes = [*own.split(), *([cell.mark] if isinstance(cell, Marked) else [])]
+    return f' class="{" ".join(classes)}"' if classes else ""
+
+
+def _hint(cell: Cell) -> str:
+    return f' title="{html_text(cell.hint)}"' if isinstance(cell, Marked) and cell.hint else ""
+
+
+def _picture(picture: Picture) -> str:
+    content = base64.b64encode(picture.content).decode()
+    image = f'<img src="data:image/{picture.kind};base64,{content}" alt="{html_text(picture.alt)}" tabindex="0">'
+    return f'<figure class="picture">{image}<figcaption>{html_text(picture.caption)}</figcaption></figure>'
+
+
+def _matrix(matrix: Matrix) -> str:
+    sums = [sum(column) or 1.0 for column in zip(*matrix.values, strict=True)]
+    numbered = len(matrix.columns) <= _MOST_NUMBERED
+    heads = "".join(f'<th scope="col"><span>{html_text(name)}</span></th>' for name in matrix.columns)
+    rows = "".join(
+        f'<tr><th scope="row">{html_text(name)}</th>{_shaded(matrix, name, values, sums, numbered)}</tr>'
+        for name, values in zip(matrix.rows, matrix.values, strict=True)
+    )
+    corner = f'<th class="corner">{html_text(matrix.row_label)} ↓<br>{html_text(matrix.column_label)} →</th>'
+    table = f"<table><thead><tr>{corner}{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    hint = f'<p class="hint">{html_text(matrix.hint)}</p>' if matrix.hint else ""
+    size = "matrix" if numbered else "matrix small"
+    title = f'<div class="yf-title">{html_text(matrix.title)}</div>'
+    return f'<figure class="{size}">{title}<div class="scroll" tabindex="0">{table}</div>{hint}</figure>'
+
+
+def _shaded(matrix: Matrix, row: str, values: tuple[float, ...], sums: list[float], numbered: bool) -> str:
+    cells = []
+    for column, value, total in zip(matrix.columns, values, sums, strict=True):
+        shade = -(-int(1000 * value / total) * _SHADES // 1000)
+        hint = f"{matrix.row_label} {row}, {matrix.column_label} {column}: {shown(value)} ({value / total:.1%})"
+        text = shown(value) if numbered and value else ""
+        cells.append(f'<td class="s{shade}" title="{html_text(hint)}">{text}</td>')
+    return "".join(cells)

@@ -1,0 +1,126 @@
+"""What was measured of a run, as plain values: the only thing that verdicts, tables and files know of it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of several measurements."""
+
+    mean: float
+    std: float
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseFigures:
+    name: str
+    mean_ms: float
+    std_ms: float
+    median_ms: float
+    share: float
+    """Of the step; of a phase beside the step, its length in steps."""
+    asleep_ms: float = 0.0
+    """How long the process neither computed nor wanted to; known on the CPU only."""
+    beside: str = ""
+    """Where it happens, if not in the step itself but at the same time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What was measured."""
+
+    network: str
+    data: str
+    height: int
+    width: int
+    batch: int
+    assigner: str
+    device: str
+    """Its name."""
+    on_gpu: bool
+    precision: str
+    gear: str
+    captured: bool
+    """A graph is replayed, so launching costs nothing."""
+    compiled: bool
+    loader: str
+    """`gpu`, `workers` or `main process`."""
+    workers: int
+    cores: int
+    cache: str
+    """Where the pixels are: gpu, ram, disk, jpeg, or off (files are decoded every time)."""
+    epoch: int
+    """The one that was measured, from 0."""
+    epochs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    main_cpu: float
+    """Of the training process, in percent of one core."""
+    worker_cpu: float | None = None
+    """Of all workers together, in percent of one core; None without workers."""
+    gpu_busy: float | None = None
+    """The share of the time in which some kernel or copy ran."""
+    gpu_busy_by: str = ""
+    gpu_memory_gib: float | None = None
+    gpu_memory_total_gib: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a step has to do, counted."""
+
+    flops: float
+    """Of matrix products and convolutions, forward and backward."""
+    bytes: float
+    """Read and written by the operations as written: compiled, some of them never touch the memory."""
+    sent_bytes: float = 0.0
+    """From the host to the device as a batch; 0 where batches are made on the device."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceilings:
+    """What the device can do, measured in the same run, per second."""
+
+    flops: float
+    bytes: float
+    sent_bytes: float | None = None
+    flops_by: str = ""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Where the host waited for the GPU, per step."""
+
+    count: float
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    setup: Setup
+    steps: int
+    step: Spread
+    """Milliseconds; the mean is that of the wall clock over all steps."""
+    phases: tuple[PhaseFigures, ...]
+    measured_by: str
+    usage: Usage
+    split: tuple[PhaseFigures, ...] = ()
+    """What a compiled region or a closed graph (`split_of`) consists of, measured on a twin that is neither; shares are
+    those of the region."""
+    split_of: str = ""
+    split_by: str = ""
+    work: Work | None = None
+    ceilings: Ceilings | None = None
+    waits: Waits | None = None
+    compile_report: str = ""
+
+    @property
+    def images_per_second(self) -> float:
+        return self.setup.batch / self.step.mean * 1e3
+
+    def phase_ms(self, *names: str) -> float:
+        """Of the step itself; 0 for phases that are not there."""
+        return sum(phase.mean_ms for phase in self.phases if phase.name in names and not phase.beside)

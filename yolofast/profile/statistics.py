@@ -1,0 +1,66 @@
+"""From the phases of single steps to means, spreads and shares."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median, stdev
+
+from yolofast.profile.phases import ORDER
+from yolofast.profile.records import PhaseFigures, Spread
+
+Milliseconds = Mapping[str, float]
+"""By phase."""
+
+
+def spread(values: Sequence[float]) -> Spread:
+    return Spread(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def phase_figures(steps: Sequence[Milliseconds], asleep: Sequence[Milliseconds] = ()) -> tuple[PhaseFigures, ...]:
+    """A phase that a step did not have, such as moving the weights, took it 0 ms."""
+    if not steps:
+        return ()
+    total = sum(fmean(column) for column in _columns(steps).values())
+    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()} if asleep else {}
+    figures = []
+    for name, column in _columns(steps).items():
+        own = spread(column)
+        figures.append(
+            PhaseFigures(
+                name=name,
+                mean_ms=own.mean,
+                std_ms=own.std,
+                median_ms=median(column),
+                share=own.mean / total if total else 0.0,
+                asleep_ms=sleeping.get(name, 0.0),
+            )
+        )
+    return tuple(figures)
+
+
+def beside(name: str, values: Sequence[float], step_ms: float, where: str) -> PhaseFigures:
+    """A phase that runs at the same time as the step."""
+    own = spread(values)
+    return PhaseFigures(
+        name=name,
+        mean_ms=own.mean,
+        std_ms=own.std,
+        median_ms=median(values),
+        share=own.mean / step_ms,
+        beside=where,
+    )
+
+
+def busy_share(spans: Iterable[tuple[float, float]], first: float, last: float) -> float:
+    """The share of the time from `first` to `last` that spans cover, overlaps counted once."""
+    covered, until = 0.0, first
+    for begin, end in sorted(spans):
+        begin, end = max(begin, until), min(end, last)
+        if end > begin:
+            covered, until = covered + end - begin, end
+    return covered / (last - first)
+
+
+def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:
+    """In the order of the step; names that are not ours come last."""
+    names = {name for step in steps for name in step}
+    ordered = [name for name in ORDER if name in names] + sorted(names - set(ORDER))
+    return {name: [step.get(name, 0.0) for step in steps] for name in ordered}

@@ -1,0 +1,79 @@
+"""A profile as rows of text, for the terminal."""
+
+from collections.abc import Iterator
+
+from yolofast.profile.limits import ARITHMETIC, Limit, limits
+from yolofast.profile.phases import EMA, OPTIMIZER, TO_DEVICE
+from yolofast.profile.records import PhaseFigures, Profile, Setup
+from yolofast.profile.verdict import Verdict
+
+
+def title(setup: Setup) -> str:
+    size = f"{setup.height}×{setup.width}"
+    data = {"gpu": "batches made on the GPU", "main process": "batches made by the training process"}
+    loader = data.get(setup.loader, f"batches made by {setup.workers} workers")
+    return (
+        f"{setup.network}, {size}, batch {setup.batch}, {setup.assigner or 'own loss'}, {setup.precision}, "
+        f"gear {setup.gear}, {loader}, {setup.device}; epoch {setup.epoch + 1} of {setup.epochs}"
+    )
+
+
+def phase_rows(profile: Profile) -> Iterator[tuple[str, str, str, str]]:
+    """Name, mean ± std, share, remark."""
+    for phase in profile.phases:
+        yield _row(phase, phase.name, phase.beside and f"beside the step, {phase.beside}")
+        if profile.split and phase.name == profile.split_of:
+            for part in profile.split:
+                yield _row(part, f"  {part.name}", "by the twin")
+    if OPTIMIZER not in {phase.name for phase in (*profile.phases, *profile.split)}:
+        yield f"{OPTIMIZER}, {EMA}", "–", "", "no weights moved in these steps: give more --steps"
+    step = profile.step
+    rate = f"{profile.images_per_second:,.0f} images/s"
+    yield "step", f"{step.mean:.2f} ± {step.std:.2f}", "", f"{rate}, wall clock over {profile.steps} steps"
+
+
+def _row(phase: PhaseFigures, name: str, remark: str) -> tuple[str, str, str, str]:
+    share = "" if phase.beside else f"{phase.share:.1%}"
+    return name, f"{phase.mean_ms:.2f} ± {phase.std_ms:.2f}", share, remark
+
+
+def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
+    usage, setup = profile.usage, profile.setup
+    if usage.gpu_busy is not None:
+        yield "GPU busy", f"{usage.gpu_busy:.1%} of the time ({usage.gpu_busy_by})"
+    elif setup.on_gpu:
+        yield "GPU busy", f"not known: {usage.gpu_busy_by}"
+    yield "main process", f"{usage.main_cpu:.0f} % of a core"
+    if usage.worker_cpu is not None:
+        each = usage.worker_cpu / max(setup.workers, 1)
+        yield "workers", f"{usage.worker_cpu:.0f} % of a core together, {each:.0f} % each of {setup.workers}"
+    if usage.gpu_memory_gib is not None:
+        total = f" of {usage.gpu_memory_total_gib:.0f}" if usage.gpu_memory_total_gib else ""
+        yield "GPU memory", f"{usage.gpu_memory_gib:.2f}{total} GiB"
+    if (ms := profile.phase_ms(TO_DEVICE)) and profile.work is not None and profile.work.sent_bytes:
+        yield TO_DEVICE, f"{profile.work.sent_bytes / ms / 1e6:.3g} GB/s while a batch is copied"
+    if profile.waits is not None:
+        places = f": {'; '.join(profile.waits.places)}" if profile.waits.places else ""
+        yield "waits for the GPU", f"{profile.waits.count:g} per step{places}"
+    yield from _limit_rows(profile)
+
+
+def _limit_rows(profile: Profile) -> Iterator[tuple[str, str]]:
+    found = limits(profile)
+    for limit in found:
+        nearest = " – the nearest limit" if limit is found[0] else ""
+        yield limit.name, f"{_rates(limit)}, floor {limit.floor_ms:.2f} ms: {limit.reached:.0%} of the limit{nearest}"
+
+
+def _rates(limit: Limit) -> str:
+    if limit.name == ARITHMETIC:
+        return f"{limit.achieved / 1e12:.3g} of {limit.ceiling / 1e12:.3g} TFLOP/s"
+    return f"{limit.achieved / 1e9:.3g} of {limit.ceiling / 1e9:.3g} GB/s"
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    yield verdict.text
+    if verdict.change:
+        yield f"  change: {verdict.change}"
+    if verdict.gain:
+        yield f"  gain: {verdict.gain}"

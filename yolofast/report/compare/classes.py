@@ -1,0 +1,36 @@
+"""Which classes gain and which lose, where the runs have scores per class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from yolofast.report.compare.groups import Group
+from yolofast.report.compare.spread import spread_of
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    name: str
+    ap: tuple[float | None, ...]
+    """AP50-95 of each kind of run."""
+    ap50: tuple[float | None, ...]
+
+    @property
+    def gain(self) -> float | None:
+        """From the first kind to the last, in AP50-95."""
+        return None if self.ap[0] is None or self.ap[-1] is None else self.ap[-1] - self.ap[0]
+
+
+def per_class(groups: Sequence[Group]) -> list[ClassRow]:
+    """Largest gain first. Empty unless two kinds of run have scores."""
+    if sum(any(run.classes for run in group.runs) for group in groups) < 2:
+        return []
+    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.classes)
+    rows = [ClassRow(name, _means(groups, name, "ap"), _means(groups, name, "ap50")) for name in names]
+    return sorted(rows, key=lambda row: -(row.gain if row.gain is not None else -2))
+
+
+def _means(groups: Sequence[Group], name: str, measure: str) -> tuple[float | None, ...]:
+    known = [
+        spread_of(getattr(run.classes[name], measure) for run in group.runs if name in run.classes) for group in groups
+    ]
+    return tuple(None if one is None else one.mean for one in known)

@@ -1,0 +1,83 @@
+"""Everything `compare` finds out, in one value; pages, tables and JSON are made from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from yolofast.report.compare.classes import ClassRow, per_class
+from yolofast.report.compare.comparability import check_together, without_winner
+from yolofast.report.compare.consistency import check_run
+from yolofast.report.compare.differences import Differences, find_differences
+from yolofast.report.compare.groups import Curves, Group, curves_of, group_runs
+from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
+from yolofast.report.compare.overtaking import Overtaking, overtakings
+from yolofast.report.compare.remark import Remark, worst_first
+from yolofast.report.compare.run import MAP, MAP50, Run
+from yolofast.report.compare.stability import AtEpochs, Stability, at_epochs, stability
+from yolofast.report.compare.summary import Row, summarise
+from yolofast.report.compare.timing import with_hours
+from yolofast.report.compare.verdict import Conclusion, conclude
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the user wants to see."""
+
+    price: float | None = None
+    """Of an hour of the machine."""
+    epochs: tuple[int, ...] = ()
+    last: int = 10
+    groups: tuple[str, ...] = ()
+    hours: tuple[float, ...] = ()
+    """Of each run, where its files do not say it."""
+    images: int | None = None
+    """Of the training set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    asked: Asked
+    runs: tuple[Run, ...]
+    groups: tuple[Group, ...]
+    curves: tuple[Curves, ...] = field(repr=False)
+    summary: tuple[Row, ...]
+    differences: Differences
+    overtakings: dict[str, list[Overtaking]]
+    """By accuracy: mAP50, mAP50-95."""
+    at_epochs: tuple[AtEpochs, ...]
+    stability: tuple[Stability, ...]
+    classes: tuple[ClassRow, ...]
+    costs: tuple[Cost, ...]
+    at_the_same_time: tuple[AtTheSameTime, ...]
+    remarks: tuple[Remark, ...]
+    conclusions: tuple[Conclusion, ...]
+
+
+def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
+    """The first run, or its kind, is what the others are compared with."""
+    runs = tuple(_with_hours(runs, asked.hours))
+    groups = tuple(group_runs(runs, asked.groups))
+    curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
+    return Comparison(
+        asked=asked,
+        runs=runs,
+        groups=groups,
+        curves=curves,
+        summary=tuple(summarise(groups, asked.price, without_winner(runs))),
+        differences=find_differences(runs),
+        overtakings={name: overtakings(curves, name) for name in (MAP50, MAP)},
+        at_epochs=tuple(at_epochs(curves, asked.epochs)),
+        stability=tuple(stability(groups, asked.last)),
+        classes=tuple(per_class(groups)),
+        costs=tuple(costs(groups, asked.price)),
+        at_the_same_time=tuple(at_the_same_time(curves)),
+        remarks=worst_first([*check_together(runs), *(one for run in runs for one in check_run(run, asked.images))]),
+        conclusions=tuple(conclude(groups, asked.last)) if len(groups) > 1 else (),
+    )
+
+
+def _with_hours(runs: Sequence[Run], hours: Sequence[float]) -> list[Run]:
+    if not hours:
+        return list(runs)
+    return [
+        replace(run, timing=with_hours(run.timing, told, len(run.epoch))) for run, told in zip(runs, hours, strict=True)
+    ]

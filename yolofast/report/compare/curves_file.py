@@ -1,0 +1,98 @@
+"""The rows of a run's results by common names, from CSV files of several trainers, YOLOv7's and YOLOX's logs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError
+from yolofast.report.compare.run import MAP, MAP50, OTHER, OURS, PRECISION, RECALL, ULTRALYTICS, YOLOV7, YOLOX
+from yolofast.report.history import Floats, Ints
+from yolofast.report.read_csv import epochs_of_columns
+from yolofast.report.read_yolov7 import read_table
+from yolofast.report.read_yolox import read_scores, read_train_log
+from yolofast.report.table_file import Columns, is_number, read_columns
+
+RESULTS, RESULTS_TXT, TRAIN_LOG = "results.csv", "results.txt", "train_log.txt"
+_NAMES = {
+    PRECISION: ("metrics/precision(B)", "metrics/precision", "precision", "P"),
+    RECALL: ("metrics/recall(B)", "metrics/recall", "recall", "R"),
+    MAP50: ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50"),
+    MAP: ("metrics/mAP50-95(B)", "metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP"),
+    "lr": ("lr/pg0", "lr", "x/lr0", "learning_rate"),
+    "memory": ("gpu_memory",),
+    "data_wait": ("data_wait",),
+    "img/s": ("img/s",),
+    "seconds": ("time",),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`columns` hold one value per epoch; nan is what is unknown or beyond all bounds.
+
+    A torn row at the end is left out; of a repeated epoch the last row counts.
+    """
+
+    format: str
+    epoch: Ints
+    columns: dict[str, Floats]
+
+
+def read_rows(folder: Path) -> Rows:
+    readers = ((RESULTS, _of_csv), (RESULTS_TXT, _of_yolov7), (TRAIN_LOG, _of_yolox))
+    found = next(((folder / name, read) for name, read in readers if (folder / name).is_file()), None)
+    if found is None:
+        fix = f"give the folder of a run that has finished an epoch: it has {RESULTS}, {RESULTS_TXT} or {TRAIN_LOG}"
+        raise UserError("holds no results", where=folder, fix=fix)
+    path, read = found
+    return _each_epoch_once(read(path))
+
+
+def _of_csv(path: Path) -> Rows:
+    table = _without_torn_row(read_columns(path))
+    epochs = epochs_of_columns(table)
+    columns = {name: values for name, names in _NAMES.items() if (values := table.first_of(names)) is not None}
+    for side in ("train", "val"):
+        for name in table.text:
+            if name.startswith(f"{side}/") and name.endswith("_loss"):
+                columns[name.removesuffix("_loss")] = table.numbers(name)
+    columns |= {"train/total": epochs.train, "val/total": epochs.val}
+    if "img/s" in table:
+        return Rows(OURS, epochs.number, columns)
+    return Rows(ULTRALYTICS if "metrics/mAP50(B)" in table else OTHER, epochs.number, columns)
+
+
+def _without_torn_row(table: Columns) -> Columns:
+    """A kill may end the last row within a number."""
+    torn = not all(is_number(cells[-1]) for cells in table.text.values())
+    if not torn or len(table) == 1:
+        return table
+    return Columns(table.path, {name: cells[:-1] for name, cells in table.text.items()})
+
+
+def _of_yolov7(path: Path) -> Rows:
+    numbers, table = read_table(path)
+    fields = ("memory", "train/box", "train/obj", "train/cls", "train/total", "", "", PRECISION, RECALL, MAP50, MAP)
+    columns = {name: table[:, place] for place, name in enumerate(fields, start=1) if name}
+    columns |= {f"val/{term}": table[:, place] for place, term in enumerate(("box", "obj", "cls"), start=12)}
+    columns["val/total"] = table[:, 12:15].sum(axis=1)
+    skipped = (table[:, 8:15] == 0).all(axis=1)  # it was not evaluated
+    for name in (PRECISION, RECALL, MAP50, MAP, "val/box", "val/obj", "val/cls", "val/total"):
+        columns[name] = np.where(skipped, np.nan, columns[name])
+    return Rows(YOLOV7, numbers, columns)
+
+
+def _of_yolox(path: Path) -> Rows:
+    epochs, scores = read_train_log(path).epochs, read_scores(path)
+    columns = {"train/total": epochs.train, "lr": epochs.lr}
+    for name, key in ((MAP50, "0.50"), (MAP, "0.50:0.95")):
+        columns[name] = np.array([scores.get(number, {}).get(key, np.nan) for number in epochs.number.tolist()])
+    return Rows(YOLOX, epochs.number, columns)
+
+
+def _each_epoch_once(rows: Rows) -> Rows:
+    last = {number: place for place, number in enumerate(rows.epoch.tolist())}
+    kept = np.array([last[number] for number in sorted(last)])
+    columns = {name: np.where(np.isfinite(values), values, np.nan)[kept] for name, values in rows.columns.items()}
+    return Rows(rows.format, rows.epoch[kept], columns)

@@ -1,0 +1,93 @@
+"""Where one curve overtakes another. A lead counts once it is larger than what the curves jump about by themselves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from yolofast.report.compare.groups import Curves
+from yolofast.report.history import Floats
+from yolofast.report.statistics import noise_between
+
+
+@dataclass(frozen=True)
+class Overtaking:
+    """From `at` on, `ahead` leads `behind`, until the next one of the two."""
+
+    ahead: str
+    behind: str
+    at: float
+    unit: str
+    """`epoch` or `hours`."""
+
+
+def overtakings(curves: Sequence[Curves], name: str) -> list[Overtaking]:
+    """Between the first and each other one."""
+    found: list[Overtaking] = []
+    for other in curves[1:]:
+        found += _by_epoch(curves[0], other, name)
+        found += _by_hours(curves[0], other, name)
+    return found
+
+
+def _by_epoch(one: Curves, other: Curves, name: str) -> list[Overtaking]:
+    epoch, places, others = np.intersect1d(one.epoch, other.epoch, return_indices=True)
+    gap = one.column(name)[places] - other.column(name)[others]
+    return _named(one, other, epoch.astype(np.float64), gap, "epoch")
+
+
+def _by_hours(one: Curves, other: Curves, name: str) -> list[Overtaking]:
+    """While both are training: best so far, because at a given hour one would take the best weights there are.
+
+    Between the ends of epochs along straight lines: as steps, curves of different epochs would cross without end.
+    """
+    if one.seconds is None or other.seconds is None:
+        return []
+    end, start = min(one.seconds[-1], other.seconds[-1]), max(one.seconds[0], other.seconds[0])
+    clock = np.unique(np.concatenate((one.seconds, other.seconds)))
+    clock = clock[(clock >= start) & (clock <= end)]
+    gap = _course(one, name, clock) - _course(other, name, clock)
+    return _named(one, other, clock / 3600, gap, "hours")
+
+
+def _course(curve: Curves, name: str, clock: Floats) -> Floats:
+    assert curve.seconds is not None
+    best = highest_so_far(curve.column(name))
+    known = np.isfinite(best)
+    return (
+        np.interp(clock, curve.seconds[known], best[known], left=np.nan) if known.any() else np.full(len(clock), np.nan)
+    )
+
+
+def best_until(curve: Curves, name: str, clock: Floats) -> Floats:
+    """The highest value of the epochs that are over at each time; nan before the first."""
+    assert curve.seconds is not None
+    so_far = highest_so_far(curve.column(name))
+    done = np.searchsorted(curve.seconds, clock * (1 + 1e-12), side="right") - 1
+    return np.where(done >= 0, so_far[np.maximum(done, 0)], np.nan)
+
+
+def highest_so_far(values: Floats) -> Floats:
+    """nan until the first number."""
+    raised = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
+    return np.where(np.isfinite(raised), raised, np.nan)
+
+
+def _named(one: Curves, other: Curves, at: Floats, gap: Floats, unit: str) -> list[Overtaking]:
+    known = np.isfinite(gap)
+    return [
+        Overtaking(one.name, other.name, place, unit) if leads else Overtaking(other.name, one.name, place, unit)
+        for place, leads in changes_of_lead(at[known], gap[known])
+    ]
+
+
+def changes_of_lead(at: Floats, gap: Floats) -> list[tuple[float, bool]]:
+    """Where `gap` changes its sign for good, and whether it is above 0 from there. The first lead is no change."""
+    clear = np.flatnonzero(np.abs(gap) > noise_between(gap))
+    found = []
+    for before, after in pairwise(clear.tolist()):
+        if gap[before] * gap[after] < 0:
+            not_yet = np.flatnonzero(np.sign(gap[before:after]) != np.sign(gap[after]))[-1]
+            found.append((float(at[before + not_yet + 1]), bool(gap[after] > 0)))
+    return found

@@ -1,0 +1,99 @@
+"""A path given to `compare` -> a `Run`. Only the results have to be there; everything else is read if it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.errors import UserError, nearest
+from yolofast.report.compare.curves_file import RESULTS, RESULTS_TXT, TRAIN_LOG, read_rows
+from yolofast.report.compare.run import Run
+from yolofast.report.compare.settings_file import read_json, read_settings
+from yolofast.report.compare.side_files import read_classes, read_profile, read_validated
+from yolofast.report.compare.timing import find_timing
+from yolofast.report.compare.words import printable
+from yolofast.report.table_file import read_columns
+
+_ARGS, _HYP = ("opt.yaml", "args.yaml"), ("hyp.yaml",)
+_NOT_CURVES = ("seconds", "img/s")
+
+
+def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
+    """In the order given; a name each, or the shortest end of its path that is its own."""
+    folders = [_folder(Path(path)) for path in paths]
+    _refuse_same_twice(folders)
+    if names and len(names) != len(folders):
+        raise UserError(f"--names has {len(names)} names for {len(folders)} runs", fix="give one for each run")
+    if len(set(names)) < len(names):
+        raise UserError("--names has a name twice", fix="give every run a name of its own")
+    return [read_run(folder, name) for folder, name in zip(folders, names or short_names(folders), strict=True)]
+
+
+def read_run(folder: Path, name: str) -> Run:
+    problems: list[str] = []
+    rows = read_rows(folder)
+    args, hyp = read_settings(folder, _ARGS, problems), read_settings(folder, _HYP, problems)
+    summary, batch = read_json(folder / "summary.json", problems), args.get("batch_size")
+    batches, assigners = _of_batches(folder, problems)
+    size = float(batch) if isinstance(batch, int | float) else None
+    return Run(
+        name=printable(name),
+        folder=folder,
+        format=rows.format,
+        epoch=rows.epoch,
+        columns={key: values for key, values in rows.columns.items() if key not in _NOT_CURVES},
+        args=args,
+        hyp=hyp,
+        environment=read_json(folder / "env.json", problems),
+        timing=find_timing(folder, rows, summary, batches, size),
+        summary=summary,
+        classes=read_classes(folder, problems),
+        validated=read_validated(folder),
+        profile=read_profile(folder, problems),
+        assigners=assigners,
+        problems=tuple(problems),
+    )
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The last part of each path; with those before it where that is not enough to tell them apart."""
+    parts = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-count:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder.resolve()) for folder in folders]
+
+
+def _folder(path: Path) -> Path:
+    if path.is_dir():
+        return path
+    if path.is_file() and path.name in (RESULTS, RESULTS_TXT, TRAIN_LOG):
+        return path.parent
+    if path.exists():
+        raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")
+    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise UserError(f"does not exist{nearest(path.name, beside)}", where=path, fix="give the folder of a run")
+
+
+def _refuse_same_twice(folders: Sequence[Path]) -> None:
+    seen: dict[Path, Path] = {}
+    for folder in folders:
+        if (place := folder.resolve()) in seen:
+            raise UserError("is given twice", where=folder, fix="give each run once")
+        seen[place] = folder
+
+
+def _of_batches(folder: Path, problems: list[str]) -> tuple[int | None, tuple[str, ...]]:
+    """Batches of an epoch, and the assigners that were used, in order."""
+    if not (folder / "batches.csv").is_file():
+        return None, ()
+    try:
+        table = read_columns(folder / "batches.csv")
+        epochs = table.numbers("epoch") if "epoch" in table else np.zeros(0)
+    except UserError as error:
+        problems.append(f"batches.csv {error.what}")
+        return None, ()
+    assigners = tuple(dict.fromkeys(name for name in table.text.get("assigner", ()) if name))
+    counts = np.unique(epochs[np.isfinite(epochs)], return_counts=True)[1]
+    return (int(np.median(counts)) if len(counts) else None), assigners

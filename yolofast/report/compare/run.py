@@ -1,0 +1,132 @@
+"""A run folder as numbers, whoever wrote it. Epochs count from 1; nan and None are what its files do not say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from yolofast.report.history import Floats, Ints
+from yolofast.report.read_csv import fitness
+
+MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
+TERMS = ("box", "obj", "cls", "dfl", "l1", "total")
+ACCURACY = (MAP50, MAP, PRECISION, RECALL)
+OURS, YOLOV7, ULTRALYTICS, YOLOX, OTHER = "yolofast", "YOLOv7", "Ultralytics", "YOLOX", "CSV"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """`seconds[i]`: from the start to the end of epoch i, of everything that is paid for."""
+
+    seconds: Floats | None = None
+    total: float | None = None
+    source: str = ""
+    """Where the hours come from, in words."""
+    evenly: bool = False
+    """Only the whole was known; its epochs are taken to have been equally long."""
+    iterations: int | None = None
+    """Of an epoch."""
+    iterations_per_second: float | None = None
+    images_per_second: float | None = None
+    images: int | None = None
+    """Of an epoch, as the run counted them."""
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    ap50: float
+    ap: float
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    mean_ms: float
+    std_ms: float
+    share: float
+    beside: str = ""
+    """Where it happens, if at the same time as the step and not in it."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    phases: tuple[Phase, ...]
+    gear: str = ""
+    gpu_busy: float | None = None
+    """Share of the time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsFile:
+    """A checkpoint by what it holds: entry -> bytes of its tensors; nothing where it was not looked into."""
+
+    name: str
+    bytes: int
+    entries: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def stripped(self) -> bool:
+        """Weights once and nothing to go on training with."""
+        return not self.problem and len(self.entries) <= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    name: str
+    folder: Path
+    format: str
+    epoch: Ints
+    columns: Mapping[str, Floats]
+    """One value per epoch: `train/box` … `val/total`, the accuracies, `lr`, `memory` in GiB, `data_wait` as a share."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    hyp: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    timing: Timing = Timing()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, ClassScore] = field(default_factory=dict)
+    validated: tuple[int | None, int | None] = (None, None)
+    """Images and boxes of the validation set."""
+    profile: Profile | None = None
+    weights: tuple[WeightsFile, ...] = ()
+    assigners: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be read of it."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.hyp, **self.args}
+
+    def column(self, name: str) -> Floats:
+        return self.columns.get(name, np.full(len(self.epoch), np.nan))
+
+    @property
+    def fitness(self) -> Floats:
+        both = self.columns.get(MAP), self.columns.get(MAP50)
+        return fitness(both[0], both[1], len(self.epoch))
+
+    @property
+    def best(self) -> int | None:
+        """The place of the epoch that `best.pt` is of; None if nothing was evaluated."""
+        good = self.fitness
+        return int(np.nanargmax(good)) if np.isfinite(good).any() else None
+
+    def at_best(self, name: str) -> float:
+        return float("nan") if self.best is None else float(self.column(name)[self.best])
+
+    def last(self, name: str) -> float:
+        """The last value that is known."""
+        values = self.column(name)
+        known = values[np.isfinite(values)]
+        return float(known[-1]) if len(known) else float("nan")
+
+    @property
+    def hours(self) -> float:
+        return float("nan") if self.timing.total is None else self.timing.total / 3600
+
+    def number(self, key: str) -> float | None:
+        """A setting that is a number."""
+        value = self.settings.get(key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

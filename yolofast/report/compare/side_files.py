@@ -1,0 +1,62 @@
+"""Files a run may leave beside its results: scores per class, a profile. What is not in their form is left out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from yolofast.report.compare.run import ClassScore, Phase, Profile
+from yolofast.report.compare.settings_file import read_json
+
+PROFILE = "profile.json"
+_EVALUATION = "evaluation.json"
+_PER_CLASS = (_EVALUATION, "per_class_ap.json", "per_class.json")
+
+
+def read_classes(folder: Path, problems: list[str]) -> dict[str, ClassScore]:
+    """As `val --save-per-class-ap` writes them: `per_class: {id: {ap50, ap, name}}`."""
+    for name in _PER_CLASS:
+        if found := _classes(read_json(folder / name, problems).get("per_class")):
+            return found
+    return {}
+
+
+def _classes(listed: Any) -> dict[str, ClassScore]:
+    rows = list(listed.items()) if isinstance(listed, dict) else list(enumerate(listed or []))
+    scores: dict[str, ClassScore] = {}
+    for key, row in rows:
+        if isinstance(row, dict) and _is_number(row.get("ap50")) and _is_number(row.get("ap")):
+            scores[str(row.get("name", key))] = ClassScore(float(row["ap50"]), float(row["ap"]))
+    return scores
+
+
+def read_validated(folder: Path) -> tuple[int | None, int | None]:
+    """Images and boxes of the validation set, where the run has counted them."""
+    values = read_json(folder / _EVALUATION, [])
+    images, rows = values.get("images"), values.get("per_class")
+    counts = [row.get("boxes") for row in rows.values() if isinstance(row, dict)] if isinstance(rows, dict) else []
+    boxes = sum(count for count in counts if isinstance(count, int))
+    return images if isinstance(images, int) else None, boxes or None
+
+
+def read_profile(folder: Path, problems: list[str]) -> Profile | None:
+    values = read_json(folder / PROFILE, problems)
+    rows = values.get("phases")
+    phases = [_phase(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    known = tuple(phase for phase in phases if phase is not None)
+    if not known:
+        if values:
+            problems.append(f"{PROFILE} has no phases")
+        return None
+    busy = values.get("gpu_busy")
+    return Profile(known, str(values.get("gear") or ""), busy if isinstance(busy, int | float) else None)
+
+
+def _phase(row: Mapping[str, Any]) -> Phase | None:
+    if "name" not in row or not _is_number(row.get("mean_ms")):
+        return None
+    std, share = (float(row[key]) if _is_number(row.get(key)) else float("nan") for key in ("std_ms", "share"))
+    return Phase(str(row["name"]), float(row["mean_ms"]), std, share, str(row.get("beside") or ""))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

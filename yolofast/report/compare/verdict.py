@@ -1,0 +1,105 @@
+"""What may be concluded from a comparison: a test where runs were repeated, a caution where they were not."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from yolofast.report.compare.groups import Group
+from yolofast.report.compare.run import MAP, MAP50
+from yolofast.report.compare.spread import SURE, Spread, Test, holm, runs_needed, spread_of, welch
+from yolofast.report.statistics import noise_between
+
+BETTER, WORSE, SAME, CAUTION = "better", "worse", "no difference beyond chance", "caution"
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """About `group` beside the first kind of run."""
+
+    group: str
+    kind: str
+    text: str
+    measure: str = MAP
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    """Adjusted for the number of comparisons."""
+
+
+def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
+    """By mAP50-95, or mAP50 where that is all there is."""
+    measure = MAP if any(_values(group, MAP) for group in groups) else MAP50
+    first, others = groups[0], groups[1:]
+    tests = {other.name: welch(_values(first, measure), _values(other, measure)) for other in others}
+    known = [name for name, test in tests.items() if test is not None]
+    raised = dict(zip(known, holm([test.p for test in tests.values() if test is not None]), strict=True))
+    return [_conclusion(first, other, measure, tests[other.name], raised, last) for other in others]
+
+
+def _conclusion(
+    first: Group, other: Group, measure: str, test: Test | None, raised: dict[str, float], last: int
+) -> Conclusion:
+    one, two = _values(first, measure), _values(other, measure)
+    if one is None or two is None:
+        missing = first.name if one is None else other.name
+        return Conclusion(other.name, CAUTION, f"nothing can be said: no accuracy of {missing} is known", measure)
+    if test is None:
+        return _caution(first, other, one, two, measure, last)
+    return _tested(first.name, other.name, one, two, measure, test, raised[other.name])
+
+
+def _tested(first: str, other: str, one: Spread, two: Spread, measure: str, test: Test, p: float) -> Conclusion:
+    figures = (
+        f"{two.mean:.4f} ± {two.std:.4f} ({two.n} runs) against {one.mean:.4f} ± {one.std:.4f} ({one.n} runs): "
+        f"{test.difference:+.4f}, with 95 % between {test.low:+.4f} and {test.high:+.4f}; Welch's t-test, p = {p:.2g}"
+    )
+    if p <= SURE:
+        kind = BETTER if test.difference > 0 else WORSE
+        text = f"{other} is {kind} than {first} in {measure}: {figures}"
+    else:
+        kind, needed = SAME, runs_needed(test.difference, one, two)
+        more = f". To see a difference of this size, about {needed:,} runs of each would be needed" if needed else ""
+        text = f"{other} and {first} do not differ beyond chance in {measure}: {figures}{more}"
+    return Conclusion(other, kind, text, measure, test.difference, test.low, test.high, p)
+
+
+def _caution(first: Group, other: Group, one: Spread, two: Spread, measure: str, last: int) -> Conclusion:
+    gap = two.mean - one.mean
+    share = f" ({gap / one.mean:+.1%})" if one.mean else ""
+    head = f"{other.name} has {gap:+.4f}{share} {measure} against {first.name}"
+    if one.n > 1 and two.n > 1:
+        return Conclusion(other.name, CAUTION, f"{head}; repeated runs gave the very same numbers", measure, gap)
+    if one.n == two.n == 1:
+        noise = max(_noise(group, measure, last) for group in (first, other))
+        jumps = f"Near the end it moves by {noise:.4f} from epoch to epoch; seeds often move it by more. "
+        text = f"{head}, from one run of each: seed, order and rounding move it too. {jumps if noise else ''}"
+    else:
+        text = f"{head}. {_beside_repeated(one, two)}"
+    advice = "Repeat each with three seeds before concluding"
+    return Conclusion(other.name, CAUTION, f"{text}{advice}", measure, gap)
+
+
+def _beside_repeated(one: Spread, two: Spread) -> str:
+    """One of the two kinds has a single run: how usual would it be among the others?"""
+    many, single = (one, two) if one.n > 1 else (two, one)
+    if many.std == 0:
+        return ""
+    t = abs(single.mean - many.mean) / (many.std * math.sqrt(1 + 1 / many.n))
+    p = 2 * float(stats.t.sf(t, many.n - 1))
+    return (
+        f"One of the two was run once; among the {many.n} runs of the other it would be as far off with p = {p:.2g}. "
+    )
+
+
+def _noise(group: Group, measure: str, last: int) -> float:
+    values = group.runs[0].column(measure)
+    values = values[np.isfinite(values)][-last:]
+    return noise_between(values)
+
+
+def _values(group: Group, measure: str) -> Spread | None:
+    return spread_of(run.at_best(measure) for run in group.runs)

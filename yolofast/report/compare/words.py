@@ -1,0 +1,103 @@
+"""Figures of a comparison as text, the same in the terminal and on the page."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from yolofast.errors import shorten
+from yolofast.report.compare.differences import UNSAID, Difference
+from yolofast.report.compare.money import AtTheSameTime
+from yolofast.report.compare.overtaking import Overtaking
+from yolofast.report.compare.spread import Spread
+from yolofast.report.compare.summary import Row
+
+UNKNOWN = "–"
+_MANIFOLD = 2.0
+_TOLD = 3
+"""Overtakings of a pair that are told one by one."""
+
+
+def printable(text: str) -> str:
+    """Names and settings come from files: nothing in them may steer a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def number(value: float | None, digits: int) -> str:
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+
+
+def spread(value: Spread | None, digits: int) -> str:
+    if value is None:
+        return UNKNOWN
+    around = f" ± {number(value.std, digits)}" if value.n > 1 else ""
+    return number(value.mean, digits) + around
+
+
+def change(row: Row, place: int) -> str:
+    """In percent of the first; how many times as much, where that says more."""
+    share = row.change(place)
+    if share is None:
+        return UNKNOWN
+    times = 1 + share
+    if times >= _MANIFOLD:
+        return f"{share:+.1%} ({times:.1f}×)"
+    if 0 < times <= 1 / _MANIFOLD:
+        return f"{share:+.1%} (1/{1 / times:.1f})"
+    return f"{share:+.1%}"
+
+
+def winner(row: Row, names: list[str]) -> str:
+    return row.remark if row.winner is None else names[row.winner]
+
+
+def setting(value: Any) -> str:
+    if value is UNSAID:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or value == "":
+        return "unset"
+    return printable(value) if isinstance(value, str) and len(value) <= 80 else shorten(value)
+
+
+def difference(one: Difference, names: list[str]) -> str:
+    """Each value with the runs that have it."""
+    runs: dict[str, list[str]] = {}
+    for name, value in zip(names, one.values, strict=True):
+        runs.setdefault(setting(value), []).append(name)
+    return ", ".join(f"{value} ({' '.join(having)})" for value, having in runs.items())
+
+
+def overtaking(one: Overtaking) -> str:
+    at = f"epoch {one.at:.0f}" if one.unit == "epoch" else f"after {one.at:.3g} hours"
+    return f"{at}: {one.ahead} overtakes {one.behind}"
+
+
+def overtakings(listed: Sequence[Overtaking]) -> str:
+    """Who overtakes whom. Those who change places again and again are equally good: only the last time is told."""
+    pairs: dict[frozenset[str], list[Overtaking]] = {}
+    for one in listed:
+        pairs.setdefault(frozenset((one.ahead, one.behind)), []).append(one)
+    return "; ".join(_of_a_pair(some) for some in pairs.values())
+
+
+def _of_a_pair(listed: list[Overtaking]) -> str:
+    if len(listed) <= _TOLD:
+        return "; ".join(overtaking(one) for one in listed)
+    return f"{overtaking(listed[-1])}, after changing places {len(listed) - 1} times"
+
+
+def same_time(one: AtTheSameTime) -> str:
+    """What is extrapolated says so, and how far it can be trusted."""
+    head = f"when {one.finished} was over, after {one.hours:.3g} h, {one.group}"
+    if one.possible is None:
+        return f"{head} had done {one.epochs} epochs and reached mAP50-95 {number(one.reached, 4)}"
+    head += f" was over with {number(one.reached, 4)}; at its pace it could have done {one.possible:,.0f} epochs"
+    guess = one.guess
+    if guess is None:
+        return f"{head} (too few evaluations to guess what they would have brought)"
+    return (
+        f"{head}. Extrapolated, not measured: {guess.value:.3f}, between {guess.low:.3f} and {guess.high:.3f} "
+        f"({guess.family} curve over {guess.factor:.1f} times the epochs; shown only its beginning and asked "
+        f"{guess.checked:.1f} times ahead, it missed this run's own end by {guess.error:.3f})"
+    )

@@ -1,0 +1,69 @@
+"""Which folders below RUNS are runs.
+
+A run has results, or the settings and the environment that `train` writes before its first epoch. Links are not
+followed: what a browser may ask for is what was found here, so nothing outside RUNS can be named at all.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from yolofast.watch.epoch_rows import RESULTS
+
+SETTINGS, ENVIRONMENT = "args.yaml", "env.json"
+DEEPEST = 6
+MOST_FOLDERS = 20_000
+MOST_RUNS = 2_000
+_NEVER_RUNS = ("weights", "labels", "samples")
+
+
+class RunFolder(NamedTuple):
+    id: str
+    """ASCII, whatever bytes the folder's name has."""
+    name: str
+    """For people; relative to RUNS."""
+    path: Path
+
+
+class Found(NamedTuple):
+    runs: list[RunFolder]
+    complete: bool
+    """False if there are more folders, or runs, than are looked at."""
+
+
+def find_runs(root: Path) -> Found:
+    """Breadth first, so that a limit cuts what lies deepest."""
+    waiting, runs = [(root, 0)], list[RunFolder]()
+    for visited, (folder, depth) in enumerate(waiting):
+        if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
+            return Found(runs, False)
+        files, folders = _entries(folder)
+        if RESULTS in files or (SETTINGS in files and ENVIRONMENT in files):
+            runs.append(_run_folder(root, folder))
+        if depth < DEEPEST:
+            waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in _NEVER_RUNS]
+    return Found(runs, True)
+
+
+def _entries(folder: Path) -> tuple[set[str], list[str]]:
+    """Names of its plain files and of its folders; none if it has gone or may not be read."""
+    files, folders = set(), []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    files.add(entry.name)
+    except OSError:
+        pass
+    return files, folders
+
+
+def _run_folder(root: Path, folder: Path) -> RunFolder:
+    relative = os.fsencode(folder.relative_to(root))
+    shown = os.fsencode(folder.name) if folder == root else relative
+    return RunFolder(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder)

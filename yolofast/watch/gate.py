@@ -1,0 +1,73 @@
+"""Who may ask: browsers of this machine, or whoever knows the token.
+
+Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own:
+otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
+since nobody has the cookie under another one. The token travels once in the address; then a cookie holds it, which no
+script can read and other sites' pages cannot send.
+"""
+
+import hmac
+import ipaddress
+import re
+import secrets
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+from yolofast.errors import UserError
+
+_SHORTEST_TOKEN = 12
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d{1,5})?", re.ASCII)
+
+
+def is_this_machine(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def token_for(host: str, given: str | None) -> str | None:
+    """None where none is needed; made up where one is and none was given."""
+    if given is None:
+        return None if is_this_machine(host) else secrets.token_urlsafe(24)
+    if len(given) < _SHORTEST_TOKEN or not _TOKEN.fullmatch(given):
+        what = f"--token is {'too short' if _TOKEN.fullmatch(given) else 'not of plain letters and digits'}"
+        raise UserError(what, fix=f"give at least {_SHORTEST_TOKEN} of A-Z a-z 0-9 . _ ~ -, or leave it out")
+    return given
+
+
+@dataclass(frozen=True)
+class Gate:
+    host: str
+    port: int
+    token: str | None
+
+    @property
+    def cookie_name(self) -> str:
+        """Cookies of a host are shared by its ports."""
+        return f"yolofast-watch-{self.port}"
+
+    def cookie(self) -> str:
+        return f"{self.cookie_name}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+
+    def knows_host(self, header: str | None) -> bool:
+        if self.token is not None and not is_this_machine(self.host):
+            return True
+        found = _HOST.fullmatch(header or "")
+        return found is not None and is_this_machine(found[1].strip("[]"))
+
+    def is_token(self, given: str) -> bool:
+        """In a time that does not tell how much of it is right."""
+        return self.token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+
+    def admits(self, cookies: str | None) -> bool:
+        if self.token is None:
+            return True
+        try:
+            found = SimpleCookie(cookies or "").get(self.cookie_name)
+        except CookieError:
+            return False
+        return found is not None and self.is_token(found.value)

@@ -1,0 +1,65 @@
+"""Lines of a file that another process appends to, replaces or shortens.
+
+The place reached is remembered together with the bytes before it. If those still stand there the file goes on where it
+was left, whether it was appended to or replaced by a longer one; otherwise it is read from its beginning. A file of
+100 MB is therefore read once, and an edit in its middle that keeps every length is not noticed.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from yolofast.watch.plain_file import Stamp, open_plain, stamp
+
+_REMEMBERED = 256
+_LONGEST_LINE = 2**16
+
+
+class News(NamedTuple):
+    lines: list[bytes]
+    """Complete ones, without their ends."""
+    restarted: bool = False
+    """They begin the file: what was read before no longer counts."""
+    more: bool = False
+    """There is more than was asked for."""
+
+
+class GrowingFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: Stamp | None = None
+        self._place, self._before = 0, b""
+
+    def news(self, most: int) -> News:
+        """The lines that were completed since the last call, of up to `most` bytes."""
+        now = stamp(self.path)
+        if now is not None and now == self._seen:
+            return News([])
+        try:
+            return self._read(most, now)
+        except OSError:  # gone, or being replaced: as empty as a file that is not there
+            return self._forget()
+
+    def _read(self, most: int, now: Stamp | None) -> News:
+        most = max(most, _LONGEST_LINE)
+        with open_plain(self.path) as file:
+            file.seek(self._place - len(self._before))
+            restarted = file.read(len(self._before)) != self._before
+            if restarted:
+                self._place, self._before = 0, b""
+                file.seek(0)
+            content = file.read(most)
+        return self._take(content, restarted, full=len(content) == most, now=now)
+
+    def _take(self, content: bytes, restarted: bool, full: bool, now: Stamp | None) -> News:
+        end = content.rfind(b"\n") + 1
+        if full and end == 0:
+            end = len(content)  # a line of that length is no row: pass over it
+        self._place += end
+        self._before = (self._before + content[:end])[-_REMEMBERED:]
+        self._seen = None if full else now
+        return News(content[:end].splitlines(), restarted, full)
+
+    def _forget(self) -> News:
+        had_something = self._place > 0
+        self._seen, self._place, self._before = None, 0, b""
+        return News([], restarted=had_something)

@@ -1,0 +1,99 @@
+"""One line per run for the list: how far it is, how good, how fast. Files are read only when they have changed."""
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from yolofast.watch.batch_curve import BATCHES
+from yolofast.watch.epoch_rows import RESULTS, EpochRows
+from yolofast.watch.find_runs import ENVIRONMENT, SETTINGS, RunFolder
+from yolofast.watch.plain_file import Stamp, read_plain, stamp
+from yolofast.watch.run_state import Signs, state_of
+
+SUMMARY, REPORT, HYP, LABELS = "summary.json", "report.html", "hyp.yaml", "labels.jpg"
+MAP, MAP50, SPEED = "metrics/mAP50-95(B)", "metrics/mAP50(B)", "img/s"
+_LOOKED_AT = (RESULTS, BATCHES, SETTINGS, ENVIRONMENT, HYP, SUMMARY, REPORT, LABELS)
+_LIFE_SIGNS = (RESULTS, BATCHES, SETTINGS)
+_MAX_SETTINGS = 2**18
+_EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What does not depend on the clock."""
+
+    signs: Signs
+    values: dict[str, Any]
+
+
+class Overview:
+    def __init__(self, run: RunFolder) -> None:
+        self._run, self._rows = run, EpochRows(run.path, only=("epoch", "time", MAP, MAP50, SPEED))
+        self._stamps: dict[str, Stamp | None] | None = None
+        self._facts: Facts | None = None
+
+    def line(self) -> dict[str, Any]:
+        stamps = {name: stamp(self._run.path / name) for name in _LOOKED_AT}
+        if self._facts is None or stamps != self._stamps:
+            self._facts = self._read(stamps)
+            self._stamps = stamps
+        return {**self._facts.values, "state": state_of(self._facts.signs, time.time())}
+
+    def _read(self, stamps: dict[str, Stamp | None]) -> Facts:
+        rows = self._rows
+        rows.refresh()
+        epochs = _epochs_wanted(self._run.path / SETTINGS)
+        times = {name: found.seconds for name, found in stamps.items() if found is not None}
+        signs = Signs(
+            rows=len(rows.rows),
+            epochs=epochs,
+            longest_epoch=_longest(rows.column("time")),
+            summary_epochs=_epochs_of_summary(self._run.path / SUMMARY),
+            summary_at=times.get(SUMMARY, 0.0),
+            settings_at=times.get(SETTINGS, 0.0),
+            written_at=max((times[name] for name in _LIFE_SIGNS if name in times), default=0.0),
+        )
+        values = {
+            "id": self._run.id,
+            "name": self._run.name,
+            "epoch": len(rows.rows),
+            "epochs": epochs,
+            "map": _best(rows.column(MAP)),
+            "map50": _best(rows.column(MAP50)),
+            "speed": _last(rows.column(SPEED)),
+            "started": min(times.values(), default=0.0),
+            "updated": max(times.values(), default=0.0),
+            "report": stamps[REPORT] is not None,
+        }
+        return Facts(signs, values)
+
+
+def _epochs_wanted(path: Path) -> int | None:
+    """Without parsing the file: of a thousand runs that would take many seconds."""
+    found = _EPOCHS.search(read_plain(path, _MAX_SETTINGS) or b"")
+    return None if found is None else int(found[1])
+
+
+def _epochs_of_summary(path: Path) -> int | None:
+    try:
+        epochs = json.loads(read_plain(path, _MAX_SETTINGS) or b"")["epochs"]
+    except (ValueError, KeyError, TypeError, RecursionError):  # half-written, or somebody else's
+        return None
+    return epochs if isinstance(epochs, int) else None
+
+
+def _longest(times: list[float | None]) -> float | None:
+    known = [0.0, *(value for value in times if value is not None)]
+    return max((after - before for before, after in pairwise(known)), default=None)
+
+
+def _best(values: list[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _last(values: list[float | None]) -> float | None:
+    return next((value for value in reversed(values) if value is not None), None)

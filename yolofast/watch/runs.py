@@ -1,0 +1,106 @@
+"""All runs below a folder, as the page asks for them. One lock: requests of many tabs read every file once."""
+
+import threading
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from yolofast.watch.batch_curve import BatchCurve
+from yolofast.watch.epoch_rows import EpochRows
+from yolofast.watch.find_runs import RunFolder, find_runs
+from yolofast.watch.overview import Overview
+from yolofast.watch.run_files import RunFile, pictures, read_run_file
+from yolofast.watch.settings_files import SettingsFiles
+
+_FRESH = 0.5
+_SHARE_OF_TIME = 0.1
+"""On a slow disk the list is made less often, so that looking takes a tenth of the time at most."""
+
+
+class _Shown:
+    """What a page that shows the run wants to know besides its line in the list."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows, self.batches, self.settings = EpochRows(folder), BatchCurve(folder), SettingsFiles(folder)
+
+
+class _Run:
+    def __init__(self, folder: RunFolder) -> None:
+        self.path, self.overview = folder.path, Overview(folder)
+
+    @cached_property
+    def shown(self) -> _Shown:
+        return _Shown(self.path)
+
+
+class Runs:
+    def __init__(self, root: Path) -> None:
+        """The folder need not be there yet."""
+        self.root = root.absolute()
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._list: dict[str, Any] = {}
+        self._list_until = 0.0
+
+    def list(self) -> dict[str, Any]:
+        with self._lock:
+            return self._fresh_list()
+
+    def detail(self, run_id: str, generation: str, since: int, batches: int) -> dict[str, Any] | None:
+        """What a page does not know yet that has `since` rows of that generation and seen so many batches.
+
+        None if there is no such run: only what was found below the folder has an id.
+        """
+        with self._lock:
+            run = self._find(run_id)
+            if run is None:
+                return None
+            return {"id": run_id, "pictures": pictures(run.path), **_news(run.shown, generation, since, batches)}
+
+    def file(self, run_id: str, name: str) -> RunFile | None:
+        with self._lock:
+            run = self._find(run_id)
+        return None if run is None else read_run_file(run.path, name)
+
+    def _find(self, run_id: str) -> _Run | None:
+        """Looked for among those that were found; a page that outlived its server asks before there is a list."""
+        if run_id not in self._runs:
+            self._fresh_list()
+        run = self._runs.get(run_id)
+        return run if run is not None and _is_below(run.path, self.root) else None
+
+    def _fresh_list(self) -> dict[str, Any]:
+        began = time.monotonic()
+        if began >= self._list_until:
+            self._list = self._look()
+            ended = time.monotonic()
+            self._list_until = ended + max(_FRESH, (ended - began) / _SHARE_OF_TIME)
+        return self._list
+
+    def _look(self) -> dict[str, Any]:
+        found = find_runs(self.root)
+        self._runs = {run.id: self._runs.get(run.id) or _Run(run) for run in found.runs}
+        lines = [self._runs[run.id].overview.line() for run in found.runs]
+        return {"root": str(self.root).encode("utf-8", "replace").decode(), "complete": found.complete, "runs": lines}
+
+
+def _news(run: _Shown, generation: str, since: int, batches: int) -> dict[str, Any]:
+    run.rows.refresh()
+    more = run.batches.refresh()
+    first = since if generation == run.rows.generation else 0
+    count = run.batches.loss.count
+    return {
+        "generation": run.rows.generation,
+        "since": first,
+        "columns": run.rows.columns,
+        "rows": run.rows.rows[first:],
+        "batches": {"count": count, **({} if count == batches else run.batches.loss.points())},
+        "more": more,
+        "settings": run.settings.read(),
+    }
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    """A folder may have become a link since it was found."""
+    return path.resolve().is_relative_to(root.resolve())

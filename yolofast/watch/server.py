@@ -1,0 +1,134 @@
+"""The server of `yolofast watch`: the standard library's, a thread per connection, GET only.
+
+Nothing here reads a path out of an address: files of the page are a fixed set, runs are those that were found.
+"""
+
+import socket
+import sys
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from yolofast.errors import UserError
+from yolofast.watch.answer import Answer, file_answer, json_answer, refusal
+from yolofast.watch.gate import Gate
+from yolofast.watch.runs import Runs
+
+WEB = Path(__file__).parent / "web"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_LARGEST_COUNT = 10**9
+
+
+class WatchServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, runs: Path, host: str, port: int, token: str | None, assets: Mapping[str, bytes]) -> None:
+        """`assets` are files of the page by name, beside those that lie in `web/`. Port 0 takes any that is free."""
+        self.runs = Runs(runs)
+        own = {path.name: path.read_bytes() for path in WEB.iterdir() if path.suffix in _TYPES}
+        self.assets = {**own, **assets}
+        self.address_family, address = _address(host, port)
+        try:
+            super().__init__(address, _Handler)
+        except (OSError, OverflowError) as error:
+            what = f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}"
+            raise UserError(what, fix="give another --port, or --host 127.0.0.1") from None
+        self.gate = Gate(host, self.server_port, token)
+
+    def server_bind(self) -> None:
+        """Without asking a name server who we are, as the standard library's would."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that leaves in the middle is nothing to report."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+def _address(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError, OverflowError):
+        raise UserError(f"--host is {host!r}, which is no address", fix="give 127.0.0.1 or 0.0.0.0") from None
+    return family, address
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: WatchServer
+    protocol_version = "HTTP/1.0"  # a connection per request: no thread waits for a tab that may never ask again
+    timeout = 20  # seconds that a connection may say nothing
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._send(self._answer())
+
+    def _refuse_method(self) -> None:
+        self._send(Answer(b"only GET\n", status=405, headers={"Allow": "GET"}))
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse_method
+
+    def _answer(self) -> Answer:
+        gate = self.server.gate
+        if not gate.knows_host(self.headers.get("Host")):
+            return refusal(403, f"open this page as http://localhost:{gate.port}/")
+        try:
+            address = urlsplit(self.path)
+            query = {key: values[-1] for key, values in parse_qs(address.query, max_num_fields=20).items()}
+        except ValueError:
+            return refusal(400, "the address cannot be understood")
+        if address.path == "/" and gate.is_token(query.get("token", "")):
+            return self._asset("index.html", {"Set-Cookie": gate.cookie()})
+        if not gate.admits(self.headers.get("Cookie")):
+            return refusal(401, "open the address that yolofast watch has printed: it has a token")
+        return self._route(address.path, query)
+
+    def _route(self, path: str, query: Mapping[str, str]) -> Answer:
+        runs = self.server.runs
+        if path == "/api/runs":
+            return json_answer(runs.list())
+        if path == "/api/run":
+            since, batches = _count(query.get("since")), _count(query.get("batches"))
+            found = runs.detail(query.get("id", ""), query.get("generation", ""), since, batches)
+            return refusal(404, "no such run") if found is None else json_answer(found)
+        if path == "/file":
+            file = runs.file(query.get("id", ""), query.get("name", ""))
+            return refusal(404, "no such file") if file is None else file_answer(file.content, file.content_type)
+        return self._asset("index.html" if path == "/" else path.removeprefix("/"), {})
+
+    def _asset(self, name: str, headers: dict[str, str]) -> Answer:
+        content = self.server.assets.get(name)
+        if content is None:
+            return refusal(404, "there is nothing here")
+        return Answer(content, _TYPES[Path(name).suffix], headers=headers)
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.all_headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses on its own: requests that are not HTTP, or too long."""
+        self._send(refusal(code, "this is not a request that is answered here"))
+
+    def version_string(self) -> str:
+        return "yolofast"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody wants a line every two seconds."""
+
+
+def _count(text: str | None) -> int:
+    return min(int(text), _LARGEST_COUNT) if text and text.isdecimal() and len(text) < 20 else 0

@@ -1,0 +1,53 @@
+"""The settings of a run, flat and short enough to be shown in a table, from the yaml files that trainers leave."""
+
+from pathlib import Path
+
+from yolofast.errors import UserError, shorten
+from yolofast.watch.plain_file import Stamp, read_plain, stamp
+from yolofast.yaml_file import parse_yaml
+
+_FILES = ("hyp.yaml", "opt.yaml", "args.yaml")
+"""Later ones win: flags are above what a recipe says."""
+_MAX_BYTES = 2**18
+_MOST = 400
+_LONGEST = 120
+
+Value = str | int | float | bool | None
+
+
+class SettingsFiles:
+    def __init__(self, folder: Path) -> None:
+        self._paths = [folder / name for name in _FILES]
+        self._stamps: list[Stamp | None] | None = None
+        self._values: dict[str, Value] = {}
+
+    def read(self) -> dict[str, Value]:
+        """What cannot be read is left out: half-written, too large, or no yaml."""
+        stamps = [stamp(path) for path in self._paths]
+        if stamps != self._stamps:
+            self._values = {key: value for path in self._paths for key, value in _settings(path).items()}
+            self._stamps = stamps
+        return self._values
+
+
+def _settings(path: Path) -> dict[str, Value]:
+    try:
+        given = parse_yaml((read_plain(path, _MAX_BYTES) or b"").decode("utf-8"), None).values
+    except (UserError, UnicodeDecodeError):
+        return {}
+    return {_name(key): _shown(value) for key, value in list(given.items())[:_MOST]}
+
+
+def _name(key: object) -> str:
+    return key[:_LONGEST] if isinstance(key, str) else shorten(key)[:_LONGEST]
+
+
+def _shown(value: object) -> Value:
+    """Lists and the like as text of bounded length: aliases in yaml can make them endless."""
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) < 1e300:  # beyond, and not a number: JSON has no word for it
+        return value
+    return shorten(value)[:_LONGEST]

@@ -1,0 +1,68 @@
+/* A few figures per run, which of them is best, and in which settings runs differ. Nothing here touches the page. */
+
+import { MAP, MAP50, PRECISION, RECALL, column, epochs } from "./curves.js";
+
+const NOT_SETTINGS = new Set(["name", "project", "exist_ok", "save_dir", "resume"]);
+
+const known = (values) => values.filter((value) => value !== null && value !== undefined);
+const highest = (values) => (known(values).length ? known(values).reduce((a, b) => Math.max(a, b)) : null);
+const last = (values) => known(values).slice(-1)[0] ?? null;
+
+function mean(values) {
+  const given = known(values);
+  return given.length ? given.reduce((a, b) => a + b, 0) / given.length : null;
+}
+
+/* Precision and recall are those of the best epoch, which is the one to use. Runs of different
+   length do not compete in time. */
+export function figuresOf(run, sameLength) {
+  const scores = column(run, MAP);
+  const best = highest(scores);
+  const at = best === null ? run.rows.length - 1 : scores.indexOf(best);
+  const there = (name) => column(run, name)[at] ?? null;
+  return [
+    { name: "best mAP50-95", value: best, better: 1 },
+    { name: "best mAP50", value: highest(column(run, MAP50)), better: 1 },
+    { name: "precision", value: there(PRECISION), better: 1 },
+    { name: "recall", value: there(RECALL), better: 1 },
+    { name: "best epoch", value: best === null ? null : epochs(run)[at] },
+    { name: "last mAP50-95", value: last(scores), better: 1 },
+    { name: "epochs", value: run.rows.length },
+    { name: "training time", value: last(column(run, "time")), better: sameLength ? -1 : 0, kind: "duration" },
+    { name: "images per second", value: mean(column(run, "img/s")), better: 1 },
+    { name: "GPU memory, GiB", value: highest(column(run, "gpu_memory")) || null, better: -1 },
+  ];
+}
+
+/* The place of the best value; -1 if all are alike, or nothing is better. */
+export function winner(cells) {
+  const values = cells.map((cell) => cell.value);
+  const given = known(values);
+  if (!cells[0].better || given.length < 2 || new Set(given).size === 1) return -1;
+  return values.indexOf(cells[0].better > 0 ? Math.max(...given) : Math.min(...given));
+}
+
+/* Against the first run, in percent. */
+export function change(cell, first) {
+  if (!cell.better || cell.value === first.value || cell.value === null || !first.value) return "";
+  const percent = (cell.value / first.value - 1) * 100;
+  return `${percent >= 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)} %`;
+}
+
+export function differingSettings(runs) {
+  const names = [...new Set(runs.flatMap((run) => Object.keys(run.settings)))].filter((name) => !NOT_SETTINGS.has(name));
+  const rows = names.map((name) => [name, ...runs.map((run) => text(run.settings[name]))]);
+  return rows.filter(([, ...values]) => new Set(values).size > 1);
+}
+
+export function text(value) {
+  if (value === undefined) return "";
+  return value === null ? "none" : value === "" ? "''" : String(value);
+}
+
+export function duration(seconds) {
+  if (seconds === null) return "–";
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
+  if (hours) return `${hours} h ${String(minutes % 60).padStart(2, "0")} min`;
+  return minutes ? `${minutes} min ${String(Math.floor(seconds % 60)).padStart(2, "0")} s` : `${seconds.toFixed(1)} s`;
+}
