@@ -85,15 +85,13 @@ def diagnosed(run: Finished) -> dict[str, Any]:
 
 
 def oscillation(found: dict[str, Any]) -> float:
-    """Around the course of the last phase, in percent of its level."""
-    around, level = found["fluctuation"], found["phases"][-1]["mean"]
-    return 100 * around["std"] / level if around else float("nan")
+    """In percent of the loss, around its course."""
+    return 100 * found["fluctuation"]["std"] if found["fluctuation"] else float("nan")
 
 
 def advised_flags(found: dict[str, Any]) -> tuple[str, ...]:
-    """What `diagnose` proposes, as flags; only what a recipe holds can be set."""
-    changes = [f"{change['key']}={change['after']}" for change in found["changes"] if change["key"] != "patience"]
-    return ("--set", *changes) if changes else ()
+    """What `diagnose` proposes, as flags; those come after the run's own, and the last one counts."""
+    return tuple(found["flags"])
 
 
 def spread(values: list[float], digits: int) -> str:

@@ -53,7 +53,8 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     info.add_argument(
         "--transfer-weights", action="store_true", help="load what matches by name and shape, list the rest"
     )
-    _add_image_size(info)
+    _add_image_size(info, "; by default what the network is meant for")
+    info.set_defaults(img_size=None)
     info.add_argument(
         "--freeze",
         type=_number_or_name,
@@ -178,7 +179,7 @@ def _add_model_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head-config", help="which head owns which classes (1B4H): a file, standard, geometry, …")
 
 
-def _add_image_size(parser: argparse.ArgumentParser) -> None:
+def _add_image_size(parser: argparse.ArgumentParser, note: str = "") -> None:
     parser.add_argument(
         "--img-size",
         "--img",
@@ -187,7 +188,7 @@ def _add_image_size(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[640],
         metavar="N",
-        help="pixels, or height and width",
+        help="pixels, or height and width" + note,
     )
 
 

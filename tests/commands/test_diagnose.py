@@ -57,11 +57,22 @@ def test_json_has_no_nan(run, capsys):
 def test_yolov7_s_log(tmp_path, capsys):
     share = np.arange(60) / 60
     val = falling(60, 1) * (1 + 0.8 * np.maximum(share - 0.4, 0)) / np.where(share > 0.4, falling(60, 2, 0) / 4.9, 1.0)
-    (tmp_path / "results.txt").write_text(results_txt(falling(60), val, 0.4 * (1 - np.exp(-5 * share)) + 0.01))
+    (tmp_path / "results.txt").write_text(results_txt(falling(60), val, 0.4 - (share - 0.4) ** 2))
     assert main(["diagnose", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "YOLOv7 results.txt, 60 epochs" in output and "overfitting: since epoch 2" in output
     assert "settings to try:\n  epochs: 60 -> 2" in output
+
+
+def test_a_smooth_loss_is_not_divided(tmp_path, capsys):
+    rows = "".join(f"{i},{5 + 0.01 * np.sin(i / 9):.5f}\n" for i in range(80))
+    (tmp_path / "a.csv").write_text("epoch,loss\n" + rows)
+    assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+    output = capsys.readouterr().out
+    assert "too little to ask" in output and "Of that variance" not in output
+    (tmp_path / "a.csv").write_text("epoch,loss\n0,5\n")
+    assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+    assert "1 epoch, 1 losses" not in (output := capsys.readouterr().out) and "1 epoch, 1 loss, one per" in output
 
 
 def test_yolox_s_log(tmp_path, capsys):

@@ -12,7 +12,18 @@ from yolofast.dataset.shapes import make_shapes
 from yolofast.dataset.shapes_outline import NAMES
 from yolofast.engine.explain_remarks import remarks
 from yolofast.engine.explanation import explain
+from yolofast.engine.plan import frozen_at_random
+from yolofast.engine.yolox_run import described
 from yolofast.engine.yolox_settings import with_recipe
+
+WIDE = """
+plan:
+- {until: 20%, train: [head]}
+- {until: 40%, train: [head, neck], lr_factors: {neck: 0.3}}
+- {until: 60%, train: [head, neck, dark5], lr_factors: {neck: 0.3, dark5: 0.1}}
+- {until: 80%, train: [head, neck, dark4, dark5], lr_factors: {neck: 0.3, dark5: 0.1, dark4: 0.05}}
+- {lr: 0.1}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +160,43 @@ def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
     assert set(run.rows[0].lr) == {"head"}
     last = run.rows[5].lr
     assert last["dark4"].last == pytest.approx(0.1 * last["head"].last)
+
+
+def test_what_is_frozen_at_random_is_told(folder, data):
+    """With weights it is what they know."""
+    run = explained(folder, data, freeze=("backbone",))
+    assert any(
+        "frozen parameters keep the random values they start with; add --weights" in text for text in remarks(run)
+    )
+    assert not any("random" in text for text in remarks(explained(folder, data)))
+    assert frozen_at_random(run.plan, run.model, "some.pt") is None
+
+
+def test_numbers_are_not_cut_in_a_file(folder, data, capsys):
+    """Five parts of the network have a column each."""
+    (folder / "wide.yaml").write_text(WIDE)
+    words = ["--cfg", "yolox-nano", "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "10"]
+    assert main(["train", *words, "--plan", str(folder / "wide.yaml"), "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out and max(map(len, out.splitlines())) > 150
+    everything = next(line for line in out.splitlines() if "9-10" in line)
+    assert everything.rstrip().endswith("none"), "nothing is frozen, whatever has no parameters"
+
+
+def test_a_warm_up_of_the_plan_is_the_one_that_is_told(folder, data):
+    (folder / "slow.yaml").write_text("plan: [{until: 5, train: [head], warmup_epochs: 3}, {lr: 0.1}]")
+    run = explained_yolox(data, epochs=10, plan=str(folder / "slow.yaml"), weights="")
+    told = remarks(run)
+    assert "recipe: warmup_epochs 5 runs as 3, which the plan says" in told
+    assert not any("warmup_epochs 5 runs as 1" in text for text in told)
+    assert "3 of warm-up" in described(run.config, run.recipe, run.plan)
+    (floor,) = {rate.last for rate in run.rows[-1].lr.values()}
+    assert any(f"stays at {floor:.3g} from" in text for text in told), "times what the plan says"
+
+
+def test_the_lowest_rate_is_that_of_the_plan(folder, data):
+    (folder / "low.yaml").write_text("plan: [{until: 5}, {lr: 0.1}]")
+    run = explained(folder, data, epochs=10, plan=str(folder / "low.yaml"))
+    assert any(
+        "lr0 × lrf × 0.1 of the plan = 0.0001 is never reached, the last epoch has 0.000122" in t for t in remarks(run)
+    )

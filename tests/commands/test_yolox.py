@@ -1,5 +1,6 @@
 """YOLOX as a user meets it: the table of its parts, published weights evaluated and asked about pictures."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from tests.engine.seeing import save_seeing
 from tests.evaluate.plain_nms import plain_nms
 from tests.sample_data import sample
 from yolofast import Detector, build_model
 from yolofast.cli import main
+from yolofast.errors import UserError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIDE, NC = 96, 3
@@ -27,6 +30,13 @@ def test_info_prints_every_module(capsys):
     assert "54,152,612" in out and "head 7,553,572" in out and "7,553,572 (13.9%)" in out
     assert main(["info", "--model", "yolox-l", "--freeze", "10"]) == 2
     assert "have no numbers" in capsys.readouterr().err
+
+
+def test_info_tells_the_cost_at_the_size_a_network_is_meant_for(capsys):
+    assert main(["info", "--model", "yolox-nano"]) == 0
+    assert "1.05 GFLOPs per image of 416×416" in capsys.readouterr().out
+    assert main(["info", "--model", "yolox-nano", "--img", "320", "640"]) == 0
+    assert "image of 320×640" in capsys.readouterr().out
 
 
 def test_there_are_no_anchors_to_fit(capsys):
@@ -132,6 +142,57 @@ def test_val_sees_and_counts_as_published(published, tmp_path, capsys):
         labels = np.array([row["category_id"] for row in own]) - min(row["category_id"] for row in rows)
         expected = plain_detections(model, image, 0.01, 0.65)
         assert_same(np.column_stack((boxes, [row["score"] for row in own], labels)), expected)
+
+
+def seen_as_labels(folder, detector, count=4):
+    """Pictures narrower than what they are fitted into, labelled with what is seen there, at that scale."""
+    for name in ("images", "labels"):
+        (folder / name).mkdir()
+    for seed in range(count):
+        image = picture(seed, 96, 80)
+        (folder / "images" / f"{seed}.png").write_bytes(cv2.imencode(".png", image)[1].tobytes())
+        (found,) = detector.predict(image, conf=0.5, most=8)
+        corners = found.boxes / (80, 96, 80, 96)
+        middle, size = (corners[:, :2] + corners[:, 2:]) / 2, corners[:, 2:] - corners[:, :2]
+        rows = np.column_stack((found.labels, middle, size))
+        (folder / "labels" / f"{seed}.txt").write_text("".join("{:.0f} {:f} {:f} {:f} {:f}\n".format(*r) for r in rows))
+    (folder / "data.yaml").write_text(f"path: {folder}\nval: images\ntrain: images\nnc: 3\nnames: [a, b, c]\n")
+    return folder / "data.yaml"
+
+
+def test_val_repeats_what_training_said_of_two_sides(published, tmp_path, capsys):
+    """Weights that hardly move: what differs afterwards is how the pictures are shown."""
+    data = seen_as_labels(tmp_path, Detector(published[0], size=(64, 128), device="cpu"))
+    (tmp_path / "still.yaml").write_text("plan: [{train: [head], batch_norm: eval}]")
+    usual = ["--data", data, "--device", "cpu", "--cache", "off", "--no-plots", "--project", tmp_path / "runs"]
+    words = ["--weights", published[0], "--img", 64, 128, "--epochs", 1, "--batch-size", 4, "--workers", 0, *usual]
+    words += ["--plan", tmp_path / "still.yaml", "--set", "basic_lr_per_img=1e-9", "multi_scale=false", "nms=0.6"]
+    assert main(["train", *map(str, words)]) == 0, capsys.readouterr().err
+    assert "data.yaml --conf-thres 0.01 --iou-thres 0.6\n" in capsys.readouterr().out
+    with (tmp_path / "runs" / "exp" / "results.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    said = float(row["metrics/mAP50(B)"]), float(row["metrics/mAP50-95(B)"])
+    weights = tmp_path / "runs" / "exp" / "weights"
+    best, last = (Detector(weights / name, device="cpu") for name in ("best.pt", "last.pt"))
+    assert best.shape == last.shape == (64, 128) and best.size == 128
+    assert said[0] > 0.4, "what it sees is what is there"
+    # best.pt is in half precision, and a network that learnt nothing magnifies rounding.
+    again = last.val(data, iou=0.6, cache="off", plots=False, project=tmp_path / "val")
+    assert again.shape == (64, 128)
+    assert (again.metrics.map50, again.metrics.map) == pytest.approx(said, abs=1e-3)
+    square = last.val(data, img_size=(128, 128), cache="off", plots=False, project=tmp_path / "val")
+    assert square.metrics.map < said[1] - 0.1, "twice as large"
+    assert main(["val", *map(str, ["--weights", weights / "best.pt", *usual])]) == 0
+    assert "64×128 pixels" in capsys.readouterr().out
+
+
+def test_two_sides_are_not_for_yolov7(tmp_path, capsys):
+    save_seeing(tmp_path / "some.pt", img_size=64)
+    with pytest.raises(UserError, match=r"height and width are for YOLOX\n.*--img 96"):
+        Detector(tmp_path / "some.pt", size=(64, 96))
+    assert Detector(tmp_path / "some.pt", size=(96, 96)).shape == (96, 96)
+    with pytest.raises(UserError, match="size is"):
+        Detector(tmp_path / "some.pt", size=(64, 96, 32))
 
 
 def test_published_nano_reaches_its_ap(tmp_path, capsys):

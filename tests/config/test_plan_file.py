@@ -54,6 +54,7 @@ plan:
         ("plan:\n- {lr: -1}", "lr is -1"),
         ("plan:\n- {lr: .nan}", "lr is nan"),
         ("plan:\n- {lr_factors: [1]}", "lr_factors is [1]"),
+        ("plan: [{}]\nepochs: 0", "epochs is 0"),
         ("plan:\n- {batch_norm: off}", "batch_norm is False"),
         ("plan:\n- {batch_norm: {head: frozen}}", "batch_norm is {'head': 'frozen'}"),
         ("plan:\n- {until: 3}\n- {}\n- {}", ":3: phase 2 of 3 does not say when it ends"),

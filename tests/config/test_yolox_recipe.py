@@ -3,7 +3,7 @@
 import pytest
 
 from yolofast.augment.recipe import Recipe
-from yolofast.config.yolox_recipe import YoloXRecipe, read_yolox_recipe
+from yolofast.config.yolox_recipe import YoloXRecipe, read_yolox_recipe, shape_in_form
 from yolofast.errors import UserError
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import short_names
@@ -90,22 +90,23 @@ def test_a_short_run_has_short_ends():
     recipe = read_yolox_recipe("yolox-s")
 
     def ends(epochs, keep=()):
-        found = recipe.for_run(epochs, 640, keep)
+        found = recipe.for_run(epochs, (640, 640), keep)
         return found.warmup_epochs, found.no_aug_epochs
 
     assert ends(300) == ends(100) == ends(40) == (5, 15)
     assert ends(30) == (1, 2) and ends(10) == ends(3) == (1, 1) and ends(1) == (0, 0)
     assert ends(30, keep=("no_aug_epochs",)) == (1, 15)
     with pytest.raises(UserError, match="do not fit 10 epochs"):
-        recipe.for_run(10, 640, keep=("no_aug_epochs",))
+        recipe.for_run(10, (640, 640), keep=("no_aug_epochs",))
 
 
 def test_another_size_keeps_the_form():
     wide = read_yolox_recipe("nuscenes-stable-v3")
-    assert wide.for_run(30, 1440) == wide
-    assert (wide.shape(1440), wide.shape(704), wide.shape(32)) == ((800, 1440), (384, 704), (32, 32))
-    small = read_yolox_recipe("yolox-nano").for_run(300, 224)
-    assert (small.input_size, small.random_size) == ((224, 224), (5, 11))
+    assert wide.for_run(30, (800, 1440)) == wide
+    sizes = [shape_in_form(wide.input_size, side) for side in (1440, 704, 32)]
+    assert sizes == [(800, 1440), (384, 704), (32, 32)]
+    small = read_yolox_recipe("yolox-nano").for_run(300, (224, 384))
+    assert (small.input_size, small.random_size) == ((224, 384), (5, 11)), "heights follow the height"
 
 
 @pytest.mark.parametrize(

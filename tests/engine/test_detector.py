@@ -18,14 +18,14 @@ def weights(tmp_path_factory):
 
 def test_fit_keeps_the_aspect_and_says_how_to_get_back():
     image = np.random.default_rng(0).integers(0, 255, (50, 200, 3), np.uint8)
-    fitted, gain, pad = fit(image, 100, 32)
+    fitted, gain, pad = fit(image, (100, 100), 32)
     assert fitted.shape == (32, 128, 3) and gain == (0.5, 0.5) and pad == (14, 3)
     assert (fitted[:3] == 114).all() and (fitted[:, :14] == 114).all() and not (fitted[3:28, 14:114] == 114).all()
 
 
 def test_fit_for_yolox_pads_behind_to_a_square():
     image = np.random.default_rng(0).integers(0, 255, (50, 201, 3), np.uint8)
-    fitted, gain, pad = fit(image, 100, 32, InputConvention(rgb=False, divisor=1, top_left=True, whole=True))
+    fitted, gain, pad = fit(image, (100, 100), 32, InputConvention(rgb=False, divisor=1, top_left=True, whole=True))
     assert fitted.shape == (128, 128, 3) and pad == (0, 0) and gain == (100 / 201, 24 / 50)
     assert (fitted[24:] == 114).all() and (fitted[:, 100:] == 114).all() and not (fitted[:24, :100] == 114).all()
 

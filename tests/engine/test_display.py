@@ -40,6 +40,13 @@ def test_no_column_for_a_gpu_that_is_not_used():
     assert len(header) == len(line) and "GPU" not in header and len(line.split()) == len(header.split())
 
 
+def test_a_column_for_l1_where_there_is_one():
+    display, text = plain()
+    display.result({**ROW, "train/l1_loss": 0.0})
+    header, line = text.getvalue().splitlines()
+    assert len(header) == len(line) and header.split()[:5] == ["epoch", "box", "obj", "cls", "l1"]
+
+
 def test_a_short_epoch_says_nothing_on_the_way():
     display, text = plain()
     with display.epoch(0, 100, lambda: LOSSES) as line:

@@ -133,3 +133,15 @@ def test_report_of_a_whole_graph():
 def test_report_names_what_breaks_it():
     report = compile_report(small_step(AsksTheHost()), small_batch(0))
     assert "break 1" in report and "small_step.py" in report and "cannot be compiled whole" in report
+
+
+@pytest.mark.parametrize(
+    ("one_shape", "steps", "images", "tuned"),
+    [(True, 100, 2, True), (True, 100, 3, False), (False, 100, 2, False), (False, 20_000, 2, True)],
+)
+def test_convolutions_are_tuned_for_shapes_that_come_often(one_shape, steps, images, tuned):
+    seen, step = [], small_step()
+    loss_of = step.loss_of
+    step.loss_of = lambda *given: seen.append(torch.backends.cudnn.benchmark) or loss_of(*given)
+    GearBox(step, "eager", 2, steps, print, one_shape=one_shape).run(small_batch(0, images=images), ALONE)
+    assert seen == [tuned]

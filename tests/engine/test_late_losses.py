@@ -18,7 +18,7 @@ def test_means_so_far_and_again_after_an_epoch():
     late = LateLosses(running)
     running.add(terms(1.0), 8)
     running.add(terms(3.0), 8)
-    assert late.look() == pytest.approx({"box": 2, "obj": 4, "cls": 6, "total": 2})
+    assert late.look() == pytest.approx({"box": 2, "obj": 4, "cls": 6, "l1": 0, "total": 2})
     assert late.look() == running.means()
     running.reset()
     late.forget()

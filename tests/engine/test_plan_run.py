@@ -124,3 +124,21 @@ def test_a_plan_that_has_changed_is_refused(whole, capsys):
         assert "the plan says something else than when the run was started" in capsys.readouterr().err
     finally:
         plan.write_text(PLAN)
+
+
+def test_a_run_goes_on_without_its_plan_file_and_never_back_to_a_phase(tmp_path, capsys):
+    """Shares are of the epochs the run was started with: more of them lengthen the last phase."""
+    (tmp_path / "mine.yaml").write_text("plan: [{until: 50%, train: [head]}, {lr: 0.5}]")
+    settings = {"cfg": small_cfg_file(tmp_path), "epochs": 2, "plan": tmp_path / "mine.yaml"}
+    assert main(["train", *flags(tmp_path, **settings), "--noautoanchor", "--notest"]) == 0
+    out = capsys.readouterr().out
+    assert "--epochs 4  # the plan's last phase goes on" in out
+    assert "frozen parameters keep the random values they start with; add --weights" in out
+    (tmp_path / "mine.yaml").unlink()
+    folder = str(tmp_path / "runs" / "exp")
+    assert main(["train", "--resume", folder, "--epochs", "6", "--explain"]) == 0
+    explained = capsys.readouterr().out
+    assert "goes on for 4 epochs more than it says" in explained
+    assert main(["train", "--resume", folder, "--epochs", "6"]) == 0
+    assert "phase 2, epochs 2 to 6: learning everything" in capsys.readouterr().out
+    assert state_of(tmp_path)["run"]["phases"]["phase"] == 1

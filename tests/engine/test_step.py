@@ -119,5 +119,5 @@ def test_results_have_a_row_per_epoch(tmp_path):
     again = Recorder(tmp_path, [{"epoch": 0, "time": 1.5}])
     again.epoch({"epoch": 1, "time": 3.0})
     rows = list(csv.DictReader((tmp_path / "results.csv").open()))
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == [name for name in COLUMNS if "l1" not in name], "YOLOX's alone"
     assert [row["epoch"] for row in rows] == ["0", "1"] and rows[0]["time"] == "1.5"

@@ -55,6 +55,10 @@ def test_the_drop_in_script_may_train_it_although_it_names_hyper_parameters():
         ({"style": "yolov7"}, "--style yolov7"),
         ({"close_mosaic": 4}, "--set close_mosaic=true no_aug_epochs=4"),
         ({"assigner": "anchor"}, "use simota or tal"),
+        ({"assigner": "ota"}, "--assigner ota is not for YOLOX"),
+        ({"multi_scale": True}, "--set multi_scale=true"),
+        ({"class_aware_aug": True, "head_config": "standard"}, "--class-aware-aug is not for YOLOX"),
+        ({"img_size": (256, 448), "recipe_values": ("input_size=64,96",)}, "both say height and width"),
         ({"ota_from_epoch": 3}, "--ota-from-epoch"),
         ({"label_smoothing": 0.1}, "--label-smoothing"),
         ({"rect": True}, "--set input_size=384,640"),
@@ -78,7 +82,7 @@ def test_a_recipe_is_refused_for_others(settings):
 
 def test_flags_go_before_the_recipe():
     model = build_model({"family": "yolox", "nc": 2, "depth_multiple": 0.33, "width_multiple": 0.5, "image_size": 64})
-    config = completed(recipe="nuscenes-stable-v3", img_size=(704,), epochs=24, multi_scale=True)
+    config = completed(recipe="nuscenes-stable-v3", img_size=(704,), epochs=24, recipe_values=("multi_scale=true",))
     recipe = recipe_of(config, model)
     assert (recipe.epochs, recipe.input_size, recipe.multi_scale) == (24, (384, 704), True)
     assert recipe.no_aug_epochs == 8, "still less than half"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from tests.engine.small_run import flags
 from tests.engine.test_resume import assert_same_state
@@ -17,6 +18,8 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import make_shapes
 from yolofast.engine.setup import prepare_model, prepare_run, prepare_schedule
 from yolofast.engine.yolox_settings import recipe_of, with_recipe
+from yolofast.report.read_run import read_history
+from yolofast.resources import find_resource
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SMALL = "family: yolox\nnc: 3\ndepth_multiple: 0.33\nwidth_multiple: 0.125\nimage_size: 64\n"
@@ -57,6 +60,36 @@ def test_the_loss_falls(trained):
         losses = [float(row[f"train/{term}_loss"]) for row in rows]
         assert losses == sorted(losses, reverse=True), term
         assert math.isfinite(float(rows[-1][f"val/{term}_loss"]))
+
+
+def test_results_have_l1_and_add_up_to_the_total(trained):
+    """It is 0 until the epoch in which mosaic closes; batches.csv has the total of every batch."""
+    rows = list(csv.DictReader((trained / "results.csv").open()))
+    for side in ("train", "val"):
+        assert [float(row[f"{side}/l1_loss"]) > 0 for row in rows] == [n >= CLOSES_AT for n in range(3)], side
+    batches = list(csv.DictReader((trained / "batches.csv").open()))
+    history = read_history(trained)
+    for epoch in range(3):
+        totals = [float(row["total"]) for row in batches if row["epoch"] == str(epoch)]
+        assert history.epochs.train[epoch] == pytest.approx(sum(totals) / len(totals), rel=1e-4)
+
+
+def test_the_folder_says_what_ran(trained):
+    said = yaml.safe_load((trained / "hyp.yaml").read_text())
+    assert (said["model"], said["batch_size"], said["epochs"], said["input_size"]) == ("yolox-nano", 8, 3, [64, 64])
+
+
+def test_a_recipe_edited_since_is_refused(trained, folder, capsys):
+    again = folder / "runs" / "edited"
+    shutil.copytree(trained, again)
+    state = torch.load(again / "weights" / "last.pt", weights_only=True)
+    state["config"]["recipe"] = str(folder / "mine.yaml")
+    torch.save(state, again / "weights" / "last.pt")
+    packaged = find_resource("yolox-nano", "recipe").read_text()
+    for text, code in (("", 0), ("degrees: 3.0\n", 2)):
+        (folder / "mine.yaml").write_text(packaged + text)
+        assert main(["train", "--resume", str(again), "--epochs", "3", "--device", "cpu"]) == code
+    assert "have changed since the run began: degrees was 10.0 and is 3.0" in capsys.readouterr().err
 
 
 def test_resumed_after_the_first_epoch_it_ends_the_same(trained, folder):
@@ -123,9 +156,10 @@ def test_without_an_average_the_trained_weights_are_the_result(folder):
 
 
 def test_inputs_may_have_two_sides(folder):
-    run = prepared(folder, "input_size=64,128", "multi_scale=false", img_size=(128, 64))
-    assert next(run.batches.epoch(0)).images.shape[2:] == (64, 128)
-    assert next(iter(run.validation)).images.shape[2:] == (32, 64), "the long side to test at, in the same form"
+    for values, size in (("input_size=64,128",), (128,)), ((), (64, 128)):
+        run = prepared(folder, *values, "multi_scale=false", img_size=size)
+        assert next(run.batches.epoch(0)).images.shape[2:] == (64, 128)
+        assert next(iter(run.validation)).images.shape[2:] == (64, 128)
 
 
 def test_published_rates_are_those_of_the_run(folder):
@@ -158,4 +192,7 @@ def test_published_weights_for_other_classes_are_a_transfer(tmp_path):
             assert torch.equal(tensor, theirs[name]), name
         elif name.endswith("bias"):
             torch.testing.assert_close(tensor, torch.full((3,), -math.log(99)))
-    assert said == [f"weights: {len(theirs) - 6} tensors of {tmp_path / 'yolox_nano.pth'}"]
+    (word,) = said
+    assert word.startswith(f"weights: {len(theirs) - 6} tensors of {tmp_path / 'yolox_nano.pth'}")
+    names = "head.cls_preds.0.weight, head.cls_preds.0.bias"
+    assert word.endswith(f"6 of the network's {len(theirs)} start anew: {names} …")

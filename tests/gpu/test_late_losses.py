@@ -27,7 +27,7 @@ def test_losses_arrive_without_waiting(no_waiting):
     assert late.look() == {} and late.look() == {}
     torch.cuda.set_sync_debug_mode("default")
     torch.cuda.synchronize()
-    assert late.look() == {"box": 1, "obj": 2, "cls": 3, "total": 1}
+    assert late.look() == {"box": 1, "obj": 2, "cls": 3, "l1": 0, "total": 1}
 
 
 def test_batches_are_kept_without_waiting(no_waiting):

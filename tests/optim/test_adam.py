@@ -52,3 +52,10 @@ def test_continues_from_its_state(name):
     assert torch.equal(whole, resumed)
     for a, b in zip(at_end.tensors(), second.tensors(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_state_of_before_there_were_plans_has_one_count_for_all():
+    optimizer = build_optimizer("adam", [{"params": p, "weight_decay": 0.0} for p in parameters()])
+    state = optimizer.state_dict()
+    optimizer.load_state_dict({**state, "steps": torch.tensor(7.0, dtype=torch.float64)})
+    assert [float(count) for count in optimizer.state_dict()["steps"]] == [7.0] * len(SHAPES)

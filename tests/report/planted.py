@@ -7,6 +7,7 @@ from yolofast.report.history import Batches, Epochs, History
 EPOCHS, PER_EPOCH, IMAGES = 40, 50, 16
 LR, WARM_UP = 0.01, 3
 MOSAIC, MIXUP = 0.5, 0.4
+SIZES = np.arange(256, 512, 32)
 
 
 def lr_of(share, flat=False):
@@ -16,7 +17,20 @@ def lr_of(share, flat=False):
     return np.where(share < warm_up, LR * share / warm_up, LR if flat else down)
 
 
-def made_up(rng, course, *, noise=0.03, factor=None, val=None, flat=False, more_boxes=1.0, mosaic=MOSAIC, mixup=MIXUP):
+def made_up(
+    rng,
+    course,
+    *,
+    noise=0.03,
+    factor=None,
+    val=None,
+    score=None,
+    flat=False,
+    more_boxes=1.0,
+    mosaic=MOSAIC,
+    mixup=MIXUP,
+    sizes=None,
+):
     """`course`: share of the run -> the loss without noise; `factor`: contents of batches -> what multiplies theirs."""
     count = EPOCHS * PER_EPOCH
     share = np.arange(count) / count
@@ -29,6 +43,8 @@ def made_up(rng, course, *, noise=0.03, factor=None, val=None, flat=False, more_
         "boxes": boxes.astype(float),
         "box_size": rng.normal(0.2, 0.02, count),
     }
+    if sizes is not None:
+        contents["size"] = sizes.astype(float)
     loss = course(share) * (1 + noise * rng.standard_normal(count))
     if factor is not None:
         loss = loss * factor({name: values - values.mean() for name, values in contents.items()})
@@ -36,7 +52,7 @@ def made_up(rng, course, *, noise=0.03, factor=None, val=None, flat=False, more_
     train = loss.reshape(EPOCHS, PER_EPOCH).mean(axis=1)
     ends = np.arange(1, EPOCHS + 1) / EPOCHS
     val_loss = (1.05 * course(ends) if val is None else val(ends)) * (1 + 0.01 * rng.standard_normal(EPOCHS))
-    good = 0.4 * (1 - np.exp(-5 * ends)) + 0.003 * rng.standard_normal(EPOCHS)
+    good = (0.4 * (1 - np.exp(-5 * ends)) if score is None else score(ends)) + 0.003 * rng.standard_normal(EPOCHS)
     lr = lr_of(share, flat)
     epochs = Epochs(
         number=np.arange(1, EPOCHS + 1), train=train, val=val_loss, fitness=good, lr=lr[PER_EPOCH - 1 :: PER_EPOCH]
@@ -92,8 +108,31 @@ def box_counts(rng):
     return made_up(rng, learns, noise=0.02, more_boxes=0.0, factor=factor)
 
 
-def overfit(rng):
-    return made_up(rng, learns, val=lambda s: 1.05 * learns(np.minimum(s, 0.45)) * (1 + 0.4 * np.maximum(s - 0.45, 0)))
+def drawn_sizes(rng, every):
+    """Another size every so many batches."""
+    count = EPOCHS * PER_EPOCH
+    return np.repeat(rng.choice(SIZES, -(-count // every)), every)[:count]
+
+
+def image_sizes(rng, form, every, flat=False):
+    """A loss that follows the size of the images: `line`, or `bend`, lowest in the middle."""
+    half = np.ptp(SIZES) / 2
+    effects = {
+        "line": lambda c: 1 + 0.08 * c["size"] / half,
+        "bend": lambda c: 1 + 0.16 * ((c["size"] / half) ** 2 - 0.43),
+    }
+    return made_up(rng, learns, noise=0.04, factor=effects[form], flat=flat, sizes=drawn_sizes(rng, every))
+
+
+def overfit(rng, score=lambda s: 0.4 * (1 - np.exp(-5 * np.minimum(s, 0.45))) - 0.1 * np.maximum(s - 0.45, 0)):
+    def val(share):
+        return 1.05 * learns(np.minimum(share, 0.45)) * (1 + 0.4 * np.maximum(share - 0.45, 0))
+
+    return made_up(rng, learns, val=val, score=score)
+
+
+def overfit_but_scores_rise(rng):
+    return overfit(rng, score=None)
 
 
 def plateau(rng):
@@ -106,7 +145,7 @@ def diverges(rng):
 
 def breaks(rng):
     history = made_up(rng, learns)
-    history.batches.loss[1500:1510] = np.nan
+    history.batches.loss[1500:1510] = np.inf
     return history
 
 

@@ -49,6 +49,40 @@ def test_overfitting_ends_the_run_earlier():
     assert before == planted.EPOCHS and 15 <= after <= 21
 
 
+def test_no_advice_ends_a_run_before_the_epoch_to_ship():
+    for plant in (planted.overfit_but_scores_rise, planted.plateau):
+        found = diagnose(plant(np.random.default_rng(0)))
+        assert found.choice.epoch > 30 and not changes(found)
+        assert f"epoch {found.choice.epoch}" in found.advice.lines[0]
+        assert "stop" not in found.advice.lines[0]
+
+
+def test_a_score_that_is_best_a_little_later_moves_the_end():
+    late = lambda s: 0.3 - (s - 0.5) ** 2  # noqa: E731
+    found = diagnose(planted.overfit(np.random.default_rng(0), score=late))
+    assert (
+        changes(found)["epochs"][1] >= found.choice.epoch
+        and f"stop at epoch {found.choice.epoch}" in (found.advice.lines[0])
+    )
+
+
+def test_the_calm_of_one_size_comes():
+    before = diagnose(planted.image_sizes(np.random.default_rng(0), "bend", 10))
+    after = diagnose(planted.made_up(np.random.default_rng(1), planted.learns, noise=0.04))
+    (line,) = before.advice.lines
+    forecast = float(line.split("would be ")[1].split("%")[0]) / 100
+    assert forecast == pytest.approx(after.around.std, rel=0.05)
+    assert f"instead of {before.around.std:.2%}" in line
+    assert changes(before) == {"multi_scale": (True, False)}
+
+
+def test_text_and_settings_say_the_same_numbers():
+    history = planted.data_mix(np.random.default_rng(2))
+    found = diagnose(history)
+    for key, (before, after) in changes(found).items():
+        assert before == history.settings[key] and f"{key} from {before:g} to {after:g}" in found.advice.lines[0]
+
+
 def test_noise_needs_no_change():
     assert not diagnose(planted.noise_only(np.random.default_rng(0))).advice.changes
 
@@ -72,6 +106,10 @@ def test_the_epoch_to_ship_is_the_best_within_noise():
 def test_without_scores_the_validation_loss_decides():
     choice = choose_epoch(epochs([np.nan] * 4, [3.0, 2.0, 2.5, np.nan]))
     assert choice.epoch == 2 and choice.criterion == "lowest validation loss"
+
+
+def test_a_negative_loss_keeps_its_sign():
+    assert choose_epoch(epochs([np.nan] * 3, [-1.0, -2.0, -1.5])).value == -2
 
 
 def test_a_network_that_finds_nothing_is_not_chosen_by_its_score():

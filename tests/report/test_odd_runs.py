@@ -27,6 +27,7 @@ def odd_table(rng):
         "batch": [np.arange(count)],
         "mosaic": [rng.random(count), np.ones(count)],
         "boxes": [rng.poisson(20, count)],
+        "size": [rng.choice([64, 96, 128], count), rng.choice([0.5, 0.25], count), rng.random(count)],
     }
     columns = {"loss": odd_losses(rng, count)}
     columns |= {name: some[rng.integers(len(some))] for name, some in possible.items() if rng.random() < 0.5}

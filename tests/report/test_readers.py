@@ -5,6 +5,7 @@ import pytest
 
 from tests.report.logs import falling, results_txt, train_log
 from yolofast.errors import UserError
+from yolofast.report.diagnosis import diagnose
 from yolofast.report.phases import find_phases
 from yolofast.report.read_run import read_history
 
@@ -90,6 +91,54 @@ def test_foreign_csv(tmp_path):
     assert len(history.batches) == 500 and 10 <= len(history.epochs) <= 100
 
 
+def test_an_empty_cell_is_missing_and_nan_is_broken(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = [f"{i},{5 - i / 10},{5 - i / 20}" for i in range(10)]
+    path.write_text("\n".join(["epoch,loss,val_loss", *rows[:4], "4,,4.8", *rows[5:]]))
+    history = read_history(path)
+    assert np.isnan(history.epochs.train[4]) and history.epochs.val[4] == 4.8
+    assert not [v for v in diagnose(history).verdicts if v.kind == "divergence"]
+    path.write_text("\n".join(["epoch,loss,val_loss", *rows[:4], "4,nan,4.8", *rows[5:]]))
+    assert "not a number in 1 epoch, first in epoch 5" in diagnose(read_history(path)).verdicts[0].text
+
+
+def test_a_batch_without_a_loss_is_left_out(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,step,loss,assigner\n0,0,5,a\n0,1,,b\n0,2,4,c\n1,3,nan,d\n")
+    batches = read_history(path).batches
+    assert batches.loss.tolist() == [5, 4, np.inf] and batches.assigner == ("a", "c", "d")
+    path.write_text("epoch,step,loss\n0,0,\n")
+    with pytest.raises(UserError, match="no row has a loss"):
+        read_history(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iter {i}/150 - loss: {loss:.4f}, 2.1, 0.5, 2.0, 0.7, {lr:.3e}",
+        "03:04:05 | INFO | iter {i}/150 - loss: {loss:.4f}, iou: 2.1, l1: 0.5, conf: 2, cls: .7, lr: {lr:.6f}",
+        "Epoch {epoch}/3, iter {i}/150 - loss: {loss:.4f}, iou 2.1, l1 0.5, conf 2.0, cls 0.7, lr {lr:.3e}",
+    ],
+)
+def test_the_log_of_a_loop(tmp_path, line):
+    """A line every 50 iterations of 3 epochs, and one that is torn."""
+    values = [(epoch, i, 9 - epoch - i / 1000) for epoch in (1, 2, 3) for i in (50, 100, 150)]
+    lines = [line.format(epoch=epoch, i=i, loss=loss, lr=1e-4 * epoch) for epoch, i, loss in values]
+    (tmp_path / "train_log.txt").write_text("starting\n" + "\n".join(lines) + "\niter 50/150 - loss: 3.0, 2.")
+    history = read_history(tmp_path)
+    assert history.format == "log of a loop" and history.batches.epoch.tolist() == [v[0] for v in values]
+    np.testing.assert_allclose(history.batches.loss, [v[2] for v in values])
+    np.testing.assert_allclose(history.batches.lr, [1e-4 * v[0] for v in values])
+    assert history.batches.l1.tolist() == [0.5] * 9
+
+
+def test_a_recipe_s_multi_scale_is_not_lost_behind_a_flag_that_is_off(tmp_path):
+    (tmp_path / "results.csv").write_text("epoch,loss\n0,1\n")
+    (tmp_path / "hyp.yaml").write_text("multi_scale: true\nbasic_lr_per_img: 0.1\n")
+    (tmp_path / "args.yaml").write_text("multi_scale: false\n")
+    assert read_history(tmp_path).settings["multi_scale"] is True
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -103,6 +152,7 @@ def test_foreign_csv(tmp_path):
         ("results.txt", "nothing of the kind\n", "no line of 15 fields"),
         ("results.txt", "x/2 " + "1 " * 14, r"results\.txt:1: is 'x/2"),
         ("train_log.txt", "total_loss: 3\n", "holds no line `epoch"),
+        ("train_log.txt", "iter 1/5 - loss: high\n", "has a number"),
     ],
 )
 def test_faults(tmp_path, name, text, message):

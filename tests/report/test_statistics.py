@@ -8,6 +8,7 @@ from yolofast.report.course import smooth_course
 from yolofast.report.fluctuation import wandering_share
 from yolofast.report.period import find_period
 from yolofast.report.regression import regress
+from yolofast.report.size_effect import size_effect
 from yolofast.report.statistics import describe, fit_line, noise_between
 
 
@@ -62,6 +63,33 @@ def test_regression_finds_slopes_and_stays_silent_otherwise():
         regress(rng.standard_normal(500), {n: v[:500] for n, v in contents.items()}).share > 0 for _ in range(200)
     )
     assert alarms == 0
+
+
+def test_sizes_that_matter_are_seen_beside_a_mix_that_does_not():
+    rng = np.random.default_rng(7)
+    sizes = np.repeat(rng.choice([64.0, 96.0, 128.0, 160.0], 200), 10)
+    level = np.select([sizes == 64, sizes == 160], [0.1, 0.05], -0.05)
+    values = level - level.mean() + 0.05 * rng.standard_normal(2000)
+    found = regress(values, {"mosaic": rng.standard_normal(2000), "boxes": rng.standard_normal(2000)}, sizes)
+    assert list(found.shares) == ["size"]
+    assert found.shares["size"] == pytest.approx(level.var() / (level.var() + 0.05**2), abs=0.05)
+    differences = np.array([found.sizes[size] for size in (96, 128, 160)]) - found.sizes[64]
+    np.testing.assert_allclose(differences, [-0.15, -0.15, -0.05], atol=0.01)
+
+
+def test_a_walk_is_not_put_down_to_sizes_that_stay_for_ten_batches():
+    """Three are expected by chance; compared batch by batch it would be most of them."""
+    rng = np.random.default_rng(8)
+    walks = rng.standard_normal((300, 600)).cumsum(axis=1)
+    sizes = np.repeat(rng.choice([64.0, 96.0, 128.0, 160.0], (300, 60)), 10, axis=1)
+    alarms = [size_effect(w - w.mean(), s) is not None for w, s in zip(walks, sizes, strict=True)]
+    assert sum(alarms) <= 9
+
+
+def test_too_few_sizes_say_nothing():
+    values = np.random.default_rng(9).standard_normal(100)
+    assert size_effect(values, np.full(100, 64.0)) is None and size_effect(values, None) is None
+    assert size_effect(values, np.repeat([64.0, 96.0, 64.0, 96.0, 64.0], 20)) is None
 
 
 @pytest.mark.parametrize("count", [40, 300, 2000])

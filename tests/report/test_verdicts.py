@@ -25,6 +25,7 @@ def kinds(history):
         (planted.data_mix, "data mix"),
         (planted.box_counts, "boxes"),
         (planted.overfit, "overfitting"),
+        (planted.overfit_but_scores_rise, "overfitting"),
         (planted.plateau, "plateau"),
         (planted.diverges, "divergence"),
         (planted.breaks, "divergence"),
@@ -35,6 +36,30 @@ def kinds(history):
 def test_the_planted_cause_is_named_and_no_other(plant, expected):
     for seed in SEEDS:
         assert kinds(plant(np.random.default_rng(seed))) == [expected], seed
+
+
+@pytest.mark.parametrize("form", ["line", "bend"])
+@pytest.mark.parametrize("every", [1, 10])
+@pytest.mark.parametrize("flat", [False, True], ids=["falling", "constant"])
+def test_the_size_of_images_is_named_and_nothing_else(form, every, flat):
+    for seed in SEEDS:
+        found = diagnose(planted.image_sizes(np.random.default_rng(seed), form, every, flat))
+        assert [verdict.kind for verdict in found.verdicts] == ["image size"], seed
+        planted_share = {"line": 0.62, "bend": 0.68}[form]  # what the sizes drawn do, beside 4 % of noise
+        assert found.around.shares.image_size == pytest.approx(planted_share, abs=0.08)
+
+
+def test_sizes_do_not_hide_a_network_that_wanders():
+    for seed in SEEDS:
+        history = with_sizes(planted.lr_too_high_throughout(np.random.default_rng(seed)), seed)
+        assert kinds(history) == ["learning rate"], seed
+
+
+def with_sizes(history, seed=0, every=10):
+    """Sizes that do nothing."""
+    sizes = planted.drawn_sizes(np.random.default_rng(seed), every).astype(float)
+    contents = {**history.batches.contents, "size": sizes}
+    return dataclasses.replace(history, batches=dataclasses.replace(history.batches, contents=contents))
 
 
 def as_it_is(history):
@@ -67,7 +92,7 @@ def with_closed_mosaic(history):
     return dataclasses.replace(history, batches=batches, epochs=dataclasses.replace(history.epochs, train=train))
 
 
-@pytest.mark.parametrize("seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic])
+@pytest.mark.parametrize("seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic, with_sizes])
 def test_clean_runs_are_left_alone(seen):
     """One alarm in a hundred runs is allowed; there was none in 500 when this was written."""
     alarms = [found for seed in range(100) if (found := kinds(seen(planted.clean(np.random.default_rng(1000 + seed)))))]

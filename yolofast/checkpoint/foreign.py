@@ -42,6 +42,8 @@ class WeightFile:
     epoch: int | None = None
     img_size: int | None = None
     """Pixels of the long side the network was evaluated at in training."""
+    img_shape: tuple[int, int] | None = None
+    """Height and width of it, where they are stated: YOLOX's may differ."""
 
 
 def weights_of(root: object, build: Build) -> WeightFile:
@@ -66,6 +68,7 @@ def weights_of(root: object, build: Build) -> WeightFile:
         head_config=plain_dict(described.get("head_config")),
         epoch=_integer(top.get("epoch", top.get("start_epoch"))),
         img_size=_img_size(top),
+        img_shape=_img_shape(top),
     )
 
 
@@ -195,6 +198,15 @@ def _img_size(top: Mapping[Any, object]) -> int | None:
     sizes = _mapping(top.get("config")).get("img_size")
     stated = sizes[-1] if isinstance(sizes, list | tuple) and sizes else top.get("img_size")
     return stated if type(stated) is int and 0 < stated <= MAX_IMG_SIZE else None
+
+
+def _img_shape(top: Mapping[Any, object]) -> tuple[int, int] | None:
+    sides = top.get("img_shape")
+    if not isinstance(sides, list | tuple) or len(sides) != 2:
+        return None
+    if not all(type(side) is int and 0 < side <= MAX_IMG_SIZE for side in sides):
+        return None
+    return sides[0], sides[1]
 
 
 def _class_count(value: object, graph: dict[str, Any] | None, names: tuple[str, ...] | None) -> int | None:

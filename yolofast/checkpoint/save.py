@@ -86,6 +86,7 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
         "head_config": file.head_config,
         "epoch": -1,
         "img_size": file.img_size,
+        "img_shape": None if file.img_shape is None else list(file.img_shape),
     }
     return save_checkpoint(source if target is None else target, content)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.checkpoints import BEST, LAST
 from yolofast.engine.detector import Detector
 from yolofast.engine.display import Display, duration
@@ -71,7 +72,7 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     """Of what is in the file, read as a user would read it."""
     config, precision, index = run.config, run.step.precision, run.data.val
-    detector = Detector(best, size=config.test_size, device=str(precision.device))
+    detector = Detector(best, device=str(precision.device))
     found = trainer.best_found
     # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could only
     # repeat its part of it.
@@ -101,11 +102,20 @@ def _commands(run: Run, weights: Path) -> list[str]:
     commands, config, yolofast = [], run.config, own_command()
     if (weights / BEST).exists():
         best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
-        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}")
+        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{_thresholds(run.recipe)}")
         commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
     if (weights / LAST).exists() and config.max_steps is None:
-        commands.append(f"  {yolofast} train --resume {_quoted(weights.parent)} --epochs {2 * config.epochs}")
+        longer = f"  {yolofast} train --resume {_quoted(weights.parent)} --epochs {2 * config.epochs}"
+        in_phases = len(run.phases.plan.phases) > 1
+        commands.append(longer + ("  # the plan's last phase goes on" if in_phases else ""))
     return commands
+
+
+def _thresholds(recipe: YoloXRecipe | None) -> str:
+    """With which `val` counts as training did, where a recipe has others than are usual."""
+    if recipe is None or (recipe.test_conf, recipe.nms) == (YoloXRecipe.test_conf, YoloXRecipe.nms):
+        return ""
+    return f" --conf-thres {recipe.test_conf:g} --iou-thres {recipe.nms:g}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 # Rich falls back on 80 columns when output is not a terminal, which would cut tables in logs and pipes.
-_WIDTH_WITHOUT_TERMINAL = 140
+_WIDTH_WITHOUT_TERMINAL = 1000
 
 
 def console() -> Console:

@@ -11,12 +11,24 @@ from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
 from yolofast.errors import UserError
 from yolofast.report.as_json import as_json
+from yolofast.report.batch_verdicts import LEAST_STD
 from yolofast.report.diagnosis import Diagnosis, diagnose
+from yolofast.report.dialect import how_to_apply
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.picture import diagnosis_picture
 from yolofast.report.read_run import read_history
 from yolofast.report.ship import Choice
 from yolofast.report.statistics import calmness
+
+_SHARES = {
+    "mix": "mosaic and mixup",
+    "image_size": "image size (multi-scale)",
+    "boxes": "boxes",
+    "period": "a period",
+    "learning_rate": "learning rate",
+    "wandering": "other wandering",
+    "rest": "rest",
+}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,8 +60,10 @@ def _write(path: Path, content: bytes) -> None:
 
 def _print_phases(out: Console, found: Diagnosis) -> None:
     history = found.history
-    values = f"{len(history.finest[0]):,} losses, one per {found.unit}"
-    out.print(f"{history.source}: {history.format}, {len(history.epochs)} epochs, {values}", soft_wrap=True)
+    losses, count = len(history.finest[0]), len(history.epochs)
+    values = f"{losses:,} loss{'es' * (losses != 1)}, one per {found.unit}"
+    epochs = f"{count} epoch{'s' * (count != 1)}"
+    out.print(f"{history.source}: {history.format}, {epochs}, {values}", soft_wrap=True)
     listing = table(
         "epochs",
         "begins with",
@@ -60,7 +74,7 @@ def _print_phases(out: Console, found: Diagnosis) -> None:
         f">noise per {found.unit}",
         ">drift",
         ">gradient norm",
-        "",
+        f"{found.unit} to {found.unit}",
     )
     for report in found.phases:
         curve = report.curve
@@ -75,12 +89,12 @@ def _print_fluctuation(out: Console, around: Fluctuation | None) -> None:
     if around is None:
         out.print("too few losses (or some not above 0) after the warm-up to say where their fluctuation comes from")
         return
-    shares = around.shares
-    out.print(
-        f"around its smooth course the loss varies by {around.std:.1%}. Of that variance: mosaic and mixup "
-        f"{shares.mix:.0%}, boxes and sizes {shares.boxes:.0%}, a period {shares.period:.0%}, learning rate "
-        f"{shares.learning_rate:.0%}, other wandering {shares.wandering:.0%}, rest {shares.rest:.0%}"
-    )
+    varies = f"around its smooth course the loss varies by {around.std:.1%}"
+    if around.std < LEAST_STD:
+        out.print(f"{varies}, too little to ask what it is made of")
+        return
+    shares = [f"{name} {getattr(around.shares, field):.0%}" for field, name in _SHARES.items()]
+    out.print(f"{varies}. Of that variance: {', '.join(shares)}")
 
 
 def _print_verdicts(out: Console, found: Diagnosis) -> None:
@@ -94,7 +108,9 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
     if found.advice.changes:
         out.print("settings to try:")
     for change in found.advice.changes:
-        out.print(f"  {change.key}: {'?' if change.before is None else change.before} -> {change.after}")
+        out.print(f"  {change}")
+    if found.advice.changes and (how := how_to_apply(found.history, found.advice.changes)) is not None:
+        out.print(f"to try them: {how}", soft_wrap=True)
 
 
 def _print_choice(out: Console, choice: Choice, weights: Path) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
+from torch import nn
 
 from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
+from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explain_picture import explain_picture
 from yolofast.engine.explain_remarks import remarks
@@ -17,9 +19,10 @@ from yolofast.optim.schedule import YoloV7Schedule
 _MOST_ROWS = 30
 
 
-def print_explanation(config: TrainConfig) -> None:
+def print_explanation(config: TrainConfig, plan: PlanSpec | None = None) -> None:
+    """`plan` is that of a run that goes on."""
     out = console()
-    run = explain(config, out.print)
+    run = explain(config, out.print, plan)
     out.print(f"\n{_title(run)}")
     for name, text in _facts(run):
         out.print(f"  {name:<16} {text}")
@@ -86,7 +89,8 @@ def _print_phases(out: Console, run: Explanation) -> None:
             for scope in run.scopes
             if min(scope.layers) in phase.learning
         ]
-        again = f", rising for {phase.warmup_epochs:g} epochs" if phase.warmup_epochs and phase.first else ""
+        rising = "an epoch" if phase.warmup_epochs == 1 else f"{phase.warmup_epochs or 0:g} epochs"
+        again = f", rising for {rising}" if phase.warmup_epochs and phase.first else ""
         rows.add_row(
             str(phase.number + 1),
             f"{phase.first + 1}-{phase.end}",
@@ -104,12 +108,17 @@ def _still(run: Explanation, number: int) -> str:
     """Those of frozen layers, and of others that the plan names."""
     phase = run.plan.by_number(number)
     own = {layer: until for layer, until in phase.still_until.items() if layer in phase.learning}
-    words = ["of what is frozen"] if len(phase.still_until) > len(own) else []
+    frozen = [run.model.layers[layer].module for layer in phase.still_until if layer not in own]
+    words = ["of what is frozen"] if any(_has_statistics(module) for module in frozen) else []
     if always := [layer for layer, until in own.items() if until >= phase.end]:
-        words.append(f"of {len(always)} layers that learn")
+        words.append(f"of {len(always)} {'layer that learns' if len(always) == 1 else 'layers that learn'}")
     if late := sorted({until for until in own.values() if phase.first < until < phase.end}):
         words.append(f"of others up to epoch {late[0]}")
     return ", ".join(words) or "none"
+
+
+def _has_statistics(module: nn.Module) -> bool:
+    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
 
 
 def _print_epochs(out: Console, run: Explanation) -> None:

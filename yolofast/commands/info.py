@@ -19,7 +19,8 @@ def run(args: argparse.Namespace) -> None:
     model, report = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
     if args.fuse:
         model = fuse(model)
-    size = args.img_size if len(args.img_size) == 2 else args.img_size * 2
+    sides = args.img_size or [model.inputs.size]
+    size = sides if len(sides) == 2 else sides * 2
     summary = summarise(model, (size[0], size[1]), frozen_of(model, args.freeze))
     name = args.cfg or args.weights
     if args.json:
@@ -52,7 +53,8 @@ def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerR
     out.print(f"parameters   {summary.parameters:,}")
     out.print("             " + ", ".join(f"{part} {count:,}" for part, count in summary.parts.items()))
     out.print(f"trainable    {summary.trainable:,} ({share:.1%}), frozen {summary.parameters - summary.trainable:,}")
-    out.print(f"compute      {summary.gflops:.2f} GFLOPs per image forward (2 × multiply-adds of the convolutions)")
+    per_image = f"{summary.gflops:.2f} GFLOPs per image of {height}×{width} forward"
+    out.print(f"compute      {per_image} (2 × multiply-adds of the convolutions)")
     out.print(
         f"activations  {summary.activation_bytes / 2**20:,.0f} MiB per image kept for backward in float32 (estimate;"
     )

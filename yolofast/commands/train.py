@@ -15,7 +15,7 @@ from yolofast.config.args_file import as_text, to_yaml
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
-from yolofast.config.resume import check_same_hyp
+from yolofast.config.resume import check_same_hyp, check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
 from yolofast.engine.batch_record import BatchRecord
@@ -33,16 +33,19 @@ from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
+from yolofast.engine.plan_copy import PLAN_FILE, plan_text
 from yolofast.engine.profile_record import recorded_phases
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
+from yolofast.engine.tally import LOSSES
 from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
+from yolofast.engine.views import evaluation_shape
 from yolofast.ranks import is_first
 
 
@@ -61,7 +64,8 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
     if config.explain:
-        print_explanation(with_fitting_batch(beginning(config, given).config, print))
+        begun = beginning(config, given)
+        print_explanation(with_fitting_batch(begun.config, print), begun.plan)
         return Path()
     if Place.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
@@ -78,7 +82,7 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
 
 
 def _run(begun: Beginning) -> Path:
-    config, folder, state, hyp, note = begun
+    config, folder, state, hyp, note, plan = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if note:
         display.say(note)
@@ -87,9 +91,9 @@ def _run(begun: Beginning) -> Path:
         display.say(f"warning: {flag} is accepted but not used yet")
     config = with_fitting_batch(config, display.say)
     with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
-        run = prepare_run(config, display.say, fresh=state is None)
-    if hyp is not None and run.recipe is None:  # a recipe is written by name, and follows --epochs
-        check_same_hyp(hyp, run.hyp)
+        run = prepare_run(config, display.say, fresh=state is None, plan=plan)
+    if hyp is not None:
+        check_same_hyp(hyp, run.hyp) if run.recipe is None else check_same_recipe(hyp, run.hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     if not is_first():
@@ -121,7 +125,7 @@ def _run(begun: Beginning) -> Path:
         trainer.recorder.close()
     if ran_out is not None:
         del run, trainer  # and with them what they hold on the device
-        return _run(Beginning(with_smaller_batch(config, display.say), folder, ran_out))
+        return _run(Beginning(with_smaller_batch(config, display.say), folder, ran_out, plan=plan))
     return folder
 
 
@@ -130,6 +134,7 @@ def _folder_with_settings(run: Run, folder: Path | None) -> Path:
     config = run.config
     if folder is None:
         files = {SETTINGS_FILE: as_text(config).encode(), HYP_FILE: hyp_text(run.hyp)}
+        files |= {PLAN_FILE: plan_text(config)} if config.plan else {}
         return new_run_folder(config.project, config.name, config.exist_ok, files)
     to_yaml(config, folder / SETTINGS_FILE)
     write_hyp(run.hyp, folder)
@@ -186,7 +191,8 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         display=display,
         epochs=config.epochs,
         progress=progress,
-        settings={"config": _plain(config), "hyp": run.hyp},
+        settings={"config": _plain(config), "hyp": run.hyp, "img_shape": list(evaluation_shape(config, run.recipe))},
+        terms=LOSSES if run.recipe is not None else LOSSES[:3],  # only YOLOX has L1
         evaluate_every_epoch=not config.notest,
         save_every_epoch=not config.nosave,
         save_period=config.save_period,

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 from yolofast.config.args_file import from_yaml
 from yolofast.config.from_settings import from_settings
+from yolofast.config.plan_file import PlanSpec
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.engine.checkpoints import read_state
 from yolofast.engine.hyp_file import read_hyp
+from yolofast.engine.plan_copy import kept_plan
 from yolofast.engine.run_to_resume import SETTINGS_FILE, run_to_resume
 from yolofast.engine.yolox_settings import with_recipe
 
@@ -25,6 +27,8 @@ class Beginning(NamedTuple):
     """The hyper-parameters that the run had so far."""
     note: str | None = None
     """To be told."""
+    plan: PlanSpec | None = None
+    """That of the run to go on with, if it has kept one."""
 
 
 def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
@@ -36,10 +40,12 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     if run.checkpoint is None:
         config = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
-        return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note)
+        plan = kept_plan(config, run.folder)
+        return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note, plan=plan)
     state, warning = read_state(run.checkpoint)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
-    return Beginning(config, run.folder, state, state["hyp"], f"warning: {warning}" if warning else None)
+    note = f"warning: {warning}" if warning else None
+    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder))
 
 
 def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:

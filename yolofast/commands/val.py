@@ -29,14 +29,16 @@ def run(args: argparse.Namespace) -> None:
         return
     subject = open_subject(config, trained, out.print)
     if config.task == "speed":
-        out.print(str(measure(subject, subject.size, SPEED_CONF, SPEED_IOU).timing), soft_wrap=True)
+        out.print(str(measure(subject, subject.shape, SPEED_CONF, SPEED_IOU).timing), soft_wrap=True)
         return
     result = validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
     _show(result, config, out)
     if result.coco is not None:
         _show_coco(result.coco, result.names, config, out)
     images, seconds = result.metrics.images, result.seconds
-    out.print(f"{images:,} images at {result.size} pixels in {seconds:.1f} s: {images / seconds:,.0f} per second")
+    height, width = result.shape
+    size = str(width) if width == height else f"{height}×{width}"
+    out.print(f"{images:,} images at {size} pixels in {seconds:.1f} s: {images / seconds:,.0f} per second")
     out.print(f"results: {result.folder}", soft_wrap=True)
 
 

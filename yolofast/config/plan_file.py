@@ -63,23 +63,41 @@ class PlanSpec:
     """Names of the plan's own, and the layers or parts they stand for."""
     layers: int | None = None
     """How many layers the network must have, where the plan speaks of their numbers."""
+    epochs: int | None = None
+    """Of which shares (`40%`) are meant; None: those of the run."""
     where: str | None = None
+
+    @property
+    def written(self) -> str:
+        """What it says, to be compared: the same words on other lines are the same."""
+        return repr((self.scopes, self.phases))
 
 
 def read_plan(name: str | Path) -> PlanSpec:
     """A file, or a packaged plan by its name (`yolox-progressive`)."""
     path = find_resource(name, "plan")
     file = read_yaml(path)
-    _refuse_unknown(file, file.values, ("plan", "scopes", "layers"))
+    _refuse_unknown(file, file.values, ("plan", "scopes", "layers", "epochs"))
     entries = file.values.get("plan")
     if not isinstance(entries, list) or not entries:
         raise _fault(file, "plan", entries, "give a list of phases: `plan: [{until: 10, train: [head]}, {}]`")
     phases = tuple(_phase(file, number, entry) for number, entry in enumerate(entries))
     _check_order(file, phases)
-    layers = file.values.get("layers")
-    if layers is not None and (type(layers) is not int or layers < 1):
-        raise _fault(file, "layers", layers, "give the number of the network's layers")
-    return PlanSpec(name=path.stem, phases=phases, scopes=_scopes(file), layers=layers, where=file.where)
+    return PlanSpec(
+        name=path.stem,
+        phases=phases,
+        scopes=_scopes(file),
+        layers=_count(file, "layers", "give the number of the network's layers"),
+        epochs=_count(file, "epochs", "give the number of epochs that shares such as 40% are of"),
+        where=file.where,
+    )
+
+
+def _count(file: YamlFile, key: str, fix: str) -> int | None:
+    value = file.values.get(key)
+    if value is not None and (type(value) is not int or not 1 <= value <= _MOST_EPOCHS):
+        raise _fault(file, key, value, fix)
+    return value
 
 
 def _phase(file: YamlFile, number: int, entry: Any) -> PhaseSpec:

@@ -23,9 +23,9 @@ class PredictConfig(RunConfig):
     source: str = _data(
         "", "--source", published="inference/images", yolov7=True,
         help="file, folder, glob, video, stream, number of a camera, or - for names on standard input")
-    img_size: int | None = _data(
-        None, "--img-size", "--img", "--imgsz", published=640, yolov7=True, least=32, most=32_768,
-        help="pixels of the long side; by default as in training, else 640")
+    img_size: tuple[int, ...] | None = _data(
+        None, "--img-size", "--img", "--imgsz", published=(640,), yolov7=True, least=32, most=32_768, counts=(1, 2),
+        help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
     batch_size: int = _data(
         16, "--batch-size", "--batch", published=1, least=1, help="images of a folder or a film asked at once")
     vid_stride: int = _data(

@@ -8,6 +8,7 @@ from yolofast.config.flags import shown
 from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.values import in_form
+from yolofast.config.yolox_recipe import ENDS
 from yolofast.errors import UserError, shorten
 
 
@@ -35,6 +36,12 @@ def check_same_hyp(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         first = ", ".join(f"{key} was {shorten(before.get(key))} and is {shorten(now.get(key))}" for key in changed[:3])
         fix = "restore the file (the run's folder has a copy, hyp.yaml), or start a new run with --weights"
         raise UserError(f"the hyper-parameters have changed since the run began: {first}", fix=fix)
+
+
+def check_same_recipe(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """The same for YOLOX's; what follows from settings, which are checked themselves, may differ."""
+    follows = {"model", "epochs", "batch_size"} | (set(ENDS) if before.get("epochs") != now.get("epochs") else set())
+    check_same_hyp(*({key: values[key] for key in values if key not in follows} for values in (before, now)))
 
 
 def _plain(value: Any) -> Any:

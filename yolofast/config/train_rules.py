@@ -27,7 +27,8 @@ def _check_model(config: "TrainConfig") -> None:
         raise UserError("--transfer-weights without --weights: there is nothing to transfer", fix="--weights best.pt")
     if not config.head_config and (config.heads or config.class_aware_aug):
         flag = f"--heads {config.heads}" if config.heads else "--class-aware-aug"
-        raise UserError(f"{flag} needs to know which head owns which classes", fix="add --head-config standard")
+        fix = "add --head-config standard for a network with several heads (1B4H); leave it away for one with one"
+        raise UserError(f"{flag} needs to know which head owns which classes", fix=fix)
 
 
 def _check_batch(config: "TrainConfig") -> None:

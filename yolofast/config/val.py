@@ -28,9 +28,9 @@ class ValConfig(RunConfig):
         help="data set yaml; data/shapes.yaml is built in")
     task: Literal["val", "train", "test", "speed", "study"] = _data(
         "val", "--task", "--split", yolov7=True, help="the split, or: speed only; a study of sizes from 256 to 1536")
-    img_size: int | None = _data(
-        None, "--img-size", "--img", "--imgsz", published=640, yolov7=True, least=32, most=32_768,
-        help="pixels of the long side; by default as in training, else 640")
+    img_size: tuple[int, ...] | None = _data(
+        None, "--img-size", "--img", "--imgsz", published=(640,), yolov7=True, least=32, most=32_768, counts=(1, 2),
+        help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
     single_cls: bool = _data(
         False, "--single-cls", yolov7=True, help="treat all classes as one")
     fraction: float = _data(

@@ -95,8 +95,8 @@ class YoloXRecipe:
         if any(side < _STEP or side % _STEP for side in self.input_size):
             raise UserError(f"input_size is {list(self.input_size)}", fix=f"give multiples of {_STEP}: height, width")
 
-    def for_run(self, epochs: int, long_side: int, keep: Sequence[str] = ()) -> "YoloXRecipe":
-        """As a run of that length and size follows it.
+    def for_run(self, epochs: int, shape: tuple[int, int], keep: Sequence[str] = ()) -> "YoloXRecipe":
+        """As a run of that length and with inputs of that height and width follows it.
 
         A shorter run than the recipe's has shorter ends: where warm-up and plain epochs would take more than half of
         it, they are cut in proportion, except for those of `keep`, which were asked for by name.
@@ -106,17 +106,11 @@ class YoloXRecipe:
             least = 1 if epochs > 2 else 0
             cut = {name: min(max(round(n * epochs / self.epochs), least), n) for name, n in ends.items()}
             ends |= {name: n for name, n in cut.items() if name not in keep}
-        changes: dict[str, Any] = {"epochs": epochs, "input_size": self.shape(long_side), **ends}
+        changes: dict[str, Any] = {"epochs": epochs, "input_size": shape, **ends}
         if self.random_size is not None and "random_size" not in keep:
-            share = long_side / max(self.input_size)
+            share = shape[0] / self.input_size[0]
             changes["random_size"] = tuple(max(round(steps * share), 1) for steps in self.random_size)
         return dataclasses.replace(self, **changes)
-
-    def shape(self, long_side: int) -> tuple[int, int]:
-        """Height and width of an input with that long side, of the recipe's form as far as steps of 32 allow."""
-        share = long_side / max(self.input_size)
-        height, width = (max(round(side * share / _STEP), 1) * _STEP for side in self.input_size)
-        return height, width
 
     def lr(self, batch_size: int) -> float:
         """For batches of so many images over all GPUs."""
@@ -153,6 +147,13 @@ class YoloXRecipe:
             "scale": self.mosaic_scale,
             "shear": self.shear,
         }
+
+
+def shape_in_form(form: tuple[int, int], long_side: int) -> tuple[int, int]:
+    """Height and width with that long side, of that form as far as steps of 32 allow."""
+    share = long_side / max(form)
+    height, width = (max(round(side * share / _STEP), 1) * _STEP for side in form)
+    return height, width
 
 
 def read_yolox_recipe(name: str | Path, values: Sequence[str] = (), **changes: Any) -> YoloXRecipe:

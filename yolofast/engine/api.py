@@ -45,7 +45,7 @@ def train_detector(detector: "Detector", data: str | Path, settings: Mapping[str
         "weights": detector.weights[0],
         "cfg": detector.cfg or "",
         "data": data,
-        "img_size": detector.size,
+        "img_size": _size_setting(detector),
         "device": detector.device,
     }
     _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
@@ -64,7 +64,7 @@ def train_detector(detector: "Detector", data: str | Path, settings: Mapping[str
 def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[str, Any]) -> Validation:
     base = from_settings(
         ValConfig,
-        {"weights": detector.weights, "data": data, "img_size": detector.size, "device": detector.device},
+        {"weights": detector.weights, "data": data, "img_size": _size_setting(detector), "device": detector.device},
     )
     _refuse_own(settings, "weights", "cfg", "model", "data")
     config = from_settings(ValConfig, settings, base)
@@ -73,6 +73,12 @@ def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[
     trained = read_all_trained(detector.weights, detector.cfg, config.head_config or None)
     subject = open_subject(config, trained, _say_nothing)
     return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
+
+
+def _size_setting(detector: "Detector") -> tuple[int, ...]:
+    """Only YOLOX knows two sides, and says both only where they differ: one leaves the form to the recipe."""
+    height, width = detector.shape
+    return (width,) if height == width else (height, width)
 
 
 def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 
 _PANELS = (
-    "train/box_loss", "train/obj_loss", "train/cls_loss", "metrics/precision(B)", "metrics/recall(B)",
-    "val/box_loss", "val/obj_loss", "val/cls_loss", "metrics/mAP50(B)", "metrics/mAP50-95(B)",
+    "train/box_loss", "train/obj_loss", "train/cls_loss", "train/l1_loss", "metrics/precision(B)", "metrics/recall(B)",
+    "val/box_loss", "val/obj_loss", "val/cls_loss", "val/l1_loss", "metrics/mAP50(B)", "metrics/mAP50-95(B)",
 )  # fmt: skip
 
 
@@ -20,9 +20,12 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(15, 6), dpi=120, layout="constrained")
+    is_yolox = any("train/l1_loss" in row for row in rows)
+    panels = [name for name in _PANELS if is_yolox or "l1" not in name]
+    across = len(panels) // 2
+    figure = Figure(figsize=(3 * across, 6), dpi=120, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
-    for panel, name in zip(figure.subplots(2, 5).ravel(), _PANELS, strict=True):
+    for panel, name in zip(figure.subplots(2, across).ravel(), panels, strict=True):
         measured = [(row["epoch"] + 1, row[name]) for row in rows if isinstance(row.get(name), int | float)]
         epochs, values = zip(*measured, strict=True) if measured else ((), ())
         panel.plot(epochs, values, marker="." if len(values) < 100 else None, linewidth=2, color="tab:blue")

@@ -17,7 +17,7 @@ from yolofast.engine.precision import Name, Precision
 from yolofast.engine.predictor import Predictor
 from yolofast.engine.read_ahead import read_ahead
 from yolofast.engine.sources import frame_batches
-from yolofast.engine.trained_model import read_all_trained, size_of
+from yolofast.engine.trained_model import read_all_trained, shape_of
 from yolofast.engine.wanted import Wanted
 from yolofast.errors import UserError, shorten
 from yolofast.evaluate.nms import non_max_suppression
@@ -46,7 +46,7 @@ class Detector:
     """`Detector("best.pt").predict("street.jpg")`.
 
     Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
-    side pictures are resized to, by default that of training.
+    side pictures are resized to, for YOLOX also height and width, by default as in training.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Detector:
         weights: str | Path | Sequence[str | Path],
         *,
         cfg: str | None = None,
-        size: int | None = None,
+        size: int | Sequence[int] | None = None,
         device: str = "",
         precision: Name = "auto",
         head_config: str | None = None,
@@ -65,9 +65,14 @@ class Detector:
         trained = read_all_trained(files, cfg, head_config)
         self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
         self.names = trained[0].names
-        self.size = size_of(trained, None if size is None else _checked_size(size))
+        self.shape = shape_of(trained, None if size is None else _checked_size(size))
         self.precision = Precision.choose(precision, device_of(device))
         self.predictor = Predictor([one.model for one in trained], self.precision)
+
+    @property
+    def size(self) -> int:
+        """The long side pictures are resized to; `shape` is height and width."""
+        return max(self.shape)
 
     @property
     def model(self) -> torch.nn.Module:
@@ -136,7 +141,7 @@ class Detector:
         return validate_detector(self, data, settings)
 
     def _look(self, images: list[Image], wanted: Wanted) -> list[Detections]:
-        fitted = [fit(image, self.size, self.predictor.stride, self.predictor.inputs) for image in images]
+        fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
         found: list[Detections] = []
         for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
             places = list(some)
@@ -158,11 +163,13 @@ class Detector:
         )  # fmt: skip
 
 
-def _checked_size(size: int) -> int:
-    if not isinstance(size, int) or not _SIZES[0] <= size <= _SIZES[1]:
+def _checked_size(size: object) -> tuple[int, ...]:
+    sides = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if len(sides) not in (1, 2) or not all(isinstance(side, int) and _SIZES[0] <= side <= _SIZES[1] for side in sides):
         what = f"size is {shorten(size)}"
-        raise UserError(what, fix=f"give whole pixels of the long side, {_SIZES[0]} to {_SIZES[1]:,}")
-    return size
+        fix = f"give whole pixels of the long side, {_SIZES[0]} to {_SIZES[1]:,}; for YOLOX also (height, width)"
+        raise UserError(what, fix=fix)
+    return sides
 
 
 def _frames_of(source: object) -> Generator[list[Frame]]:

@@ -109,7 +109,8 @@ def _terms(terms: LossTerms) -> Tensor:
     """Those of `LOSSES`, on the device; YOLOX calls the first one differently."""
     box = terms.box if terms.box is not None else terms.iou
     assert box is not None
-    return torch.stack((box, terms.obj, terms.cls)).detach().double()
+    own = (box, terms.obj, terms.cls) if terms.l1 is None else (box, terms.obj, terms.cls, terms.l1)
+    return torch.stack(own).detach().double()
 
 
 def in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from yolofast.config.yolox_recipe import YoloXRecipe, read_yolox_recipe
 from yolofast.engine.explanation import Explanation
+from yolofast.engine.plan import frozen_at_random
 from yolofast.optim.ema import YOLOV7_DECAY
 from yolofast.optim.schedule import YoloV7Schedule
 
@@ -29,9 +30,11 @@ def _of_yolov7(run: Explanation) -> Iterator[str]:
     written = run.hyp["weight_decay"]
     if not math.isclose(run.weight_decay, written):
         yield f"weight decay: {written:g} runs as {run.weight_decay:g}, scaled by images per update / nominal batch"
-    last, floor = schedule.lr * schedule.factor(schedule.epochs - 1), schedule.lr * schedule.final_share
+    rate = run.plan.phases[-1].paces[0].rate
+    last, floor = max(lr.last for lr in run.rows[-1].lr.values()), rate * schedule.lr * schedule.final_share
     if schedule.shape != "linear" and last > 1.05 * floor:
-        yield f"learning rate: lr0 × lrf = {floor:.3g} is never reached, the last epoch has {last:.3g}"
+        planned = "" if rate == 1 else f" × {rate:g} of the plan"
+        yield f"learning rate: lr0 × lrf{planned} = {floor:.3g} is never reached, the last epoch has {last:.3g}"
     if run.config.optimizer != "sgd" and schedule.lr >= _ADAM_LR:
         yield f"learning rate: {schedule.lr:g} is made for SGD; {run.config.optimizer} wants about a tenth of it"
 
@@ -63,14 +66,18 @@ def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
     size = run.config.batch_size
     yield f"learning rate: {recipe.lr(size):.4g} = basic_lr_per_img {recipe.basic_lr_per_img:.4g} × batch {size}"
     written = read_yolox_recipe(run.config.recipe, run.config.recipe_values) if run.config.recipe else recipe
-    for name in ("warmup_epochs", "no_aug_epochs"):
+    own = run.plan.phases[0].warmup_epochs
+    if own is not None and own != written.warmup_epochs:
+        yield f"recipe: warmup_epochs {written.warmup_epochs} runs as {own:g}, which the plan says"
+    for name in ("warmup_epochs", "no_aug_epochs") if own is None else ("no_aug_epochs",):
         asked, runs = getattr(written, name), getattr(recipe, name)
         if asked != runs:
             yield f"recipe: {name} {asked} runs as {runs}: the run is shorter than the recipe's {written.epochs} epochs"
     plain = recipe.no_aug_epochs
     if plain:
-        floor = recipe.lr(size) * recipe.min_lr_ratio
-        yield f"learning rate: the cosine ends {plain} epochs before the run does; in those it stays at {floor:.3g}"
+        floor = max(lr.last for lr in run.rows[-1].lr.values())
+        early = "an epoch" if plain == 1 else f"{plain} epochs"
+        yield f"learning rate: the cosine ends {early} before the run does, and stays at {floor:.3g} from then on"
     if recipe.closes_at is not None and recipe.closes_at == recipe.epochs - plain - 1:
         first = recipe.closes_at + 1
         yield f"mosaic: it closes and L1 starts with epoch {first}, one earlier than no_aug_epochs {plain} says"
@@ -120,6 +127,8 @@ def _of_plan(run: Explanation) -> Iterator[str]:
                     f"plan: phase {phase.number + 1} thaws layers at {rate / highest:.0%} of the highest learning "
                     "rate, which can undo what they know: give it warmup_epochs, or a smaller lr or lr_factors"
                 )
+    if word := frozen_at_random(plan, run.model, run.config.weights):
+        yield f"freeze: {word}"
     frozen = plan.phases[0].trainable(run.model) < run.parameters
     if frozen and not plan.phases[0].still_until:
         yield "freeze: as in the published code BatchNorm statistics of frozen layers drift (--fixed keeps them)"

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from yolofast.config.hyp import hyp_of
+from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.assigner_schedule import AssignerSchedule
@@ -93,13 +94,16 @@ class Explanation:
         return sum(row.images for row in self.rows)
 
 
-def explain(config: TrainConfig, say: Say) -> Explanation:
-    """Data and network are read, but no pixels: as quick as the labels are."""
+def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Explanation:
+    """Data and network are read, but no pixels: as quick as the labels are.
+
+    `kept` is the plan of a run that goes on.
+    """
     hyp, data = hyp_of(config), read_data(config, say)
-    model = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"))
+    model = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"), kept)
     recipe = recipe_of(config, model)
     hyp = hyp if recipe is None else dataclasses.asdict(recipe)
-    plan, is_point = plan_of(config, model), model.layout.kind == "point"
+    plan, is_point = plan_of(config, model, kept), model.layout.kind == "point"
     order = training_order(config, data.train, max(model.layout.strides), always_shuffled=is_point).order
     sizes = [len(batch.images) for batch in order.batches(0)]
     schedule = planned(prepare_schedule(config, hyp, len(order), recipe), plan)

@@ -13,6 +13,7 @@ import torch
 from yolofast.config.environment import compile_request
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.auto_batch import SHARE, MemoryOf, largest_batch
 from yolofast.engine.devices import device_of
 from yolofast.engine.distributed_machine import device_of_rank
@@ -84,7 +85,7 @@ def _measured(config: TrainConfig, device: torch.device, most: int | None) -> in
     plan_of(config, model).heaviest(model).freeze(model)
     _, step = prepare_step(usual, hyp, model, Precision.choose(config.precision, device))
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
-    available -= _store_bytes(config, data.train, available)
+    available -= _store_bytes(config, data.train, recipe_of(config, model), available)
     images = len(data.train) if most is None else min(most, len(data.train))
     boxes = bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
     memory_of = _memory_of(config, step, _shape(config, model), boxes)
@@ -144,11 +145,12 @@ def _boxes(index: ImageIndex) -> int:
     return int(np.quantile(np.diff(index.starts), 0.95)) * _MOSAIC
 
 
-def _store_bytes(config: TrainConfig, index: ImageIndex, available: int) -> int:
+def _store_bytes(config: TrainConfig, index: ImageIndex, recipe: YoloXRecipe | None, available: int) -> int:
     """What the pixels will take of the GPU's memory, if they are to live there."""
     if config.loader == "cpu" or config.cache not in ("auto", "gpu"):
         return 0
-    needed = int(fitted_size(index.sizes, config.train_size, config.train_size).prod(axis=1).sum()) * 3
+    height, width = (config.train_size, config.train_size) if recipe is None else recipe.input_size
+    needed = int(fitted_size(index.sizes, width, height).prod(axis=1).sum()) * 3
     return needed if config.cache == "gpu" or needed <= AUTO_GPU_SHARE * available else 0
 
 

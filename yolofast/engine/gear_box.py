@@ -18,6 +18,8 @@ from yolofast.structures import Batch
 
 WORTH_COMPILING = 300.0
 """Seconds still to come below which compiling does not pay: it takes minutes, and then kernels have to be loaded."""
+_WORTH_TUNING = 20_000
+"""Steps to come from which on convolutions are tuned for every one of many shapes: some ten seconds each."""
 _WORTH_CAPTURING = 3
 """How often a short batch of one size has to come before it gets a graph: capturing costs some twenty of its steps."""
 
@@ -33,7 +35,8 @@ class GearBox:
         `one_shape`, that is when batches differ in their shapes."""
         self.step, self.name, self._images, self._left, self._say = step, name, images, steps, say
         self._worth, self._compiles = worth_compiling, name != "eager" and one_shape
-        self._eager = EagerGear(step)
+        self._tunes = one_shape or steps >= _WORTH_TUNING
+        self._eager = EagerGear(step, worth_tuning=self._worth_tuning)
         self._pool = GraphPool()
         self._plain: Gear = self._uncompiled()
         self._short_batches: Counter[torch.Size] = Counter()
@@ -100,7 +103,10 @@ class GearBox:
         self.close()
 
     def _uncompiled(self) -> Gear:
-        return GraphGear(self.step, pool=self._pool) if self.name == "graph" else self._eager
+        return GraphGear(self.step, None, self._pool, self._worth_tuning) if self.name == "graph" else self._eager
+
+    def _worth_tuning(self, batch: Batch) -> bool:
+        return self._tunes and len(batch.images) == self._images
 
     def _sort_of(self, batch: Batch) -> tuple[object, ...]:
         return batch.images.shape, batch.targets.valid.shape, self._sort_of_step

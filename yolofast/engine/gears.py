@@ -3,7 +3,7 @@
 Gears never change results beyond rounding. `gear_box.py` says which one is used when.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, Protocol
 
@@ -15,6 +15,8 @@ from yolofast.profile.phases import GRAPH
 from yolofast.structures import Batch, Targets
 
 GearName = Literal["eager", "compile", "graph"]
+WorthTuning = Callable[[Batch], bool]
+"""Whether batches like this one come so often that cuDNN shall measure which algorithms are the fastest for them."""
 _WARM_UP_RUNS = 3
 
 
@@ -26,11 +28,13 @@ class Gear(Protocol):
 class EagerGear:
     """The step as written, or with a compiled way from images to losses."""
 
-    def __init__(self, step: TrainStep, loss_of: LossOf | None = None) -> None:
-        self.step, self._loss_of = step, loss_of
+    def __init__(
+        self, step: TrainStep, loss_of: LossOf | None = None, worth_tuning: WorthTuning = lambda batch: True
+    ) -> None:
+        self.step, self._loss_of, self._worth_tuning = step, loss_of, worth_tuning
 
     def run(self, batch: Batch, kind: StepKind) -> None:
-        with tuned_convolutions():
+        with tuned_convolutions(self._worth_tuning(batch)):
             self.step.run(batch.images, batch.targets, kind, self._loss_of)
 
 
@@ -50,8 +54,11 @@ class GraphPool:
 class GraphGear:
     """One graph for each shape of batch, kind of step and loss; batches are copied to where the graph reads them."""
 
-    def __init__(self, step: TrainStep, loss_of: LossOf | None = None, pool: GraphPool | None = None) -> None:
-        self.step, self._loss_of, self._pool = step, loss_of, pool or GraphPool()
+    def __init__(
+        self, step: TrainStep, loss_of: LossOf | None = None, pool: GraphPool | None = None,
+        worth_tuning: WorthTuning = lambda batch: True,
+    ) -> None:  # fmt: skip
+        self.step, self._loss_of, self._pool, self._worth_tuning = step, loss_of, pool or GraphPool(), worth_tuning
         self._graphs: dict[tuple[object, ...], _Captured] = {}
         self._version = step.version
 
@@ -64,7 +71,8 @@ class GraphGear:
         key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion), timed)
         if key not in self._graphs:
             try:
-                with tuned_convolutions(), nullcontext() if timed else without_probe(self.step):
+                tuned = tuned_convolutions(self._worth_tuning(batch))
+                with tuned, nullcontext() if timed else without_probe(self.step):
                     self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
             except Exception:
                 if probe is None or not timed:
@@ -129,9 +137,9 @@ def tried_only(step: TrainStep) -> Iterator[None]:
 
 
 @contextmanager
-def tuned_convolutions() -> Iterator[None]:
-    """cuDNN measures which algorithm is the fastest: worth it for shapes that come thousands of times."""
-    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
+def tuned_convolutions(tuned: bool = True) -> Iterator[None]:
+    """cuDNN measures which algorithm is the fastest: seconds for each shape, so it has to come often."""
+    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, tuned
     try:
         yield
     finally:

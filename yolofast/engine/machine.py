@@ -9,8 +9,10 @@ from typing import Any
 import psutil
 import torch
 
+from yolofast._version import __version__
+
 _PACKAGES = (
-    "yolofast", "torch", "numpy", "opencv-python-headless", "triton", "torchvision", "faster-coco-eval", "matplotlib",
+    "torch", "numpy", "opencv-python-headless", "triton", "torchvision", "faster-coco-eval", "matplotlib",
     "tensorboard", "mlflow", "wandb",
 )  # fmt: skip
 
@@ -24,6 +26,7 @@ def environment() -> dict[str, Any]:
         "cpu_cores": os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         **_gpus(),
+        "yolofast": __version__,  # also where it runs from a folder and is not installed
         **{name: _version(name) for name in _PACKAGES},
     }
 

@@ -38,19 +38,19 @@ def checked_picture(array: object) -> Image:
 
 
 def fit(
-    image: Image, size: int, stride: int, inputs: InputConvention | None = None
+    image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
 ) -> tuple[Image, tuple[float, float], tuple[int, int]]:
-    """The picture with its long side at `size`, padded to multiples of the stride; gain and pad.
+    """The picture as large as fits this height and width, padded to multiples of the stride; gain and pad.
 
-    YOLOv7 pads both sides as little as the strides need; YOLOX (see `InputConvention`) pads behind, to a square.
+    YOLOv7 pads both sides as little as the strides need; YOLOX (see `InputConvention`) pads behind, to the whole shape.
     """
     inputs = inputs or InputConvention()
     height, width = image.shape[:2]
-    ratio = size / max(height, width)
+    ratio = min(shape[0] / height, shape[1] / width)
     whole = int if inputs.whole else round  # as published
     narrow, low = max(whole(width * ratio), 1), max(whole(height * ratio), 1)
     resized = image if ratio == 1 else cv2.resize(image, (narrow, low), interpolation=cv2.INTER_LINEAR)
-    target = (size, size) if inputs.whole else (narrow, low)
+    target = shape[::-1] if inputs.whole else (narrow, low)
     room_x, room_y = (-(-side // stride) * stride - used for side, used in zip(target, (narrow, low), strict=True))
     left, top = (0, 0) if inputs.top_left else (round(room_x / 2 - 0.1), round(room_y / 2 - 0.1))
     padded = cv2.copyMakeBorder(

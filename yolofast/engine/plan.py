@@ -81,10 +81,21 @@ class Plan:
         return max(self.phases, key=lambda phase: phase.trainable(model))
 
 
-def plan_of(config: TrainConfig, model: Network) -> Plan:
-    """The published code lets the statistics of what `--freeze` freezes drift; a plan never does."""
+def frozen_at_random(plan: Plan, model: Network, weights: str) -> str | None:
+    """A word on a run from scratch whose first phase freezes something: it learns on top of noise."""
+    frozen = sum(p.numel() for p in model.parameters()) - plan.phases[0].trainable(model)
+    if weights or not frozen:
+        return None
+    return f"{frozen:,} frozen parameters keep the random values they start with; add --weights"
+
+
+def plan_of(config: TrainConfig, model: Network, kept: PlanSpec | None = None) -> Plan:
+    """`kept` is the plan of a run that goes on (`engine/plan_copy.py`).
+
+    The published code lets the statistics of what `--freeze` freezes drift; a plan never does.
+    """
     drifting = config.faithful and not (config.plan or config.stage)
-    return make_plan(plan_spec_of(config), model, config.epochs, still=not drifting)
+    return make_plan(kept or plan_spec_of(config), model, config.epochs, still=not drifting)
 
 
 def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True) -> Plan:
@@ -111,12 +122,12 @@ def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True
             )
             phases.append(made)
     last = spec.phases[-1].until
-    planned = epochs if last is None else _epoch(last, epochs)
+    planned = spec.epochs or epochs if last is None else _epoch(last, spec.epochs or epochs)
     return Plan(
         tuple(phases),
         unreached=len(spec.phases) - len(phases),
         extended=max(epochs - planned, 0),
-        written=repr((spec.scopes, spec.phases)),
+        written=spec.written,
     )
 
 
@@ -124,7 +135,7 @@ def _ends(spec: PlanSpec, epochs: int) -> list[int]:
     """The last phase goes on to the end of the run; none goes beyond it, and none ends before the one before it."""
     ends: list[int] = []
     for phase in spec.phases:
-        end = epochs if phase.until is None else min(_epoch(phase.until, epochs), epochs)
+        end = epochs if phase.until is None else min(_epoch(phase.until, spec.epochs or epochs), epochs)
         ends.append(max([end, *ends[-1:]]))
     reached = next((n for n, end in enumerate(ends) if end == epochs), len(ends) - 1)
     return [*ends[:reached], *[epochs] * (len(ends) - reached)]
@@ -149,7 +160,11 @@ class _Reader:
                 raise UserError(f"phase {number + 1}: nothing learns", fix=fix)
             rates = dict.fromkeys(layers, phase.lr)
             for scope, factor in phase.lr_factors:
-                rates |= dict.fromkeys(self._scope(scope, "lr_factors") & layers, phase.lr * factor)
+                reached = self._scope(scope, "lr_factors") & layers
+                if not reached:
+                    what = f"phase {number + 1}: lr_factors names {scope}, which does not learn in it"
+                    raise UserError(what, fix=f"drop {scope} there, or let it learn")
+                rates |= dict.fromkeys(reached, phase.lr * factor)
         since = {layer: before[layer].since if layer in before else number for layer in layers}
         return {layer: Pace(rate=rates[layer], since=since[layer]) for layer in sorted(layers)}
 

@@ -12,10 +12,11 @@ from yolofast.engine.machine import environment
 from yolofast.engine.trackers.delivery import Trackers
 
 COLUMNS = (
-    "epoch", "time", "train/box_loss", "train/obj_loss", "train/cls_loss", "metrics/precision(B)", "metrics/recall(B)",
-    "metrics/mAP50(B)", "metrics/mAP50-95(B)", "val/box_loss", "val/obj_loss", "val/cls_loss", "lr/pg0", "lr/pg1",
-    "lr/pg2", "img/s", "data_wait", "gpu_memory",
+    "epoch", "time", "train/box_loss", "train/obj_loss", "train/cls_loss", "train/l1_loss", "metrics/precision(B)",
+    "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)", "val/box_loss", "val/obj_loss", "val/cls_loss",
+    "val/l1_loss", "lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory",
 )  # fmt: skip
+_OF_YOLOX = ("train/l1_loss", "val/l1_loss")
 
 
 class Recorder:
@@ -29,7 +30,9 @@ class Recorder:
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+        is_yolox = any(_OF_YOLOX[0] in row for row in self.rows)
+        columns = [name for name in COLUMNS if is_yolox or name not in _OF_YOLOX]
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / "results.csv", text.getvalue().encode())

@@ -26,7 +26,7 @@ _MAP50, _MAP = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
 _SCORES = {
     "mAP50": _MAP50, "mAP50-95": _MAP, "precision": "metrics/precision(B)", "recall": "metrics/recall(B)",
 }  # fmt: skip
-_TERMS = {"box": "box", "obj": "objectness", "cls": "class"}
+_TERMS = {"box": "box", "obj": "objectness", "cls": "class", "l1": "raw boxes (L1)"}
 
 
 def summary(run: RunFiles) -> tuple[Element, ...]:

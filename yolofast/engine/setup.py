@@ -12,6 +12,7 @@ import torch
 from yolofast.augment.head_params import read_head_policy
 from yolofast.augment.planner import Planner
 from yolofast.config.hyp import hyp_of
+from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.dataset.split import read_split
@@ -28,7 +29,7 @@ from yolofast.engine.measured_batch_norm import has_folded_batch_norm, measure_b
 from yolofast.engine.multi_scale import MultiScale, as_it_is
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.phased_training import PhasedTraining
-from yolofast.engine.plan import plan_of
+from yolofast.engine.plan import frozen_at_random, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
 from yolofast.engine.starting_network import starting_network
@@ -74,12 +75,14 @@ def read_data(config: TrainConfig, say: Say) -> Data:
 
 
 def prepare_model(
-    config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None
-) -> Network:
+    config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None,
+    plan: PlanSpec | None = None,
+) -> Network:  # fmt: skip
+    """`plan` is that of a run that goes on."""
     torch.manual_seed(config.seed)
     model = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
     model.names = names
-    plan_of(config, model).phases[0].freeze(model)
+    plan_of(config, model, plan).phases[0].freeze(model)
     if config.sync_bn:
         synchronise_batch_norm(model, device)
     return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
@@ -191,23 +194,25 @@ def refuse_unbuilt(config: TrainConfig) -> None:
         raise UserError(what, fix="leave it away, and try values with a --hyp file that says only what it changes")
 
 
-def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True) -> Run:
-    """A run that is not `fresh` has a state to be loaded: nothing is fitted for it."""
+def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: PlanSpec | None = None) -> Run:
+    """A run that is not `fresh` has a state to be loaded: nothing is fitted for it. It may have a `plan` of its own."""
     device = device_of_rank(config.device)
     precision = Precision.choose(config.precision, device)
     hyp = hyp_of(config)
     share_counts(not config.faithful)
     data = in_turn(lambda: read_data(config, say))
     anchors = hyp.get("anchors")
-    model = prepare_model(config, data.train.names, device, say, anchors)
+    model = prepare_model(config, data.train.names, device, say, anchors, plan)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
     recipe = recipe_of(config, model)
     if recipe is not None:
         hyp = dataclasses.asdict(recipe)
-        say(described(config, recipe))
+        say(described(config, recipe, plan_of(config, model, plan)))
     losses, step = prepare_step(config, hyp, model, precision)
-    phases = PhasedTraining(plan_of(config, model), model, step, say)
+    phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
+    if fresh and (word := frozen_at_random(phases.plan, model, config.weights)):
+        say(f"warning: {word}")
     distribute(step)
     batches = prepare_batches(config, views_of(config, hyp, recipe), data.train, precision, model, say)
     if fresh and config.weights and has_folded_batch_norm(model):

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from yolofast.checkpoint.foreign import WeightFile
-from yolofast.checkpoint.load import apply_weights, is_anchor
+from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 from yolofast.model.network import Network, build_model, has_several_heads
 from yolofast.model.yolox_config import yolox_of
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
+
+_SHOWN = 2
 
 
 def starting_network(
@@ -23,8 +25,17 @@ def starting_network(
     file = read_weights(weights)
     model = build_model(graph, nc, head_config or None) if graph else _network_of(file, weights, nc, head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
-    say(f"weights: {len(report.loaded)} tensors of {weights}")
+    say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
     return model
+
+
+def _anew(report: LoadReport) -> str:
+    """What of the network the file had nothing for: with other classes that is their predictions."""
+    names = [entry.name for entry in report.missing]
+    if not names:
+        return ""
+    some = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+    return f"; {len(names)} of the network's {report.total} start anew: {some}"
 
 
 def _network_of(file: WeightFile, weights: str, nc: int, head_config: str) -> Network:

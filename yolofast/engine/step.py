@@ -171,7 +171,8 @@ class TrainStep:
 class RunningLosses:
     """Means of the loss terms since `reset`, summed on the device, and whether any of them was not a number."""
 
-    NAMES = ("box", "obj", "cls", "total")
+    NAMES = ("box", "obj", "cls", "l1", "total")
+    """Only YOLOX has L1; it is 0 elsewhere."""
 
     def __init__(self, device: torch.device) -> None:
         self._sums = torch.zeros(len(self.NAMES), dtype=torch.float64, device=device)
@@ -182,7 +183,8 @@ class RunningLosses:
     def add(self, terms: LossTerms, images: int) -> None:
         box = terms.box if terms.box is not None else terms.iou
         assert box is not None
-        values = torch.stack((box, terms.obj, terms.cls, terms.mean_total(images))).detach()
+        l1 = terms.l1 if terms.l1 is not None else torch.zeros_like(box)
+        values = torch.stack((box, terms.obj, terms.cls, l1, terms.mean_total(images))).detach()
         self._sums += values
         self._count += 1
         self.bad_steps += ~values.isfinite().all()

@@ -16,7 +16,8 @@ from yolofast.evaluate.v7_metrics import V7Metrics, V7Result
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.structures import Detections
 
-LOSSES = ("box", "obj", "cls")
+LOSSES = ("box", "obj", "cls", "l1")
+"""The last one is YOLOX's alone."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Tally:
             self._found += zip(sources.tolist(), found, strict=True)
 
     def add_losses(self, losses: Sequence[Sequence[float]]) -> None:
-        """One row per batch, in the order of `LOSSES`."""
+        """One row per batch, in the order of `LOSSES`, all of them or all but the last."""
         self._losses += losses
 
     def merge(self, other: "Tally") -> None:
@@ -68,6 +69,6 @@ class Tally:
             self._metrics.result("v5" if v5_metric else "v7"),
             self._confusion,
             self._faults,
-            dict(zip(LOSSES, means, strict=True)) if means else {},
+            dict(zip(LOSSES, means, strict=False)),
             tuple(sorted(self._found, key=lambda pair: pair[0])),
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from yolofast.checkpoint.load import apply_weights
 from yolofast.checkpoint.read import read_weights
+from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.errors import UserError
 from yolofast.model.network import Network, build_model, has_several_heads
 from yolofast.model.yolox_config import yolox_of
@@ -18,6 +19,14 @@ class TrainedModel:
     path: Path
     img_size: int | None
     """The size it was trained for, if the file knows."""
+    img_shape: tuple[int, int] | None = None
+    """Height and width of it, if the file says both."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width it was trained for, or those usual for such networks."""
+        size = self.img_size or self.model.inputs.size
+        return self.img_shape or (size, size)
 
     @property
     def is_named(self) -> bool:
@@ -35,7 +44,7 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
     groups = head_config or (file.head_config if has_several_heads(graph) else None)
     model = build_model(graph, file.nc, groups)
     apply_weights(model, file, Path(weights), transfer=False)
-    return TrainedModel(model, file.names or model.names, Path(weights), file.img_size)
+    return TrainedModel(model, file.names or model.names, Path(weights), file.img_size, file.img_shape)
 
 
 def read_all_trained(
@@ -51,6 +60,19 @@ def read_all_trained(
     return trained
 
 
-def size_of(trained: Sequence[TrainedModel], asked: int | None) -> int:
-    """The size asked for, or the largest one they were trained for, or the one usual for such networks."""
-    return asked or max(one.img_size or one.model.inputs.size for one in trained)
+def shape_of(trained: Sequence[TrainedModel], asked: Sequence[int] | None) -> tuple[int, int]:
+    """Height and width to look at pictures with: those asked for, or the largest they were trained for.
+
+    One number is the long side, the form being that of training. Where the sides differ, pictures are fitted into both,
+    which changes how large objects look: a network learnt them at one scale, and knows them best at it.
+    """
+    usual = max(one.shape[0] for one in trained), max(one.shape[1] for one in trained)
+    if not asked:
+        return usual
+    if len(asked) == 1:
+        square = usual[0] == usual[1]
+        return (asked[0], asked[0]) if square else shape_in_form(usual, asked[0])
+    if asked[0] != asked[1] and not all(one.model.inputs.whole for one in trained):
+        what = f"the size is {asked[0]} {asked[1]}, but height and width are for YOLOX"
+        raise UserError(what, fix=f"give the long side alone: --img {max(asked)}")
+    return asked[0], asked[1]

@@ -69,6 +69,8 @@ class Trainer:
     progress: Progress
     settings: dict[str, Any]
     """What a checkpoint says about the run besides its state: plain values."""
+    terms: tuple[str, ...] = ("box", "obj", "cls")
+    """Of the loss, to be written down."""
     evaluate_every_epoch: bool = True
     save_every_epoch: bool = True
     save_period: int = -1
@@ -160,7 +162,7 @@ class Trainer:
         return {
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
-            **{f"train/{name}_loss": losses[name] for name in ("box", "obj", "cls")},
+            **{f"train/{name}_loss": losses[name] for name in self.terms},
             **rates,
             "img/s": images / wall,
             "data_wait": waited / wall,

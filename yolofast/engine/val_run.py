@@ -37,13 +37,16 @@ class Validation:
     folder: Path
     """Where its files are."""
     size: int
+    """The long side."""
+    shape: tuple[int, int]
+    """Height and width."""
     seconds: float
     """From the first batch to the metrics, without files."""
 
 
 def validate(subject: Subject, folder: Path) -> Validation:
     config, index = subject.config, subject.index
-    batches = subject.batches(subject.size)
+    batches = subject.batches(subject.shape)
     start = time.perf_counter()
     evaluated = evaluate(
         subject.predictor.models[0], batches, index, subject.predictor.precision, conf=config.conf_thres,
@@ -61,13 +64,14 @@ def validate(subject: Subject, folder: Path) -> Validation:
         names=index.names,
         coco=result,
         folder=folder,
-        size=subject.size,
+        size=max(subject.shape),
+        shape=subject.shape,
         seconds=seconds,
     )
 
 
 @torch.no_grad()
-def measure(subject: Subject, size: int, conf: float | None, iou: float) -> StudyRow:
+def measure(subject: Subject, shape: tuple[int, int], conf: float | None, iou: float) -> StudyRow:
     """One pass over the split at this size, the device waited for after each part of the work.
 
     `conf` is by default the network's own, as in `evaluate`.
@@ -76,7 +80,7 @@ def measure(subject: Subject, size: int, conf: float | None, iou: float) -> Stud
     least, several, most = convention.conf if conf is None else conf, convention.multi_label, subject.config.max_det
     predict = partial(subject.predictor, augment=subject.config.augment)
     device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], Tally(len(subject.index.names))
-    for number, batch in enumerate(subject.batches(size)):
+    for number, batch in enumerate(subject.batches(shape)):
         images = batch.images.to(device)
         for _ in range(2 if number == 0 else 1):  # the first one warms up
             started = _now(device)
@@ -92,7 +96,7 @@ def measure(subject: Subject, size: int, conf: float | None, iou: float) -> Stud
         inference=spent[0] * images_ms,
         suppression=spent[1] * images_ms,
         images=len(subject.index),
-        size=size,
+        size=max(shape),
         batch=subject.config.batch_size,
     )
     return StudyRow(tally.result(v5_metric=subject.config.v5_metric).metrics, timing)
@@ -100,7 +104,7 @@ def measure(subject: Subject, size: int, conf: float | None, iou: float) -> Stud
 
 def study(subject: Subject, sizes: Sequence[int]) -> list[StudyRow]:
     config = subject.config
-    return [measure(subject, size, config.conf_thres, config.iou_thres) for size in sizes]
+    return [measure(subject, subject.shape_at(size), config.conf_thres, config.iou_thres) for size in sizes]
 
 
 def _now(device: torch.device) -> float:

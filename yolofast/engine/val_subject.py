@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from yolofast.config.val import ValConfig
+from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.devices import device_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.predictor import Predictor
-from yolofast.engine.trained_model import TrainedModel, size_of
+from yolofast.engine.trained_model import TrainedModel, shape_of
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.validation import ValidationBatches, validation_batches
@@ -25,16 +26,19 @@ class Subject:
     config: ValConfig
     index: ImageIndex
     predictor: Predictor
-    size: int
-    """Pixels of the long side, a multiple of the stride."""
+    shape: tuple[int, int]
+    """Height and width, multiples of the stride."""
     say: Say
 
-    def batches(self, size: int) -> ValidationBatches:
-        config = self.config
-        inputs = self.predictor.inputs
-        images, _ = open_images(self.index, size, size, _cache_of(config), augmented=inputs.linear, say=self.say)
+    def shape_at(self, long_side: int) -> tuple[int, int]:
+        """In the same form."""
+        return shape_in_form(self.shape, long_side)
+
+    def batches(self, shape: tuple[int, int]) -> ValidationBatches:
+        config, inputs, (height, width) = self.config, self.predictor.inputs, shape
+        images, _ = open_images(self.index, width, height, _cache_of(config), augmented=inputs.linear, say=self.say)
         return validation_batches(
-            self.index, images, config.batch_size, size, self.predictor.stride,
+            self.index, images, config.batch_size, (width, height), self.predictor.stride,
             rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
         )  # fmt: skip
 
@@ -51,14 +55,16 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
         raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
     precision = Precision.choose(config.precision, device_of(config.device))
     predictor = Predictor([one.model for one in trained], precision)
-    return Subject(config, index, predictor, _size(size_of(trained, config.img_size), predictor.stride, say), say)
+    shape = _in_strides(shape_of(trained, config.img_size), predictor.stride, say)
+    return Subject(config, index, predictor, shape, say)
 
 
-def _size(asked: int, stride: int, say: Say) -> int:
-    size = -(-asked // stride) * stride
-    if size != asked:
-        say(f"warning: --img {asked} is not a multiple of the stride {stride}: {size} is used")
-    return size
+def _in_strides(asked: tuple[int, int], stride: int, say: Say) -> tuple[int, int]:
+    height, width = (-(-side // stride) * stride for side in asked)
+    if (height, width) != asked:
+        words = [str(side[0]) if side[0] == side[1] else f"{side[0]} {side[1]}" for side in (asked, (height, width))]
+        say(f"warning: --img {words[0]} is not a multiple of the stride {stride}: {words[1]} is used")
+    return height, width
 
 
 def _cache_of(config: ValConfig) -> str:

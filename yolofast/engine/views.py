@@ -38,4 +38,4 @@ def views_of(config: TrainConfig, hyp: Mapping[str, Any], recipe: YoloXRecipe | 
 
 def evaluation_shape(config: TrainConfig, recipe: YoloXRecipe | None) -> tuple[int, int]:
     """Height and width to evaluate at."""
-    return (config.test_size, config.test_size) if recipe is None else recipe.shape(config.test_size)
+    return (config.test_size, config.test_size) if recipe is None else recipe.input_size

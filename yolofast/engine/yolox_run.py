@@ -6,6 +6,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.build_loss import SIMOTA_VERSIONS
 from yolofast.engine.multi_scale import as_it_is
+from yolofast.engine.plan import Plan
 from yolofast.engine.yolox_losses import YoloXLosses
 from yolofast.engine.yolox_scale import YoloXMultiScale
 from yolofast.model.network import Network
@@ -50,14 +51,17 @@ def largest_input(recipe: YoloXRecipe) -> tuple[int, int]:
     return max(steps * 32, height), max(int(steps * width / height) * 32, width)
 
 
-def described(config: TrainConfig, recipe: YoloXRecipe) -> str:
-    """One line of what will happen when."""
+def described(config: TrainConfig, recipe: YoloXRecipe, plan: Plan) -> str:
+    """One line of what will happen when; the first phase of a plan may have a warm-up of its own."""
     height, width = recipe.input_size
     closing = "mosaic never closes, no L1"
     if recipe.closes_at is not None:
         closing = f"from epoch {recipe.closes_at + 1} on no mosaic, but L1"
     sizes = ", sizes change every 10 batches" if recipe.multi_scale else ""
     rate = f"{recipe.lr(config.batch_size):g} ({recipe.basic_lr_per_img:g} × {config.batch_size})"
-    length = f"{recipe.epochs} epochs, {recipe.warmup_epochs} of warm-up, {recipe.no_aug_epochs} at the lowest rate"
+    own = plan.phases[0].warmup_epochs
+    warmup = f"{recipe.warmup_epochs if own is None else own:g} of warm-up"
+    epochs = f"{recipe.epochs} {'epoch' if recipe.epochs == 1 else 'epochs'}"
+    length = f"{epochs}, {warmup}, {recipe.no_aug_epochs} at the lowest rate"
     average = "" if recipe.ema else ", no average of weights"
     return f"recipe: {config.recipe}; {height}×{width}{sizes}; lr {rate}; {length}; {closing}{average}"

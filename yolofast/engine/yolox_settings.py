@@ -10,7 +10,7 @@ from typing import Any
 
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe
+from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
 from yolofast.errors import UserError
 from yolofast.model.network import Network
 from yolofast.model.yolox import YoloX
@@ -32,6 +32,7 @@ def with_recipe(config: TrainConfig, given: Collection[str]) -> TrainConfig:
         _refuse_for_others(config)
         return config
     _refuse_for_yolox(config, given)
+    _refuse_two_forms(config, given)
     name = config.recipe or default_recipe(network)
     recipe = read_yolox_recipe(name, config.recipe_values)
     long_side = max(recipe.input_size)
@@ -46,11 +47,22 @@ def recipe_of(config: TrainConfig, model: Network) -> YoloXRecipe | None:
     """What a run of this network follows, at its length and size; None for other families than YOLOX."""
     if not isinstance(model, YoloX):
         return None
-    recipe = read_yolox_recipe(config.recipe or default_recipe(model.config), config.recipe_values)
-    if config.multi_scale:
-        recipe = dataclasses.replace(recipe, multi_scale=True)
-    keep = [*changed_values(config.recipe_values), *(ENDS if config.faithful else ())]
-    return recipe.for_run(config.epochs, config.train_size, keep)
+    name = config.recipe or default_recipe(model.config)
+    recipe = read_yolox_recipe(name, config.recipe_values)
+    changed = changed_values(config.recipe_values)
+    shape = _shape(config, recipe)
+    if "input_size" in changed:  # what the recipe says of other sizes was said of its own
+        recipe = dataclasses.replace(recipe, input_size=read_yolox_recipe(name).input_size)
+    batch = config.batch_size if config.batch_size > 0 else recipe.batch_size
+    recipe = dataclasses.replace(recipe, model=config.cfg or default_recipe(model.config), batch_size=batch)
+    return recipe.for_run(config.epochs, shape, [*changed, *(ENDS if config.faithful else ())])
+
+
+def _shape(config: TrainConfig, recipe: YoloXRecipe) -> tuple[int, int]:
+    """Height and width of a run's inputs: both are given, or the long side of the recipe's form."""
+    if len(config.img_size) == 2:
+        return config.img_size[0], config.img_size[1]
+    return shape_in_form(recipe.input_size, config.img_size[0])
 
 
 def default_recipe(network: YoloXConfig) -> str:
@@ -83,6 +95,13 @@ def _refuse_for_others(config: TrainConfig) -> None:
         raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --flat-cos-lr")
 
 
+def _refuse_two_forms(config: TrainConfig, given: Collection[str]) -> None:
+    both = "img_size" in given and len(config.img_size) == 2 and "input_size" in changed_values(config.recipe_values)
+    if both:
+        what = f"--img {' '.join(map(str, config.img_size))} and --set input_size both say height and width"
+        raise UserError(what, fix="drop one of them; --img with one number is the long side")
+
+
 def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
     """What means nothing for YOLOX, and where the recipe says it: better no run than another."""
     keep = config.close_mosaic
@@ -97,6 +116,9 @@ def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
         "--label-smoothing": (config.label_smoothing > 0, "leave it away: classes are learnt as overlaps"),
         "--rect": (config.rect, "leave it away, or give a form: --set input_size=384,640"),
         "--quad": (config.quad, "leave it away"),
+        "--multi-scale": (config.multi_scale, "--set multi_scale=true, where the recipe has not got it already"),
+        "--assigner ota": (config.assigner == "ota", "use simota or tal"),
+        "--class-aware-aug": (config.class_aware_aug, "leave it away: it is for networks with several heads (1B4H)"),
     }
     for flag, (is_asked, fix) in refused.items():
         if is_asked:

@@ -105,5 +105,7 @@ class Adam:
             for own, given in zip(kind, state[name], strict=True):
                 for tensor, value in zip(own, given, strict=True):
                     tensor.copy_(value)
-        for count, given in zip(self._steps, state["steps"], strict=True):
+        steps = state["steps"]  # before there were plans, one count was that of all groups
+        counts = [steps] * len(self._steps) if isinstance(steps, Tensor) else steps
+        for count, given in zip(self._steps, counts, strict=True):
             count.copy_(given)

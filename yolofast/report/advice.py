@@ -1,30 +1,24 @@
 """What to change, with the effect that is expected of it. Settings are named as the run's own files name them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from yolofast.report import verdict as kinds
+from yolofast.report.dialect import BATCH_SIZE, EPOCHS, LR, MIXUP, MOSAIC, PATIENCE, Change, setting
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.history import History
 from yolofast.report.mix_forecast import best_mix_change
+from yolofast.report.ship import BY_SCORE, Choice
+from yolofast.report.size_advice import without_sizes
 from yolofast.report.verdict import Verdict
 
-_LR_KEYS, _MOSAIC_KEYS, _MIXUP_KEYS = (
-    ("basic_lr_per_img", "lr0", "lr"),
-    ("mosaic_prob", "mosaic"),
-    ("mixup_prob", "mixup"),
-)
 _PATIENCE = 10
-
-
-@dataclass(frozen=True)
-class Change:
-    """An entry of the settings, before and after; `before` is None where the files do not say it."""
-
-    key: str
-    before: Any
-    after: Any
+_DISAGREE = 0.1
+"""Of the epochs: so much later the scores are best than the loss."""
+_LONGEST_WARM_UP = 3
+"""One part in so many of a run: a recipe refuses a warm-up that does not fit."""
+_MOSAIC_AND_MIXUP = (("mosaic", MOSAIC), ("mixup", MIXUP))
 
 
 @dataclass(frozen=True)
@@ -37,49 +31,75 @@ class Advice:
             self.changes.append(Change(key, before, after))
 
 
-def give_advice(history: History, around: Fluctuation | None, verdicts: list[Verdict]) -> Advice:
+def give_advice(history: History, around: Fluctuation | None, verdicts: list[Verdict], choice: Choice | None) -> Advice:
+    """`choice` is the epoch to ship: no advice ends a run before it."""
     advice = Advice()
     for verdict in verdicts:
-        _ANSWERS[verdict.kind](advice, verdict, history, around)
+        if verdict.kind in _ENDS_EARLIER:
+            _ENDS_EARLIER[verdict.kind](advice, verdict, history, choice)
+        else:
+            _ANSWERS[verdict.kind](advice, verdict, history, around)
     return advice
 
 
 def _diverged(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    key, before = setting(history.settings, _LR_KEYS)
+    key, before = setting(history, LR)
     advice.lines.append(
         "take a third of the learning rate and warm up twice as long; "
         f"go on from before epoch {verdict.numbers['epoch']:.0f}"
     )
     advice.change(key, before, _scaled(before, 1 / 3))
     if isinstance(warm_up := history.settings.get("warmup_epochs"), int | float):
-        advice.change("warmup_epochs", warm_up, 2 * warm_up or 3)
+        longest = history.settings.get(EPOCHS, len(history.epochs)) // _LONGEST_WARM_UP
+        advice.change("warmup_epochs", warm_up, max(warm_up, min(2 * warm_up or 3, longest)))
 
 
-def _overfits(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
+def _overfits(advice: Advice, verdict: Verdict, history: History, choice: Choice | None) -> None:
     epoch = int(verdict.numbers["epoch"])
+    end = _earliest_end(epoch, choice)
+    if end - epoch > _DISAGREE * len(history.epochs):
+        advice.lines.append(
+            f"loss and mAP disagree: the validation loss was lowest in epoch {epoch}, the score is best in epoch "
+            f"{end}. If boxes count, keep the length of the run; if their confidences have to be right as "
+            "well, give it more to learn from: more images, more augmentation, fewer trainable layers"
+        )
+        return
     advice.lines.append(
-        f"stop at epoch {epoch}: what came after cost {verdict.numbers['val_rise']:.0%} of validation loss; "
+        f"stop at epoch {end}: what came after cost {verdict.numbers['val_rise']:.0%} of validation loss; "
         "or give it more to learn from: more images, more augmentation, fewer trainable layers"
     )
-    advice.change("epochs", history.settings.get("epochs", len(history.epochs)), epoch)
-    advice.change("patience", history.settings.get("patience"), _PATIENCE)
-    key, before = setting(history.settings, _MIXUP_KEYS)
+    advice.change(EPOCHS, history.settings.get(EPOCHS, len(history.epochs)), end)
+    advice.change(PATIENCE, history.settings.get(PATIENCE), _PATIENCE)
+    key, before = setting(history, MIXUP)
     if isinstance(before, int | float) and before < 0.15:
         advice.change(key, before, 0.15)
 
 
-def _stands_still(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    epoch, epochs = int(verdict.numbers["epoch"]), history.settings.get("epochs", len(history.epochs))
+def _earliest_end(epoch: int, choice: Choice | None) -> int:
+    """That epoch, or the one to ship if scores say that it is later."""
+    return max(epoch, choice.epoch) if choice is not None and choice.criterion.startswith(BY_SCORE) else epoch
+
+
+def _stands_still(advice: Advice, verdict: Verdict, history: History, choice: Choice | None) -> None:
+    epoch = int(verdict.numbers["epoch"])
+    changed = f"{verdict.numbers['epochs']:.0f} epochs changed the loss by {verdict.numbers['change']:+.1%}"
+    end = _earliest_end(epoch, choice)
+    if end - epoch > _DISAGREE * len(history.epochs):
+        advice.lines.append(
+            f"{changed}, although the score is best in epoch {end}: let the learning rate fall earlier "
+            "in a run of the same length, or, if layers are frozen, let more of them learn"
+        )
+        return
     advice.lines.append(
-        f"{verdict.numbers['epochs']:.0f} epochs changed the loss by {verdict.numbers['change']:+.1%}: let the "
-        f"learning rate fall earlier (a schedule over {epoch} epochs), or, if layers are frozen, let more of them learn"
+        f"{changed}: let the learning rate fall earlier (a schedule over {end} epochs), or, if layers are frozen, "
+        "let more of them learn"
     )
-    advice.change("epochs", epochs, epoch)
+    advice.change(EPOCHS, history.settings.get(EPOCHS, len(history.epochs)), end)
 
 
 def _steps_too_long(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     assert around is not None
-    key, before = setting(history.settings, _LR_KEYS)
+    key, before = setting(history, LR)
     cut = 1 - (1 - around.shares.learning_rate / 2) ** 0.5
     advice.lines.append(
         f"halve {key}: the part that wanders has a variance in proportion to the learning rate, so the standard "
@@ -91,7 +111,8 @@ def _steps_too_long(advice: Advice, verdict: Verdict, history: History, around: 
 
 def _mixes_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     assert around is not None and history.batches is not None
-    found = best_mix_change(around, history.batches.contents)
+    given = [setting(history, keys)[1] for _, keys in _MOSAIC_AND_MIXUP]
+    found = best_mix_change(around, history.batches.contents, *given)
     share = (
         f"{verdict.numbers['share']:.0%} of the variance is mosaic and mixup composition; "
         f"the learning rate explains {around.shares.learning_rate:.0%}"
@@ -100,17 +121,22 @@ def _mixes_unevenly(advice: Advice, verdict: Verdict, history: History, around: 
         advice.lines.append(f"{share}: fewer of them would not make the loss calmer")
         _larger_batch(advice, history, around)
         return
-    changes = (("mosaic", _MOSAIC_KEYS, found.mosaic), ("mixup", _MIXUP_KEYS, found.mixup))
+    changes = (("mosaic", MOSAIC, found.mosaic), ("mixup", MIXUP, found.mixup))
     words = [f"{word} from {before:g} to {after:g}" for word, _, (before, after) in changes if before != after]
     advice.lines.append(
         f"{share}: lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
         f"from {around.std:.2%} to {around.std * (1 - found.cut):.2%} of the loss. It makes the curve calmer, "
         "not the network better: mosaics are there to be learned from"
     )
-    for _, keys, (measured, after) in changes:
-        if measured != after:
-            key, before = setting(history.settings, keys)
-            advice.change(key, measured if before is None else before, after)
+    for _, keys, (before, after) in changes:
+        advice.change(setting(history, keys)[0], before, after)
+
+
+def _changes_sizes(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
+    assert around is not None
+    line, change = without_sizes(history, around)
+    advice.lines.append(line)
+    advice.change(change.key, change.before, change.after)
 
 
 def _holds_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
@@ -130,7 +156,7 @@ def _is_noisy(advice: Advice, verdict: Verdict, history: History, around: Fluctu
 
 
 def _larger_batch(advice: Advice, history: History, around: Fluctuation) -> None:
-    before = history.settings.get("batch_size")
+    before = history.settings.get(BATCH_SIZE)
     to = f" ({before} -> {2 * before})" if isinstance(before, int) else ""
     calmer = around.std / 2**0.5
     advice.lines.append(f"a batch twice as large{to} would take {around.std:.2%} to about {calmer:.2%}")
@@ -144,7 +170,7 @@ def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluc
             "shuffle them"
         )
         return
-    key, before = setting(history.settings, _LR_KEYS)
+    key, before = setting(history, LR)
     advice.lines.append(
         f"look for what repeats every {period:.3g} epochs (a cyclic learning rate, the order of the data); if nothing "
         f"does, weights swing: halve {key}"
@@ -154,20 +180,19 @@ def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluc
 
 _ANSWERS: dict[str, Callable[[Advice, Verdict, History, Fluctuation | None], None]] = {
     kinds.DIVERGENCE: _diverged,
-    kinds.OVERFITTING: _overfits,
-    kinds.PLATEAU: _stands_still,
     kinds.LEARNING_RATE: _steps_too_long,
     kinds.MIX: _mixes_unevenly,
+    kinds.SIZE: _changes_sizes,
     kinds.BOXES: _holds_unevenly,
     kinds.NOISE: _is_noisy,
     kinds.OSCILLATION: _oscillates,
 }
 
 
-def setting(settings: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
-    """The first of these names the run's files have, and its value; otherwise YOLOv7's name and None."""
-    found = next((key for key in keys if key in settings), None)
-    return (found, settings[found]) if found is not None else (keys[1], None)
+_ENDS_EARLIER: dict[str, Callable[[Advice, Verdict, History, Choice | None], None]] = {
+    kinds.OVERFITTING: _overfits,
+    kinds.PLATEAU: _stands_still,
+}
 
 
 def _scaled(value: Any, factor: float) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from yolofast.report.diagnosis import Diagnosis
+from yolofast.report.dialect import flags
 from yolofast.report.fluctuation import Fluctuation
 
 
@@ -31,6 +32,7 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
         "verdicts": [asdict(verdict) for verdict in found.verdicts],
         "advice": found.advice.lines,
         "changes": [asdict(change) for change in found.advice.changes],
+        "flags": flags(history, found.advice.changes),
         "ship": None if found.choice is None else asdict(found.choice),
     }
     cleaned: dict[str, Any] = _without_nan(values)
@@ -43,6 +45,7 @@ def _fluctuation(around: Fluctuation) -> dict[str, Any]:
         "values": around.values,
         "shares": asdict(around.shares),
         "slopes": dict(around.effects.slopes),
+        "sizes": {f"{size:g}": level for size, level in around.effects.sizes.items()},
         "slope_ratio": around.slope_ratio,
         "period": None if around.period is None else asdict(around.period),
     }

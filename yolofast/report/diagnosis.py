@@ -44,7 +44,7 @@ def diagnose(history: History) -> Diagnosis:
     around = fluctuation(_settled(history, phases))
     verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
     choice = choose_epoch(history.epochs)
-    advice = give_advice(history, around, verdicts)
+    advice = give_advice(history, around, verdicts, choice)
     return Diagnosis(history, unit, reports, around, verdicts, advice, choice)
 
 

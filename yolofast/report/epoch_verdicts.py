@@ -16,13 +16,15 @@ _FLAT_SHARE, _FLAT_SHARE_WITHOUT_LR = 0.3, 0.5
 def divergence(history: History, phases: list[Phase]) -> Verdict | None:
     """The loss is no number, or ended well above what the same phase had reached before."""
     loss, _, epoch, what = history.finest
-    broken = np.flatnonzero(~np.isfinite(loss))
+    broken = np.flatnonzero(np.isinf(loss))
     if len(broken):
         first = int(epoch[broken[0]])
-        words = f"{len(broken):,} {what}{'es' if what == 'batch' else 's'}"
+        many = "" if len(broken) == 1 else "es" if what == "batch" else "s"
+        words = f"{len(broken):,} {what}{many}"
         text = f"the loss was not a number in {words}, first in epoch {first}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
-    train = history.epochs.train[[int(n) in phases[-1] for n in history.epochs.number]]
+    last = np.array([int(n) in phases[-1] for n in history.epochs.number]) & np.isfinite(history.epochs.train)
+    train, number = history.epochs.train[last], history.epochs.number[last]
     if len(train) < 6:
         return None
     width = max(2, len(train) // 10)
@@ -31,7 +33,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
     rise, error = float(means[-1] - means[best]), noise_between(train[: best + width]) * np.sqrt(2 / width)
     if not means[best] > 0 or rise < _RISE * means[best] or rise < _RISE_IN_ERRORS * error:
         return None
-    first = int(history.epochs.number[history.epochs.number >= phases[-1].first][best + width - 1])
+    first = int(number[best + width - 1])
     text = f"the training loss rose by {rise / means[best]:.0%} after epoch {first} and did not come back"
     return Verdict(DIVERGENCE, text, {"epoch": first, "rise": rise / float(means[best])})
 

@@ -11,16 +11,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from yolofast.report.course import around_course
-from yolofast.report.history import MIX, Floats, Ints
+from yolofast.report.course import smooth_course
+from yolofast.report.history import BOXES, MIX, SIZE, Floats, Ints
 from yolofast.report.period import Period, find_period, without_period
 from yolofast.report.regression import Effects, regress
+from yolofast.report.size_effect import size_changes
 
 LEAST = 40
 """Values below which nothing is said."""
 _LR_BLOCKS, _LEAST_PER_BLOCK, _LR_RANGE = 40, 8, 2.0
 _SURE = 1e-4
-_WANDERS = 4.5
+_LOWEST = 0.1
+"""Of the level: what a size may leave of a loss."""
+_WANDERS, _WANDERS_ACROSS_SIZES = 4.5, 2.5
 """Standard errors."""
 
 
@@ -30,8 +33,10 @@ class Shares:
 
     mix: float = 0.0
     """Mosaics and mixups in the batch."""
+    image_size: float = 0.0
+    """The size of the images, which multi-scale training changes."""
     boxes: float = 0.0
-    """Boxes in the batch, their size, and the size of the images, beyond what mosaics explain."""
+    """Boxes in the batch and their size, beyond what mosaics explain."""
     period: float = 0.0
     learning_rate: float = 0.0
     wandering: float = 0.0
@@ -74,21 +79,32 @@ def fluctuation(series: Series) -> Fluctuation | None:
     if not long or not (series.loss > 0).all():
         return None
     series = series.where(np.any(long, axis=0))
-    around = np.concatenate([around_course(series.loss[series.part == p]) for p in np.unique(series.part)])
-    variance = float(around.var())
-    if not variance > 0:
+    around = _around(series, series.loss)
+    if not around.var() > 0:
         return Fluctuation(0.0, Shares(), Effects(), None, float("nan"), len(around), around)
-    effects = regress(around, _centred(series))
-    left = around - effects.fitted(len(around))
+    sizes = series.contents.get(SIZE)
+    effects = regress(around, _centred(series), sizes)
+    if sizes is not None and effects.sizes:  # sizes that stay for a while have bent the course
+        levels = np.array([effects.sizes[size] for size in sizes.tolist()])
+        around = _around(series, series.loss / np.maximum(1 + levels, _LOWEST))
+        effects = regress(around, _centred(series), sizes)
+    variance = float(around.var())
+    left = around - effects.fitted
     period = find_period(left)
     if period is not None:
         left = without_period(left, period)
     of_period = 0.0 if period is None else max(1 - float(left.var()) / variance - effects.share, 0.0)
     rest = max(1 - effects.share - of_period, 0.0)
-    rate, wander, ratio = _moving_part(left, series.lr)
-    mix = effects.share_of(MIX)
-    shares = Shares(mix, effects.share - mix, of_period, rest * rate, rest * wander, rest * (1 - rate - wander))
+    rate, wander, ratio = _moving_part(left, series.lr, sizes)
+    of_contents = (effects.share_of(MIX), effects.share_of((SIZE,)), effects.share_of(BOXES))
+    shares = Shares(*of_contents, of_period, rest * rate, rest * wander, rest * (1 - rate - wander))
     return Fluctuation(variance**0.5, shares, effects, period, ratio, len(around), around)
+
+
+def _around(series: Series, steady: Floats) -> Floats:
+    """The losses beside the course of `steady`, which is theirs without what is known to move them."""
+    parts = [series.part == part for part in np.unique(series.part)]
+    return np.concatenate([series.loss[part] / smooth_course(steady[part]) - 1 for part in parts])
 
 
 def _centred(series: Series) -> dict[str, Floats]:
@@ -102,13 +118,13 @@ def _centred(series: Series) -> dict[str, Floats]:
     return centred
 
 
-def _moving_part(left: Floats, lr: Floats) -> tuple[float, float, float]:
+def _moving_part(left: Floats, lr: Floats, sizes: Floats | None) -> tuple[float, float, float]:
     """Shares of the rest: due to the learning rate, and other wandering; and how slopes differ with the rate.
 
     A network that takes too long steps wanders: its losses are alike for a while. That the noise of batches is not.
     Where the rate changed, steps are to blame only if there is more movement where it was high.
     """
-    wander = wandering_share(left)
+    wander = wandering_share(left, sizes)
     known = np.isfinite(lr).all() and lr.max() > 0
     blocks = min(_LR_BLOCKS, len(left) // _LEAST_PER_BLOCK)
     if not known or lr.max() < _LR_RANGE * lr.min() or blocks < 8:
@@ -127,10 +143,21 @@ def _moving_part(left: Floats, lr: Floats) -> tuple[float, float, float]:
     return max(due, wander), 0.0, ratio
 
 
-def wandering_share(values: Floats) -> float:
-    """Of the variance, what neighbours have in common (von Neumann's ratio), if that is more than chance."""
+def wandering_share(values: Floats, sizes: Floats | None = None) -> float:
+    """Of the variance, what neighbours have in common (von Neumann's ratio), if that is more than chance.
+
+    Where sizes change, neighbours that differ in it have to be alike as well: others may be because of their size.
+    """
     variance = float(values.var())
     if not variance > 0:
         return 0.0
-    alike = 1 - float(np.mean(np.diff(values) ** 2)) / 2 / variance
-    return alike if alike * np.sqrt(len(values)) > _WANDERS else 0.0
+    steps = np.diff(values)
+    alike = _alike(steps, variance)
+    is_sure = alike * np.sqrt(len(steps)) > _WANDERS
+    if sizes is not None and len(changes := size_changes(sizes)):
+        is_sure &= _alike(steps[changes - 1], variance) * np.sqrt(len(changes)) > _WANDERS_ACROSS_SIZES
+    return alike if is_sure else 0.0
+
+
+def _alike(steps: Floats, variance: float) -> float:
+    return 1 - float(np.mean(steps**2)) / 2 / variance

@@ -1,4 +1,7 @@
-"""A training run as numbers, whatever it was read from. Epochs count from 1, as people do; nan is what is not known."""
+"""A training run as numbers, whatever it was read from.
+
+Epochs count from 1, as people do; nan is what is not known. A loss that was not a number is infinite.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +13,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG, LOOP_LOG = "run folder", "YOLOv7 results.txt", "YOLOX train_log.txt", "log of a loop"
 MIX = ("mosaic", "mixup")
-CONTENTS = (*MIX, "boxes", "box_size", "size")
+SIZE = "size"
+BOXES = ("boxes", "box_size")
+CONTENTS = (*MIX, *BOXES, SIZE)
 """What a batch holds: shares of its images, boxes in all, mean side as a share of the image, pixels of a side."""
 
 
@@ -21,6 +27,11 @@ _HUGE = 1e30
 def bounded(values: Floats) -> Floats:
     """A loss beyond all bounds is infinite: its square could not be computed with."""
     return np.where(np.abs(values) > _HUGE, np.inf, values)
+
+
+def known_losses(values: Floats) -> Floats:
+    """Of a log that writes every loss: one that is not a number was none in the training, too."""
+    return np.where(np.isnan(values), np.inf, bounded(values))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ What mosaics do to the boxes is part of that fit; what learning from other image
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,20 @@ class MixChange:
     """Share of the standard deviation that would go."""
 
 
-def best_mix_change(around: Fluctuation, contents: Mapping[str, Floats]) -> MixChange | None:
-    """The smallest change that is worth it, or the one that helps most; None if none helps."""
+def best_mix_change(
+    around: Fluctuation, contents: Mapping[str, Floats], mosaic_given: Any = None, mixup_given: Any = None
+) -> MixChange | None:
+    """The smallest change that is worth it, or the one that helps most; None if none helps.
+
+    What the settings give is changed where they say it, otherwise what was measured.
+    """
     slopes = (around.effects.alone.get("mosaic", 0.0), around.effects.alone.get("mixup", 0.0))
     mosaic = float(contents["mosaic"].mean()) if "mosaic" in contents else 0.0
     mixup = float(contents["mixup"].mean()) / mosaic if "mixup" in contents and mosaic else 0.0
     images = _images(contents, mosaic, mosaic * mixup)
     if images is None or not any(slopes):
         return None
+    mosaic, mixup = _given_or(mosaic, mosaic_given), _given_or(mixup, mixup_given)
     now = _variance(slopes, mosaic, mixup) / images
     tried = []
     for factor in _FACTORS:
@@ -41,10 +48,14 @@ def best_mix_change(around: Fluctuation, contents: Mapping[str, Floats]) -> MixC
             p, q = round(p, 2), round(q, 2)
             left = around.std**2 - now + _variance(slopes, p, q) / images
             cut = 1 - float(np.sqrt(max(left, 0.0))) / around.std
-            tried.append(MixChange((round(mosaic, 2), p), (round(mixup, 2), q), cut))
+            tried.append(MixChange((mosaic, p), (mixup, q), cut))
     worth = [change for change in tried if change.cut >= _WORTH]
     best = worth[0] if worth else max(tried, key=lambda change: change.cut)
     return best if best.cut > 0.01 else None
+
+
+def _given_or(measured: float, given: Any) -> float:
+    return float(given) if isinstance(given, int | float) and 0 <= given <= 1 else round(measured, 2)
 
 
 def _images(contents: Mapping[str, Floats], mosaic: float, mixup: float) -> float | None:

@@ -11,7 +11,8 @@ from yolofast.report.history import Floats
 
 _CAUSES = {
     "mix": "mosaic, mixup",
-    "boxes": "boxes, sizes",
+    "image_size": "image size",
+    "boxes": "boxes",
     "period": "period",
     "learning_rate": "learning rate",
     "wandering": "other wandering",

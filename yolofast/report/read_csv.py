@@ -44,12 +44,15 @@ def epochs_of_columns(columns: Columns) -> Epochs:
 
 
 def batches_of(columns: Columns) -> Batches:
-    loss = columns.first_of(_TRAIN)
+    loss = columns.first_losses_of(_TRAIN)
     if loss is None:
         raise UserError("no column is a loss", where=columns.path, line=1, fix="name it loss or total_loss")
+    if np.isnan(loss).all():
+        raise UserError("no row has a loss", where=columns.path, fix="give a file with a loss per batch")
     lr, unknown = columns.first_of(_LR), np.full(len(columns), np.nan)
     epoch = _numbers_from_one(columns, len(columns)) if "epoch" in columns else _pieces(len(columns))
     order = np.argsort(epoch, kind="stable")
+    order = order[~np.isnan(loss[order])]
     optional = {name: columns.numbers(name)[order] for name in ("l1", "gradient_norm", "trainable") if name in columns}
     contents = {name: columns.numbers(name)[order] for name in CONTENTS if name in columns}
     return Batches(
@@ -57,7 +60,7 @@ def batches_of(columns: Columns) -> Batches:
         loss=loss[order],
         lr=(unknown if lr is None else lr)[order],
         contents={name: values for name, values in contents.items() if np.isfinite(values).all()},
-        assigner=tuple(columns.text.get("assigner", ())),
+        assigner=tuple(columns.text["assigner"][i] for i in order) if "assigner" in columns else (),
         l1=optional.get("l1"),
         gradient_norm=optional.get("gradient_norm"),
         trainable=optional.get("trainable"),
@@ -72,10 +75,10 @@ def fitness(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:
 
 
 def _total(columns: Columns, names: tuple[str, ...], prefix: str) -> Floats | None:
-    if (total := columns.first_of(names)) is not None:
+    if (total := columns.first_losses_of(names)) is not None:
         return total
     terms = [name for name in columns.text if name.startswith(prefix) and name.endswith("_loss")]
-    return None if not terms else np.sum([columns.numbers(name) for name in terms], axis=0)
+    return None if not terms else np.sum([columns.losses(name) for name in terms], axis=0)
 
 
 def _numbers_from_one(columns: Columns, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError
-from yolofast.report.history import History
+from yolofast.report.history import RUN_FOLDER, History
 from yolofast.report.read_csv import batches_of, epochs_of_columns, read_csv
+from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
 from yolofast.report.table_file import read_columns, read_text
@@ -41,7 +42,7 @@ def _read_own(folder: Path) -> History:
     settings = _settings(folder)
     return History(
         source=str(folder),
-        format="run folder",
+        format=RUN_FOLDER,
         epochs=epochs_of_columns(read_columns(folder / RESULTS)),
         batches=batches_of(read_columns(folder / BATCHES)) if (folder / BATCHES).exists() else None,
         settings=settings,
@@ -57,6 +58,8 @@ def _read_file(path: Path) -> History:
     text = read_text(path)
     if "total_loss:" in text:
         return read_train_log(path)
+    if is_loop_log(text):
+        return read_loop_log(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
     return read_csv(path) if "," in first else read_results_txt(path)
 
@@ -65,5 +68,8 @@ def _settings(folder: Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name in _SETTINGS:
         if (folder / name).is_file():
-            values |= {str(key): value for key, value in read_yaml(folder / name).values.items() if value is not None}
+            given = {str(key): value for key, value in read_yaml(folder / name).values.items() if value is not None}
+            if values.get("multi_scale"):  # a flag that is off leaves a recipe's multi-scale training on
+                given["multi_scale"] = True
+            values |= given
     return values

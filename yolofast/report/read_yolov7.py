@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, shorten
-from yolofast.report.history import Epochs, Floats, History, Ints, bounded
+from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, bounded, known_losses
 from yolofast.report.read_csv import fitness
 from yolofast.report.table_file import read_text
 
@@ -18,13 +18,13 @@ def read_results_txt(path: Path) -> History:
     numbers, table = read_table(path)
     epochs = Epochs(
         number=numbers,
-        train=table[:, _TOTAL],
+        train=known_losses(table[:, _TOTAL]),
         val=table[:, _VAL].sum(axis=1),
         fitness=fitness(table[:, _MAP], table[:, _MAP50], len(table)),
         lr=np.full(len(table), np.nan),
     )
     epochs.val[epochs.val == 0] = np.nan  # it was not evaluated
-    return History(source=str(path), format="YOLOv7 results.txt", epochs=epochs, same_loss=False)
+    return History(source=str(path), format=YOLOV7_LOG, epochs=epochs, same_loss=False)
 
 
 def read_table(path: Path) -> tuple[Ints, Floats]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.history import Batches, Epochs, Floats, History, bounded, epochs_of
+from yolofast.report.history import YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
 from yolofast.report.read_csv import fitness
 from yolofast.report.table_file import read_text
 
@@ -37,13 +37,13 @@ def read_train_log(path: Path) -> History:
     keys = sorted(rows)
     batches = _batches([rows[key] for key in keys], keys)
     epochs = epochs_of(batches, _scores(text, found))
-    return History(source=str(path), format="YOLOX train_log.txt", epochs=epochs, batches=batches)
+    return History(source=str(path), format=YOLOX_LOG, epochs=epochs, batches=batches)
 
 
 def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
     return Batches(
         epoch=np.array([key[0] for key in keys]),
-        loss=bounded(np.array([_number(row[3]) for row in rows])),
+        loss=known_losses(np.array([_number(row[3]) for row in rows])),
         lr=np.array([_number(row[6]) for row in rows]),
         contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
         l1=np.array([_number(row[5]) for row in rows]),

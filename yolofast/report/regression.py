@@ -1,4 +1,7 @@
-"""How much of a fluctuation is due to what the batches held: least squares, each group after those before it."""
+"""How much of a fluctuation is due to what the batches held: least squares, each group after those before it.
+
+Each group has a test of its own, so that one that explains nothing cannot hide another.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,67 +9,83 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from yolofast.report.history import CONTENTS, MIX, Floats
+from yolofast.report.history import BOXES, MIX, SIZE, Floats
+from yolofast.report.size_effect import size_effect
 
 _SURE = 1e-4
+_LEAST_FREEDOM = 20
 
 
 @dataclass(frozen=True)
 class Effects:
     """`slopes[name]`: relative change of the loss per unit; `shares[name]`: of its variance, after those before it.
 
-    A share is the adjusted R², so that chance explains nothing on average; all are 0 unless the whole is beyond chance.
+    A share is the adjusted R², so that chance explains nothing on average. Groups within chance are left out.
     """
 
     slopes: Mapping[str, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     alone: Mapping[str, float] = field(default_factory=dict)
-    """Slopes of mosaic and mixup without the others: what they do through boxes and sizes is theirs."""
-    values: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    """Slopes of mosaic and mixup without the others: what they do through boxes is theirs."""
+    sizes: Mapping[float, float] = field(default_factory=dict)
+    """Pixels of a side -> how far the loss lies above the mean of all sizes, as a share of its level."""
+    fitted: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    """What all of them explain of each value."""
 
     @property
     def share(self) -> float:
-        return sum(self.shares.values())
+        return min(sum(self.shares.values()), 1.0)
 
     def share_of(self, names: Iterable[str]) -> float:
         return sum(self.shares.get(name, 0.0) for name in names)
 
-    def fitted(self, count: int) -> Floats:
-        return np.asarray(sum((slope * self.values[name] for name, slope in self.slopes.items()), np.zeros(count)))
 
-
-def regress(values: Floats, contents: Mapping[str, Floats]) -> Effects:
-    """`contents` without their means, in the order of `CONTENTS`: what mosaics explain, box counts do not any more."""
-    names = [name for name in CONTENTS if name in contents and contents[name].std() > 1e-9]
-    freedom = len(values) - len(names) - 1
-    if not names or freedom < 20:
-        return Effects()
+def regress(values: Floats, contents: Mapping[str, Floats], sizes: Floats | None = None) -> Effects:
+    """`contents` without their means: what mosaics explain, box counts do not any more. `sizes` as they are."""
     centred = values - values.mean()
-    factors, explained = [], []
-    for last in range(1, len(names) + 1):
-        design = np.column_stack([contents[name] for name in names[:last]])
-        factors = np.linalg.lstsq(design, centred, rcond=None)[0].tolist()
-        left = centred - design @ np.array(factors)
-        explained.append(_adjusted(1 - float(left @ left) / float(centred @ centred), len(values), last))
-    whole = 1 - (1 - explained[-1]) * freedom / (len(values) - 1)
-    surprise = whole / len(names) / max((1 - whole) / freedom, 1e-30)
-    if stats.f.sf(surprise, len(names), freedom) > _SURE:
-        return Effects()
-    steps = np.maximum.accumulate(np.clip([0.0, *explained], 0, 1))
-    return Effects(
-        dict(zip(names, factors, strict=True)),
-        dict(zip(names, np.diff(steps).tolist(), strict=True)),
-        _slopes({name: contents[name] for name in names if name in MIX}, centred),
-        {name: contents[name] for name in names},
-    )
+    kept: dict[str, Floats] = {}
+    shares: dict[str, float] = {}
+    _add_group(centred, kept, shares, {name: contents[name] for name in MIX if name in contents})
+    alone = _slopes(centred, kept)
+    of_size = size_effect(_left(centred, kept), sizes)
+    if of_size is not None:
+        kept[SIZE], shares[SIZE] = of_size.of_values, of_size.share
+    _add_group(centred, kept, shares, {name: contents[name] for name in BOXES if name in contents})
+    slopes = _slopes(centred, kept)
+    fitted = centred - _left(centred, kept)
+    slopes.pop(SIZE, None)  # a size is no quantity
+    return Effects(slopes, shares, alone, {} if of_size is None else of_size.levels, fitted)
 
 
-def _slopes(contents: Mapping[str, Floats], values: Floats) -> dict[str, float]:
-    if not contents:
+def _add_group(centred: Floats, kept: dict[str, Floats], shares: dict[str, float], group: Mapping[str, Floats]) -> None:
+    """To `kept` and `shares`, if what it explains beyond them is more than chance."""
+    group = {name: column for name, column in group.items() if column.std() > 1e-9}
+    factors = len(kept) + len(group)
+    freedom = len(centred) - factors - 1
+    if not group or freedom < _LEAST_FREEDOM:
+        return
+    before, after = (float(np.square(_left(centred, columns)).sum()) for columns in (kept, kept | group))
+    surprise = (before - after) / len(group) / max(after / freedom, 1e-30)
+    if stats.f.sf(surprise, len(group), freedom) > _SURE:
+        return
+    for name, column in group.items():
+        explained = _adjusted(centred, kept)
+        kept[name] = column
+        shares[name] = max(_adjusted(centred, kept) - explained, 0.0)
+
+
+def _left(centred: Floats, columns: Mapping[str, Floats]) -> Floats:
+    slopes = _slopes(centred, columns)
+    return np.asarray(centred - sum((slope * columns[name] for name, slope in slopes.items()), np.zeros(len(centred))))
+
+
+def _slopes(centred: Floats, columns: Mapping[str, Floats]) -> dict[str, float]:
+    if not columns:
         return {}
-    factors = np.linalg.lstsq(np.column_stack(list(contents.values())), values, rcond=None)[0]
-    return dict(zip(contents, factors.tolist(), strict=True))
+    factors = np.linalg.lstsq(np.column_stack(list(columns.values())), centred, rcond=None)[0]
+    return dict(zip(columns, factors.tolist(), strict=True))
 
 
-def _adjusted(share: float, count: int, factors: int) -> float:
-    return 1 - (1 - share) * (count - 1) / (count - factors - 1)
+def _adjusted(centred: Floats, columns: Mapping[str, Floats]) -> float:
+    left, count = _left(centred, columns), len(centred)
+    return 1 - float(left @ left) / float(centred @ centred) * (count - 1) / (count - len(columns) - 1)

@@ -11,6 +11,8 @@ import numpy as np
 from yolofast.report.history import Epochs, Floats
 from yolofast.report.statistics import noise_between
 
+BY_SCORE = "highest 0.1 · mAP50 + 0.9 · mAP50-95"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -28,7 +30,7 @@ class Choice:
 def choose_epoch(epochs: Epochs) -> Choice | None:
     """None without anything to choose by."""
     if np.isfinite(epochs.fitness).any() and np.nanmax(epochs.fitness) > 0:
-        return _highest(epochs, epochs.fitness, "highest 0.1 · mAP50 + 0.9 · mAP50-95")
+        return _highest(epochs, epochs.fitness, BY_SCORE)
     if np.isfinite(epochs.val).any():
         return _highest(epochs, -epochs.val, "lowest validation loss")
     if np.isfinite(epochs.train).any():
@@ -45,7 +47,7 @@ def _highest(epochs: Epochs, measure: Floats, criterion: str) -> Choice:
     if measure is epochs.fitness and len(good) > 1 and np.isfinite(epochs.val[good]).all():
         chosen = int(good[epochs.val[good].argmin()])
         criterion += ", within its noise the lowest validation loss"
-    value = abs(float(measure[chosen]))
+    value = float(measure[chosen]) if measure is epochs.fitness else -float(measure[chosen])
     return Choice(
         int(epochs.number[chosen]),
         criterion,

@@ -24,6 +24,14 @@ class Columns:
     def __len__(self) -> int:
         return len(next(iter(self.text.values()), []))
 
+    def first_losses_of(self, names: Iterable[str]) -> Floats | None:
+        return next((self.losses(name) for name in names if name in self.text), None)
+
+    def losses(self, name: str) -> Floats:
+        """Empty cells are nan, which is not known; a loss that was not a number is infinite."""
+        values, is_given = self.numbers(name), np.array([bool(cell) for cell in self.text[name]])
+        return np.where(np.isnan(values) & is_given, np.inf, values)
+
     def first_of(self, names: Iterable[str]) -> Floats | None:
         """The first of these columns that is there."""
         return next((self.numbers(name) for name in names if name in self.text), None)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 DIVERGENCE, OVERFITTING, PLATEAU = "divergence", "overfitting", "plateau"
-LEARNING_RATE, MIX, BOXES = "learning rate", "data mix", "boxes"
+LEARNING_RATE, MIX, SIZE, BOXES = "learning rate", "data mix", "image size", "boxes"
 OSCILLATION, NOISE = "oscillation", "batch noise"
 
 
