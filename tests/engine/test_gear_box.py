@@ -10,7 +10,7 @@ import torch
 from tests.engine.small_step import AsksTheHost, small_batch, small_step
 from yolofast.engine import gear_box
 from yolofast.engine.compile_report import compile_report
-from yolofast.engine.compiling import kernel_folder
+from yolofast.engine.compiling import forget_unused, kernel_folder
 from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.step import StepKind
 
@@ -145,3 +145,12 @@ def test_convolutions_are_tuned_for_shapes_that_come_often(one_shape, steps, ima
     step.loss_of = lambda *given: seen.append(torch.backends.cudnn.benchmark) or loss_of(*given)
     GearBox(step, "eager", 2, steps, print, one_shape=one_shape).run(small_batch(0, images=images), ALONE)
     assert seen == [tuned]
+
+
+def test_kernels_that_nobody_used_for_a_month_are_forgotten(tmp_path):
+    own, recent, old = (tmp_path / name for name in ("own", "recent", "old"))
+    for folder, days in ((own, 90), (recent, 29), (old, 31)):
+        folder.mkdir()
+        os.utime(folder, (0, time.time() - days * 24 * 3600))
+    forget_unused(own)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own", "recent"]

@@ -2,6 +2,9 @@
 
 import hashlib
 import os
+import shutil
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import torch
 from yolofast.cache_folder import user_cache_folder
 from yolofast.engine.step import LossOf, TrainStep
 
+_SECONDS_KEPT = 30 * 24 * 3600
 _COMPILED_PARTS = ("model", "assign", "loss", "engine")
 
 
@@ -21,12 +25,24 @@ def compiled_loss_of(step: TrainStep) -> LossOf:
 
 def keep_compiled_kernels() -> None:
     """In the cache folder rather than among temporary files, and for losses that write their own gradient too."""
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(kernel_folder()))
+    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(kernel_folder())
+        forget_unused(kernel_folder())
     import torch._functorch.config as tracing
 
     # What has changed since then is told apart by the folder: torch does not look into hand-written gradients.
     if hasattr(tracing, "autograd_cache_allow_custom_autograd_functions"):
         tracing.autograd_cache_allow_custom_autograd_functions = True  # type: ignore[attr-defined,unused-ignore]
+
+
+def forget_unused(folder: Path) -> None:
+    """Kernels of other sources, which nobody has used for a month: a network's take some 400 MB."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        for other in folder.parent.iterdir():
+            if time.time() - other.stat().st_mtime > _SECONDS_KEPT:
+                shutil.rmtree(other, ignore_errors=True)
 
 
 @cache
