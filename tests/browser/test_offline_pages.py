@@ -10,6 +10,7 @@ from yolofast.pages.elements import (
     Callout,
     Code,
     LineChart,
+    Matrix,
     Page,
     Paragraph,
     Picture,
@@ -106,3 +107,58 @@ def test_it_prints_on_white(opened):
     page.emulate_media(media="print", color_scheme="dark")
     assert background(page) == "rgb(255, 255, 255)" and not page.locator("#theme").is_visible()
     assert page.pdf().startswith(b"%PDF")
+
+
+PAPER = 718
+"""CSS pixels of A4 between Chromium's margins."""
+
+
+def test_nothing_is_wider_than_the_paper(watched, tmp_path):
+    """Runs with long values, as in a comparison, and a matrix of 20 classes, as in a report."""
+    runs = [f"a_run_with_quite_a_long_name_{i}" for i in range(4)]
+    values = tuple(f"/a/folder/without/any/space/in/its/name/{i}/data.yaml" for i in range(4))
+    rows = tuple((f"setting_{i}", *values) for i in range(60))
+    names = tuple(f"class number {i}" for i in range(21))
+    counts = tuple(tuple(float(1000 * (i == j)) for j in range(21)) for i in range(21))
+    compared = tuple((f"precision {i}", *(0.1234, "+12.3 %") * 8) for i in range(5))
+    elements = (
+        Table(("setting", *runs), rows),
+        Matrix("Confusion", "predicted", "true", names, names, counts),
+        Table(("", *(name for run in runs * 2 for name in (run, "change"))), compared),
+        Table(("setting", *runs * 6), tuple((f"setting_{i}", *values * 6) for i in range(3))),
+    )
+    path = tmp_path / "wide.html"
+    path.write_text(render_page(Page("wide", "", (Section("What differs", elements),))), encoding="utf-8")
+    page = watched(offline=True).page
+    page.goto(path.as_uri())
+    assert page.evaluate(CUT_OFF, ".matrix .scroll") == [0]  # on the screen, all rows without scrolling
+    page.set_viewport_size({"width": PAPER, "height": 1000})
+    page.emulate_media(media="print")
+    assert page.evaluate(WIDEST) <= PAPER
+    assert page.evaluate(CUT_OFF, ".scroll") == [0] * 4
+    word = page.get_by_text("precision 0")
+    assert word.evaluate("cell => getComputedStyle(cell).overflowWrap") == "break-word"  # whole words where they fit
+    assert page.locator("tbody td").first.evaluate("cell => getComputedStyle(cell).fontSize") == "9px"
+
+
+WIDEST = "Math.max(...[...document.querySelectorAll('main *')].map(node => node.getBoundingClientRect().right))"
+CUT_OFF = "name => [...document.querySelectorAll(name)].map(node => node.scrollHeight - node.clientHeight)"
+
+
+def test_eight_curves_can_be_told_apart(watched, tmp_path):
+    names = [f"runs/train/a_long_name_of_a_run_{i}" for i in range(4)]
+    series = [
+        Series(f"{name}{more}", (1, 2), (0.1, 0.2), dashed=bool(more), group=name)
+        for name in [*names, *(name + "x" for name in names)]
+        for more in ("", ", validation")
+    ]
+    path = tmp_path / "curves.html"
+    chart = LineChart("Losses", "epoch", "loss", tuple(series))
+    path.write_text(render_page(Page("curves", "", (Section("Curves", (chart,)),))), encoding="utf-8")
+    page = watched(offline=True).page
+    page.goto(path.as_uri())
+    looks = page.locator("path.yf-line[data-points]").evaluate_all(
+        "lines => lines.map(line => getComputedStyle(line)).map(style => style.stroke + style.strokeDasharray)"
+    )
+    assert len(looks) == len(set(looks)) == 16
+    assert page.evaluate(CUT_OFF, ".yf-legend") == [0]

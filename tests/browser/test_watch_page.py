@@ -100,6 +100,23 @@ def test_selecting_several_compares_them(root, watched):
         page.wait_for_function("document.querySelector('#titles h2').textContent === 'nested/live'")
 
 
+def test_a_run_without_settings_is_left_out_of_what_differs(root, watched):
+    (root / "nested" / "live" / "args.yaml").unlink()
+    lines = (root / "first" / "results.csv").read_text().splitlines()
+    lines[-1] = lines[-1].replace(",900,", ",450,").replace(",100,", ",120,")  # the last epoch: 30 of 120 s
+    (root / "first" / "results.csv").write_text("\n".join(lines) + "\n")
+    with serving(root) as server:
+        page = opened(watched(), server, "#run=nested%2Flive&run=first&run=second")
+        page.wait_for_selector("#settings-table")
+        assert page.locator("#settings-table tbody").inner_text().split() == ["batch_size", "16", "32"]
+        heads = page.locator("#settings-table th.run")
+        assert heads.all_inner_texts() == ["first", "second"]
+        assert "yf-c1" in heads.first.get_attribute("class")  # the colour of its curves
+        assert "nested/live" in page.locator("#left-out").inner_text()
+        speeds = page.locator("#figures-table tr").filter(has_text="images per second").inner_text()
+        assert "787.5" in speeds and "788 img/s" in page.locator(".runs").inner_text()
+
+
 def test_rows_and_runs_appear_while_it_is_open(root, watched):
     live = root / "nested" / "live"
     with serving(root) as server:

@@ -128,6 +128,16 @@ def test_many_kinds_are_listed_below_one_another(tmp_path, capsys):
     assert output.count("overtakes") <= 20 and "…" not in output.split("differs")[0]
 
 
+def test_what_does_not_count_is_said(tmp_path, capsys):
+    one, other = ours(tmp_path / "a_0", rising(12)), ours(tmp_path / "b_0", rising(12, 0.45), mixup=0.1)
+    again = shutil.copytree(one, tmp_path / "a_1")
+    assert main(["compare", str(one), str(again), str(other), "--json", "c.json"]) == 0
+    output = capsys.readouterr().out
+    assert re.search(r"^ +a +b_0 +change +better", output) and "a_1 has the same results as a_0" in output
+    assert "left out: a copy of a_0" in (tmp_path / "compare.html").read_text()
+    assert json.loads((tmp_path / "c.json").read_text())["left_out"] == {"a_1": "a copy of a_0"}
+
+
 def test_names_cannot_steer_the_terminal(tmp_path, capsys):
     one = ours(tmp_path / "a\x1b[31m<script>alert(1)</script>".replace("/", ""), rising(5), cfg="\x1b[2J")
     other = ultralytics(tmp_path / "b", rising(5))

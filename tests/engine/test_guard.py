@@ -29,11 +29,11 @@ def make_step():
     return step
 
 
-def run(step, guard, factors):
+def run(step, guard, factors, kind=UPDATE):
     """One step for each factor of the loss; what the guard said."""
     said = []
     for factor in factors:
-        step.run(torch.rand(4, 2), torch.tensor(factor), UPDATE)
+        step.run(torch.rand(4, 2), torch.tensor(factor), kind)
         said.append(guard.after_batch())
     return [text for text in said if text]
 
@@ -44,6 +44,20 @@ def test_good_steps_are_left_alone():
     guard.start_epoch()
     assert not run(step, guard, [1.0] * 40)
     assert guard.end_epoch() is None and guard.lr_factor == 1
+
+
+def test_gradients_that_were_summed_since_the_start_are_forgotten():
+    """In the first epoch they are not there when the state is kept."""
+    step = make_step()
+    guard = NanGuard(step)
+    guard.start_epoch()
+    good = [tensor.clone() for tensor in step.tensors()]
+    (said,) = run(step, guard, [1.0] * 5 + [float("nan")] + [1.0] * 10, StepKind(sums=True, updates=False))
+    assert "not a number" in said
+    *state, weight, bias = step.tensors()
+    assert len(state) == len(good) and not weight.any() and not bias.any()
+    for tensor, kept in zip(state, good, strict=True):
+        assert torch.equal(tensor, kept)
 
 
 def test_a_bad_step_takes_the_run_back_to_the_start_of_the_epoch():

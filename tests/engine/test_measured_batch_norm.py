@@ -41,6 +41,16 @@ def test_training_mode_computes_what_inference_did():
     assert distance(broken, expected) > 0.5 * spread, "what would have happened"
 
 
+@torch.no_grad()
+def test_filters_that_folding_made_short_get_the_length_of_fresh_ones():
+    """A short filter would get a gradient that is as much too long."""
+    model = build_model(SMALL).eval()
+    stem = model.backbone.backbone.stem.conv
+    stem.conv.weight.mul_(0.01)
+    measure_batch_norm(folded(model), [torch.randn(8, 3, 96, 96) * 20 + 114])
+    assert torch.allclose(stem.conv.weight.flatten(1).norm(dim=1), torch.tensor(3**-0.5))
+
+
 def test_networks_with_statistics_of_their_own_are_left_alone():
     fresh = build_model(SMALL)
     assert not has_folded_batch_norm(fresh)

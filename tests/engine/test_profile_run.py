@@ -138,7 +138,7 @@ def test_workers_are_watched(data):
     assert found.usage.worker_cpu is not None
     made = [one for one in found.phases if one.beside]
     assert [one.name for one in made] == [AUGMENT]
-    assert made[0].beside == "processor time of 1 workers"
+    assert made[0].beside == "processor time of 1 worker"
 
 
 def test_a_profile_leaves_weights_where_counting_found_them(run):

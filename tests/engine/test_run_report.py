@@ -19,15 +19,17 @@ from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.values import choices, is_switch
 from yolofast.dataset.split import read_split
-from yolofast.engine.detector import Detector
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_report import leave_report, report_page, write_report
 from yolofast.engine.run_report_command import repeat_command
+from yolofast.engine.run_report_diagnosis import advised
 from yolofast.engine.run_report_samples import drawn, save_samples
 from yolofast.errors import UserError
-from yolofast.evaluate.ground_truth import GroundTruth
+from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
 from yolofast.evaluate.image_faults import ImageFaults, judge
 from yolofast.pages.elements import Callout, Code, LineChart, Matrix, Picture, Table
+from yolofast.report.advice import Advice
+from yolofast.report.dialect import Change
 from yolofast.structures import Detections
 
 SECTIONS = [
@@ -45,7 +47,7 @@ def made(tmp_path_factory):
         patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
         assert main(["train", *flags(folder, epochs=2, name="<b>run")]) == 0
     run = folder / "runs" / "<b>run"
-    save_samples(run, Detector(run / "weights" / "best.pt", device="cpu"), index_of(folder), made_up_faults())
+    save_samples(run, index_of(folder), made_up_faults(index_of(folder)))
     write_report(run)
     yield run
     torch.set_num_threads(threads)
@@ -55,11 +57,17 @@ def index_of(folder):
     return read_split(folder / "shapes" / "data.yaml", "val")
 
 
-def made_up_faults():
-    """The run's own are counted too (evaluation.json); these are known."""
+WRONG = (1, 9, 0, 4)
+
+
+def made_up_faults(index):
+    """The run's own are counted too (evaluation.json); these are known: boxes that are nowhere, two classes on each."""
     faults = ImageFaults()
-    true = [GroundTruth(np.zeros((count, 4), np.float32), np.zeros(count, np.int64)) for count in (1, 3, 0, 2)]
-    faults.add([Detections.none()] * 4, true, np.arange(4))
+    found = [
+        Detections(np.full((count, 4), 1.0, np.float32), np.full(count, 0.5, np.float32), np.arange(count) % 2)
+        for count in WRONG
+    ]
+    faults.add(found, ground_truth(index, range(4)), np.arange(4))
     return faults
 
 
@@ -103,10 +111,35 @@ def test_scores_are_those_of_the_evaluation(made):
     assert matrix.rows[-1] == "background" and len(matrix.rows) == len(scores["names"]) + 1
 
 
+def test_shares_say_of_what(copy):
+    """Of 8 true a boxes 2 are taken for b and 4 missed; of 5 boxes that are nowhere 3 are called a."""
+    scores = json.loads((copy / "evaluation.json").read_text())
+    scores |= {"names": ["a", "b"], "confusion": [[0, 0, 2], [1, 0, 2], [2, 0, 4], [0, 2, 3], [1, 2, 2]]}
+    (copy / "evaluation.json").write_text(json.dumps(scores))
+    (table,) = elements(report_page(copy), "Confusion", Table)
+    assert table.columns == ("most frequent mistakes", "times", "share of") and table.rows[:3] == (
+        ("a: missed", 4, "50.0% of 8 true a boxes"),
+        ("a: seen where nothing is", 3, "60.0% of 5 boxes seen where nothing is"),
+        ("a: taken for b", 2, "25.0% of 8 true a boxes"),
+    )
+
+
+def test_advice_is_spelled_as_diagnose_spells_it():
+    changes = [Change("multi_scale", True, False), Change("lr0", None, 0.003)]
+    lines = [paragraph.text for paragraph in advised(Advice(["calm down"], changes))]
+    assert lines == ["calm down", "To try: multi_scale: true -> false; lr0: ? -> 0.003."]
+
+
 def test_samples_begin_with_the_worst(made):
+    """What is drawn and said is what they are ranked by."""
+    index = index_of(made.parent.parent)
     rows = json.loads((made / "samples" / "samples.json").read_text())
-    assert [row["image"] for row in rows] == [f"{image:06}.jpg" for image in (1, 3, 0, 2)]
-    assert all(row["missed"] + row["right"] > 0 for row in rows)
+    ranked = made_up_faults(index).per_image().tolist()
+    assert [[row["image"], row["missed"], row["wrong"]] for row in rows] == [
+        [index.path(place).name, missed, wrong] for place, missed, wrong in ranked
+    ]
+    faults = [row["missed"] + row["wrong"] for row in rows]
+    assert faults == sorted(faults, reverse=True) and sorted(row["wrong"] for row in rows) == sorted(WRONG)
     pictures = elements(report_page(made), "Worst misses", Picture)
     assert len(pictures) == 4 and pictures[0].caption.startswith(rows[0]["image"])
     assert all(cv2.imdecode(np.frombuffer(one.content, np.uint8), 1).std() > 0 for one in pictures)
@@ -124,6 +157,16 @@ def test_right_wrong_and_missed_boxes_differ():
     assert (blue[:, 0] - blue[:, 2]).max() > 40  # blue first
     assert (orange[:, 2] - orange[:, 0]).max() > 60 and (orange[:, 1] - orange[:, 0]).max() > 40
     assert (magenta[:, 2] - magenta[:, 1]).max() > 60
+
+
+def test_two_names_of_one_box_do_not_hide_one_another():
+    picture = np.full((100, 200, 3), 128, np.uint8)
+    box = np.float32([[20, 30, 60, 90]] * 2)
+    both = judge(Detections(box, np.float32([0.9, 0.8]), np.array([0, 1])), GroundTruth(box[:1], np.array([0])))
+    image = cv2.imdecode(np.frombuffer(drawn(picture, both, ("a", "b")), np.uint8), 1).astype(int)
+    names = image[:, 60:90]  # scaled by 2.6 the box begins at 52
+    assert ((names[..., 0] - names[..., 2]).max(axis=1) > 80).sum() > 8, "rows of the right one in blue"
+    assert ((names[..., 2] - names[..., 0]).max(axis=1) > 80).sum() > 8, "below it the wrong one in orange"
 
 
 def test_the_command_repeats_the_run(made):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.image_faults import ImageFaults, judge
+from yolofast.evaluate.image_faults import KEPT, ImageFaults, judge
 from yolofast.structures import Detections
 
 A, B, C = (0, 0, 10, 10), (20, 20, 40, 40), (50, 50, 60, 60)
@@ -52,10 +52,23 @@ def test_one_image_is_judged_as_many_are():
     assert judged.missed.boxes.tolist() == [list(B)] and judged.right.labels.tolist() == [1, 0]
 
 
+def test_the_detections_of_the_worst_are_kept():
+    faults = ImageFaults()
+    for turn in range(5):  # in batches, more images than are kept
+        places = np.arange(len(CASES)) + turn * len(CASES)
+        faults.add([case[0] for case in CASES], [case[1] for case in CASES], places)
+    worst = faults.worst()
+    assert [list(image[:3]) for image in worst] == faults.per_image()[:KEPT].tolist()
+    for image in worst:
+        judged = judge(image.counted, CASES[image.place % len(CASES)][1])
+        assert (len(judged.missed.labels), len(judged.wrong)) == (image.missed, image.wrong)
+
+
 def test_processes_are_joined():
     one, other = ImageFaults(), ImageFaults()
     one.add([CASES[4][0]], [CASES[4][1]], np.array([7]))
     other.add([CASES[5][0]], [CASES[5][1]], np.array([3]))
     one.merge(other)
     assert one.per_image().tolist() == [[7, 3, 0], [3, 0, 3]]
+    assert [image.place for image in one.worst()] == [7, 3] and len(one.worst()[1].counted) == 3
     assert ImageFaults().per_image().shape == (0, 3)

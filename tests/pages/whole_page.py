@@ -62,16 +62,21 @@ def texts_of(value):
 
 
 class Reader(HTMLParser):
-    """Tags with their attributes in order, text outside and inside scripts and styles."""
+    """Tags with their attributes in order, text outside and inside scripts and styles. Where words may be broken is no
+    structure."""
 
     def __init__(self, html):
         super().__init__(convert_charrefs=True)
         self.tags, self.attributes, self.text, self.inside = [], [], [], {"script": [], "style": []}
         self._open = None
+        self._goes_on = False
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag, attrs):
+        if tag == "wbr" and not attrs:
+            self._goes_on = True
+            return
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
         if tag in self.inside:
@@ -85,5 +90,8 @@ class Reader(HTMLParser):
     def handle_data(self, data):
         if self._open:
             self.inside[self._open][-1] += data
+        elif self._goes_on:
+            self.text[-1] += data
         else:
             self.text.append(data)
+        self._goes_on = False

@@ -53,3 +53,15 @@ def test_title_and_verdict_are_readable():
     assert "yolov7-tiny, 320×320, batch 64, ota, bf16, gear graph, compiled" in title(made_up().setup)
     lines = list(verdict_lines(verdicts(made_up(phases={"data wait": 10.0}))[0]))
     assert lines[1].startswith("  change: ") and lines[2].startswith("  gain: ")
+
+
+def test_one_of_something_is_not_many():
+    alone = replace(ON_CPU, workers=1)
+    assert "batches made by 1 worker," in title(alone)
+    assert dict(usage_rows(made_up(alone)))["workers"] == "50 % of a core"
+
+
+def test_a_single_measurement_has_no_spread():
+    once = PhaseFigures(name="augment", mean_ms=7.0, std_ms=0.0, median_ms=7.0, share=0.7, beside="in workers")
+    profile = replace(made_up(), phases=(once,))
+    assert next(phase_rows(profile)) == ("augment", "7.00", "", "beside the step, in workers")

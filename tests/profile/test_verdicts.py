@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.profile.figures import ON_CPU, ON_GPU, made_up
+from tests.profile.figures import HEALTHY, ON_CPU, ON_GPU, made_up
 from yolofast.profile.phases import ASSIGN, AUGMENT, DATA_WAIT, EMA, FORWARD, FUSED, LOSS, OPTIMIZER, REST, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Waits
 from yolofast.profile.verdict import (
@@ -79,6 +79,28 @@ def test_the_gain_is_what_is_left_without_the_bottleneck():
     first = verdicts(made_up(WORKERS, phases={DATA_WAIT: 9.9}))[0]  # and 9.9 ms of everything else
     assert first.saved_ms == pytest.approx(9.9)
     assert first.gain == "at best 19.8 → 9.9 ms per step, 2.00× as fast"
+
+
+def test_workers_cannot_deliver_faster_than_they_make_batches():
+    """300 ms to make a batch, 60 ms for the rest of the step; on two cores one worker is all that can compute."""
+    healthy = sum(HEALTHY.values()) - HEALTHY[DATA_WAIT] - HEALTHY[FORWARD]
+    phases = {DATA_WAIT: 0.0, AUGMENT: 300.0, FORWARD: 60.0 - healthy}
+    computing = verdicts(made_up(replace(HERE, cores=2), phases=phases))[0]
+    assert computing.change.startswith("--workers 1 makes them in a process")
+    assert computing.gain == "at best 360.0 → 300.0 ms per step, 1.20× as fast"
+    waiting = verdicts(made_up(replace(HERE, cores=2), phases=phases, asleep={AUGMENT: 295.0}))[0]
+    assert waiting.change.startswith("--workers 5 ")  # 60 ms per batch: more would not be felt
+    assert waiting.gain == "at best 360.0 → 60.0 ms per step, 6.00× as fast"
+
+
+def test_workers_that_wait_want_more_workers_not_more_cores():
+    one = replace(ON_CPU, workers=1, cores=2)
+    first = verdicts(made_up(one, phases={DATA_WAIT: 240.0, FORWARD: 53.6}, usage={"worker_cpu": 2.0}))[0]
+    assert "the worker uses 2 % of a core" in first.text and "1 workers" not in first.text
+    assert first.change.startswith("--workers 5: ") and "cores" not in first.change
+    assert first.gain.startswith("at best 300.0 → 60.0 ms")
+    many = replace(ON_CPU, workers=16)
+    assert "find what" in verdicts(made_up(many, phases={DATA_WAIT: 240.0}, usage={"worker_cpu": 30.0}))[0].change
 
 
 def test_of_two_bottlenecks_the_costlier_comes_first():

@@ -105,6 +105,14 @@ def test_the_list_says_how_far_how_good_how_fast(tmp_path):
     assert line["report"]
 
 
+def test_speed_is_that_of_the_whole_run(tmp_path):
+    """Images over time, as the report says it: 900 a second for 20 s, 450 for 40 s, and an epoch nobody measured."""
+    run = make_run(tmp_path / "run", done=2, finished=False)
+    append(run, row(2).replace(",30,", ",60,").replace(",900,", ",450,") + "\n" + row(6).replace(",900,", ",,") + "\n")
+    (line,) = Runs(tmp_path).list()["runs"]
+    assert line["speed"] == pytest.approx((900 * 20 + 450 * 40) / 60)
+
+
 @counts_bytes
 def test_an_unchanged_list_reads_nothing(tmp_path):
     for i in range(50):

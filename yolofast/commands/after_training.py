@@ -83,7 +83,7 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     if found is not None:
         trainer.pictures.scores(found)
         faults, folder = found.faults, best.parent.parent
-        trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, detector, index, faults))
+        trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, index, faults))
     trainer.pictures.validation(detector, run.validation, index)
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 

@@ -1,6 +1,6 @@
 """A comparison as a page: what to conclude first, then figures, differences, curves, money, and what supports them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from yolofast.commands.compare_charts import bar_chart, cost_chart, curve_charts, time_chart
 from yolofast.pages.elements import Callout, Cell, Element, Figures, Marked, Page, Paragraph, Section, Table
@@ -45,12 +45,13 @@ def _summary(found: Comparison, names: list[str]) -> Iterator[Element]:
     for remark in found.remarks:
         serious = remark.kind in (CONTRADICTION, NOT_COMPARABLE)
         yield Callout("warn" if serious else "note", f"{remark.kind}: {remark.text}")
-    changes = tuple(f"{name} against {names[0]}" for name in names[1:])
+    titles = (title for name in names[1:] for title in (name, "change"))
     rows = tuple(_summary_row(row, names) for row in found.summary)
     caption = (
-        "Accuracies of the best epoch, unless it says otherwise. Kinds with several runs: mean ± standard deviation."
+        "Accuracies of the best epoch, unless it says otherwise. Kinds with several runs: mean ± standard deviation. "
+        f"Changes are from {names[0]}."
     )
-    yield Table(("", *names, *changes, "better"), rows, caption)
+    yield Table(("", names[0], *titles, "better"), rows, caption)
 
 
 def _headlines(found: Comparison, names: list[str]) -> Iterator[tuple[str, Cell]]:
@@ -65,8 +66,8 @@ def _summary_row(row: Row, names: list[str]) -> tuple[Cell, ...]:
     values: list[Cell] = [_figure(value, row.digits) for value in row.values]
     if row.winner is not None:
         values[row.winner] = Marked(_figure(row.values[row.winner], row.digits), "best", f"{row.better} is better")
-    changes = (words.change(row, place) for place in range(1, len(names)))
-    return row.name, *values, *changes, words.winner(row, names)
+    pairs = ((value, words.change(row, place)) for place, value in enumerate(values[1:], start=1))
+    return row.name, values[0], *(cell for pair in pairs for cell in pair), words.winner(row, names)
 
 
 def _figure(value: Spread | None, digits: int) -> str | float | None:
@@ -136,15 +137,25 @@ def _classes(found: Comparison, names: list[str]) -> Iterator[Element]:
         return
     gains = [row.gain for row in found.classes if row.gain is not None]
     more, fewer = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    yield Paragraph(f"From {names[0]} to {names[-1]}, {more} classes gain and {fewer} lose.")
+    sure = sum(row.beyond_spread for row in found.classes)
+    repeated = any(std is not None for row in found.classes for std in row.ap_std)
+    note = f"{sure} of them by more than both standard deviations together, and only those are marked"
+    if not repeated:
+        note = "from one run of each: a class moves more from seed to seed than mAP does"
+    yield Paragraph(f"From {names[0]} to {names[-1]}, {more} classes gain and {fewer} lose; {note}.")
     rows: list[tuple[Cell, ...]] = []
     for row in found.classes:
         gain: Cell = row.gain
-        if row.gain is not None and row.gain != 0:
+        if row.gain is not None and row.beyond_spread:
             gain = Marked(row.gain, "best" if row.gain > 0 else "worse")
-        rows.append((row.name, *row.ap, gain, *row.ap50))
+        rows.append((row.name, *_scores(row.ap, row.ap_std), gain, *_scores(row.ap50, row.ap50_std)))
     columns = ("class", *(f"AP50-95 {name}" for name in names), "gain", *(f"AP50 {name}" for name in names))
     yield Table(columns, tuple(rows), sortable=True)
+
+
+def _scores(means: Sequence[float | None], stds: Sequence[float | None]) -> list[Cell]:
+    pairs = zip(means, stds, strict=True)
+    return [mean if std is None else words.around(mean, std) for mean, std in pairs]
 
 
 def _money(found: Comparison) -> Iterator[Element]:
@@ -153,15 +164,15 @@ def _money(found: Comparison) -> Iterator[Element]:
     if len(found.costs) > 1:
         yield cost_chart(found)
     yield time_chart(found)
-    price = found.asked.price
+    price, any_front = found.asked.price, any(one.on_front for one in found.costs)
     rows = tuple(
         (
             Marked(one.group, "best", "on the Pareto front") if one.on_front else one.group,
-            words.number(one.hours, 2),
-            words.number(one.cost, 2),
+            words.fine(one.hours),
+            words.fine(one.cost),
             one.accuracy,
             one.accuracy_per_hour,
-            "yes" if one.on_front else "no",
+            ("yes" if one.on_front else "no") if any_front else "not comparable",
         )
         for one in found.costs
     )
@@ -172,9 +183,10 @@ def _money(found: Comparison) -> Iterator[Element]:
         yield Callout("note", words.same_time(one) + ".")
     if any(one.guess for one in found.at_the_same_time):
         yield Paragraph(
-            "An extrapolation takes three families of curves and the one that guessed the end of the run itself best "
-            "from its beginning. Its range is as wide as that error, or as families differ that did about as well. A "
-            "run planned for more epochs has another learning-rate schedule, so only training it would tell."
+            "An extrapolation takes three families of curves through the end of the run, and of those that guessed "
+            "this run best from its beginnings the middle one. Its range is as wide as its error there, or as those "
+            "families differ. A run planned for more epochs has another learning-rate schedule, so only training it "
+            "would tell."
         )
 
 
@@ -221,7 +233,7 @@ def _runs(found: Comparison) -> Iterator[Element]:
     rows = tuple(
         (
             run.name,
-            kinds[run.name],
+            kinds[run.name] if run.name in kinds else f"left out: {found.left_out[run.name]}",
             run.format,
             len(run.epoch),
             words.number(run.hours, 3),

@@ -32,11 +32,12 @@ def print_comparison(out: Console, found: Comparison) -> None:
 
 
 def _beside(found: Comparison, names: list[str]) -> Table:
-    listing = table("", *(f">{name}" for name in names), *(f">{name}, change" for name in names[1:]), "better")
+    """Each kind with its change from the first."""
+    listing = table("", f">{names[0]}", *(title for name in names[1:] for title in (f">{name}", ">change")), "better")
     for row in found.summary:
-        values = (words.spread(value, row.digits) for value in row.values)
-        changes = (words.change(row, place) for place in range(1, len(names)))
-        listing.add_row(row.name, *values, *changes, words.winner(row, names))
+        first, *others = (words.spread(value, row.digits) for value in row.values)
+        pairs = ((text, words.change(row, place)) for place, text in enumerate(others, start=1))
+        listing.add_row(row.name, first, *(cell for pair in pairs for cell in pair), words.winner(row, names))
     return listing
 
 

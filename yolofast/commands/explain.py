@@ -44,7 +44,8 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     yield "images", f"{run.images:,} in {run.batches:,} batches of {run.batch}; {run.images_seen:,} seen in all"
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
     images = _images_per_update(run, last).last
-    yield "effective batch", f"{images:g} images per update{several}; {run.updates:,} updates in all"
+    updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
+    yield "effective batch", f"{images:g} images per update{several}; {updates} in all"
     yield "warm-up", _warmup(run)
     rates = [rate for row in run.rows for rate in row.lr.values()]
     highest, lowest = max(rate.last for rate in rates), next(iter(last.lr.values())).last

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
         trace=None if args.trace is None else _writable(Path(args.trace)),
         with_compile_report=args.compile_report,
     )
-    files = [_writable(Path(name)) for name in _json_files(args)]
+    files = _json_files(args)
     # What --json prints has to be read by a program.
     out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if args.json == "-" else console()
     config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> None:
         found = _against(config, given, args.against, request, out.print)
     content = json.dumps(_as_json(found), indent=2)
     for path in files:
+        path.parent.mkdir(exist_ok=True)  # the folder of --output
         write_whole(path, content.encode())
     if args.json == "-":
         print(content)
@@ -59,18 +60,20 @@ def run(args: argparse.Namespace) -> None:
         out.print(f"written: {path}", soft_wrap=True)
 
 
-def _json_files(args: argparse.Namespace) -> list[str]:
-    named = [args.json] if args.json not in (None, "-") else []
-    return named + ([str(Path(args.output) / _JSON_FILE)] if args.output else [])
+def _json_files(args: argparse.Namespace) -> list[Path]:
+    files = [_writable(Path(args.json))] if args.json not in (None, "-") else []
+    if args.output:
+        folder = Path(args.output)
+        files.append(_writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE)
+    return files
 
 
 def _writable(path: Path) -> Path:
-    """Asked before minutes are spent on measuring."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+    """Asked before minutes are spent on measuring. Folders above are not made: they may be mistyped."""
+    if not path.parent.is_dir():
+        fix = f"mkdir -p {shlex.quote(str(path.parent))}"
+        raise UserError("cannot be written: there is no such folder", where=path, fix=fix)
+    if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):
         raise UserError("cannot be written", where=path, fix="name a file in a folder of yours")
     return path
 

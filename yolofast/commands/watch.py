@@ -1,6 +1,7 @@
 """`yolofast watch`: all runs below a folder in a browser, live while they train."""
 
 import argparse
+import socket
 import webbrowser
 from pathlib import Path
 
@@ -12,19 +13,19 @@ from yolofast.watch.server import WatchServer
 
 _FROM_THE_PAGE_KIT = ("chart.js", "page.css")
 _EVERYWHERE = ("0.0.0.0", "::", "")
+_MAY_COME_LATER = "runs"
+"""The folder that training makes; another one that is not there is mistyped."""
 
 
 def run(args: argparse.Namespace) -> None:
     folder, token = Path(args.runs), token_for(args.host, args.token)
-    if folder.exists() and not folder.is_dir():
-        raise UserError(
-            "is not a folder", where=folder, fix=f"give the folder that runs lie in: {own_command()} watch runs"
-        )
+    if not folder.is_dir() and (folder.exists() or args.runs != _MAY_COME_LATER):
+        what = "is not a folder" if folder.exists() else "there is no such folder"
+        raise UserError(what, where=folder, fix=f"give the folder that runs lie in: {own_command()} watch runs")
     with make_server(folder, args.host, args.port, token) as server:
-        address = address_of(server)
-        _say(folder, server, address)
+        _say(folder, server)
         if args.open:
-            webbrowser.open(address)
+            webbrowser.open(address_of(server))
         try:
             server.serve_forever()
         except KeyboardInterrupt:  # how one is meant to end it
@@ -36,16 +37,27 @@ def make_server(folder: Path, host: str, port: int, token: str | None) -> WatchS
 
 
 def address_of(server: WatchServer) -> str:
-    gate = server.gate
-    host = "localhost" if gate.host in _EVERYWHERE else f"[{gate.host}]" if ":" in gate.host else gate.host
+    """As this machine's browser finds it."""
+    return _address(server, "localhost" if server.gate.host in _EVERYWHERE else server.gate.host)
+
+
+def address_for_others(server: WatchServer) -> str:
+    """As it is typed elsewhere."""
+    return _address(server, socket.gethostname() if server.gate.host in _EVERYWHERE else server.gate.host)
+
+
+def _address(server: WatchServer, name: str) -> str:
+    gate, host = server.gate, f"[{name}]" if ":" in name else name
     return f"http://{host}:{gate.port}/" + ("" if gate.token is None else f"?token={gate.token}")
 
 
-def _say(folder: Path, server: WatchServer, address: str) -> None:
+def _say(folder: Path, server: WatchServer) -> None:
     if not folder.exists():
         print(f"{folder} is not there yet: its runs appear as soon as it is")
     count = len(server.runs.list()["runs"])
-    print(f"{count} run{'' if count == 1 else 's'} below {folder}: {address}")
+    print(f"{count} run{'' if count == 1 else 's'} below {folder}: {address_for_others(server)}")
+    if server.gate.host in _EVERYWHERE:
+        print(f"if {socket.gethostname()} is not known elsewhere, type this machine's IP address in its place")
     if not is_this_machine(server.gate.host):
         print("whoever has this address can look at them, and what is sent can be read on the way: no encryption")
     print("Ctrl-C ends it; training does not notice", flush=True)

@@ -67,8 +67,11 @@ class NanGuard:
     @torch.no_grad()
     def back_to_start(self) -> None:
         """Of the epoch."""
-        for kept, tensor in zip(self._good, self._step.tensors(), strict=False):
+        tensors = self._step.tensors()
+        for kept, tensor in zip(self._good, tensors, strict=False):
             tensor.copy_(kept)
+        for sums in tensors[len(self._good) :]:  # gradients that were not there yet
+            sums.zero_()
         self._step.losses.bad_steps.zero_()
         self._copied = None
 
@@ -79,7 +82,7 @@ class NanGuard:
                 f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
                 f"{self.lr_factor:g} of the schedule's",
                 fix=f"look at the labels with `{own_command()} check`, lower lr0, or train with --precision fp32; "
-                "the last checkpoint is good",
+                "a checkpoint, if there is one yet, is that of a good epoch",
             )
         self.back_to_start()
         self.lr_factor *= _LR_FACTOR

@@ -4,6 +4,10 @@ Such a file computes the right thing as long as nobody trains it. In training Ba
 by the deviation of the batch, which those weights never meant to happen, and what was learnt is gone with the first
 batch. Here mean and variance are measured on some batches, and scale and shift are set to undo them: the network
 computes what it did, and BatchNorm does in training what it does in inference.
+
+Folding has also divided the convolutions by the deviation of what they give, which before BatchNorm does not matter for
+the result, but for learning: a filter of a hundredth of the length gets a hundred times the gradient, and one step is
+the end of it. So filters are given the length that fresh ones have, and BatchNorm takes it back.
 """
 
 from collections.abc import Iterable
@@ -16,6 +20,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from yolofast.ranks import world
 
 _ROUNDING = 1e-5
+_FRESH_LENGTH = 3**-0.5
+"""Of a filter as torch makes them: n values between ±1/√n."""
 
 
 def has_folded_batch_norm(model: nn.Module) -> bool:
@@ -38,9 +44,10 @@ def measure_batch_norm(model: nn.Module, batches: Iterable[Tensor]) -> None:
         for hook in hooks:
             hook.remove()
         model.train(was_training)
+    filters = _filters(model)
     for layer, moments in measured.items():
         if moments.count:  # auxiliary layers do not run in inference
-            _set(layer, *moments.mean_and_variance())
+            _set(layer, *moments.mean_and_variance(), filters.get(layer))
     if world() > 1:  # every rank has seen other images
         for tensor in model.state_dict().values():
             dist.broadcast(tensor, src=0)
@@ -80,10 +87,26 @@ def _is_folded(layer: _BatchNorm) -> bool:
     return bool(((scale - 1).abs() < _ROUNDING).all() and not layer.running_mean.any())
 
 
-def _set(layer: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
+def _filters(model: nn.Module) -> dict[_BatchNorm, Tensor]:
+    """The weights of the convolution before each of the layers, where a block says which one that is."""
+    blocks = [(getattr(module, "conv", None), getattr(module, "bn", None)) for module in model.modules()]
+    return {bn: conv.weight for conv, bn in blocks if isinstance(conv, nn.Conv2d) and isinstance(bn, _BatchNorm)}
+
+
+def _set(layer: _BatchNorm, mean: Tensor, variance: Tensor, filters: Tensor | None) -> None:
     scale, shift = _scale_and_shift(layer)
+    factor = torch.ones_like(mean) if filters is None else _to_fresh_length(filters)
+    if filters is not None:
+        filters.mul_(factor.view(-1, 1, 1, 1).to(filters))
+    mean, variance, scale, shift_of_mean = mean * factor, variance * factor**2, scale / factor, scale * mean
     assert layer.running_mean is not None and layer.running_var is not None
     layer.weight.copy_(scale * (variance + layer.eps).sqrt())
-    layer.bias.copy_(shift + scale * mean)
+    layer.bias.copy_(shift + shift_of_mean)
     layer.running_mean.copy_(mean)
     layer.running_var.copy_(variance)
+
+
+def _to_fresh_length(filters: Tensor) -> Tensor:
+    """What to multiply each filter by; those that do nothing stay as they are."""
+    length = filters.double().flatten(1).norm(dim=1)
+    return torch.where(length > _ROUNDING, _FRESH_LENGTH / length, 1.0)

@@ -25,6 +25,7 @@ from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.phases import AUGMENT
 from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage
 from yolofast.profile.statistics import beside, phase_figures, spread
+from yolofast.profile.words import counted
 
 Say = Callable[[str], None]
 _EVERY_IN_GRAPHS = 4
@@ -140,16 +141,17 @@ class Meter:
         ]
         if has_workers(self.run):
             made = sum(block.cpu.workers for block in self._blocks) / steps * 1e3
-            found.append(beside(AUGMENT, [made], step_ms, f"processor time of {self.run.config.workers} workers"))
+            whose = f"processor time of {counted(self.run.config.workers, 'worker')}"
+            found.append(beside(AUGMENT, [made], step_ms, whose))
         return tuple(found)
 
     def _measured_by(self, samples: int) -> str:
         if not self._on_gpu:
-            return f"wall clock, {samples} steps"
+            return f"wall clock, {counted(samples, 'step')}"
         if self._chosen.captured and self._in_graphs:
             return f"CUDA events inside the graph, {samples} of the steps"
         where = "CUDA events around the graph" if self._chosen.captured else "CUDA events"
-        return f"{where}, {samples} steps"
+        return f"{where}, {counted(samples, 'step')}"
 
     def _usage(self, seconds: float, busy: Busy, memory: float | None) -> Usage:
         main = sum(block.cpu.main for block in self._blocks)

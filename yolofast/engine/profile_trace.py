@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from yolofast.engine.profile_probe import marked_loss
+from yolofast.engine.profile_quiet import quiet_profiler
 from yolofast.engine.profile_sampler import NoSampler
 from yolofast.engine.step import TrainStep
 from yolofast.errors import UserError
@@ -34,7 +35,7 @@ class TracedSteps(NoSampler):
     def mark(self, phase: str) -> None:
         if self._open is not None:
             self._open.__exit__(None, None, None)
-        self._open = None if phase == END else record_function(phase)
+        self._open = None if phase == END else record_function(_plain(phase))
         if self._open is not None:
             self._open.__enter__()
 
@@ -52,9 +53,15 @@ class TracedSteps(NoSampler):
         pass
 
 
+def _plain(phase: str) -> str:
+    """The profiler calls what is not ASCII "unknown"."""
+    return phase.replace("→", " to ")
+
+
 def write_trace(steps: Callable[[TracedSteps], None], step: TrainStep, path: Path) -> None:
     """Whole, or not at all."""
     on_gpu = step.precision.device.type == "cuda"
+    quiet_profiler()
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with profile(activities=activities, acc_events=True) as seen:
         steps(TracedSteps(step))
@@ -63,7 +70,6 @@ def write_trace(steps: Callable[[TracedSteps], None], step: TrainStep, path: Pat
     # The ending says whether torch packs it.
     temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}.{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         seen.export_chrome_trace(str(temporary))
         temporary.replace(path)
     except OSError as error:

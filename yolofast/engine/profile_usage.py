@@ -8,6 +8,7 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 
+from yolofast.engine.profile_quiet import quiet_profiler
 from yolofast.engine.setup import Run
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.statistics import busy_share
@@ -44,6 +45,7 @@ class Busy(NamedTuple):
 
 def gpu_busy(steps: Callable[[], None], device: torch.device) -> Busy:
     """While `steps` run: the union of the times of all kernels and copies; NVML's figure where they are not seen."""
+    quiet_profiler()
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
         steps()
         torch.cuda.synchronize(device)

@@ -61,9 +61,9 @@ def confusion(run: RunFiles) -> tuple[Element, ...]:
     if len(names) <= _MOST_CLASSES_IN_MATRIX + 1:
         elements.append(_matrix(cells, names))
     mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
-    rows = tuple((_as_words(names, *cell), cell[2], f"{cell[2] / totals[cell[1]]:.1%}") for cell in mistakes)
+    rows = tuple((_as_words(names, *cell), cell[2], _share(names, cell, totals[cell[1]])) for cell in mistakes)
     if rows:
-        elements.append(Table(("most frequent mistakes", "times", "share"), rows))
+        elements.append(Table(("most frequent mistakes", "times", "share of"), rows))
     return tuple(elements)
 
 
@@ -120,9 +120,17 @@ def _matrix(cells: Sequence[Sequence[int]], names: Sequence[str]) -> Matrix:
     counts = np.zeros((len(names), len(names)))
     for predicted, true, count in cells:
         counts[predicted, true] = count
-    hint = "Boxes above confidence 0.25, shaded by their share of the true class. Predicted background: missed."
+    hint = "Boxes above confidence 0.25, shaded by their share of the true class. Predicted background: missed. "
+    hint += "True background: seen where nothing is, shaded by their share of all such boxes."
     values = tuple(tuple(row) for row in counts.tolist())
     return Matrix("Predicted and true classes", "predicted", "true", tuple(names), tuple(names), values, hint)
+
+
+def _share(names: Sequence[str], cell: Sequence[int], whole: int) -> str:
+    """A box that is nowhere has no true class: it is counted among its like."""
+    _, true, count = cell
+    of = "boxes seen where nothing is" if true == len(names) - 1 else f"true {names[true]} boxes"
+    return f"{count / whole:.1%} of {whole:,} {of}"
 
 
 def _as_words(names: Sequence[str], predicted: int, true: int, _: int) -> str:

@@ -3,6 +3,7 @@
 from yolofast.engine.run_report_files import RunFiles
 from yolofast.errors import UserError
 from yolofast.pages.elements import Callout, Element, Paragraph
+from yolofast.report.advice import Advice
 from yolofast.report.diagnosis import Diagnosis, diagnose
 from yolofast.report.read_run import read_history
 
@@ -16,12 +17,12 @@ def diagnosis(run: RunFiles) -> tuple[Element, ...]:
     if not verdicts:
         few = Paragraph("Nothing conspicuous; too few losses to say where their fluctuation comes from.")
         verdicts.append(few if found.around is None else Callout("good", "Nothing conspicuous."))
-    return (*verdicts, *_advice(found), *_choice(found))
+    return (*verdicts, *advised(found.advice), *_choice(found))
 
 
-def _advice(found: Diagnosis) -> tuple[Element, ...]:
-    changes = [f"{one.key}: {'?' if one.before is None else one.before} → {one.after}" for one in found.advice.changes]
-    lines = [*found.advice.lines, *([f"To try: {'; '.join(changes)}."] if changes else [])]
+def advised(advice: Advice) -> tuple[Paragraph, ...]:
+    changes = [str(one) for one in advice.changes]
+    lines = [*advice.lines, *([f"To try: {'; '.join(changes)}."] if changes else [])]
     return tuple(Paragraph(line) for line in lines)
 
 

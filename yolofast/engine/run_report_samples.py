@@ -1,6 +1,7 @@
 """Pictures of the validation images a detector does worst on, with every box that is right, wrong or missing.
 
-The images are known from the last evaluation; only these few are looked at again.
+What is drawn is what the evaluation found there, so pictures, captions and the order of the images agree; only the
+pixels of these few are read again.
 """
 
 import json
@@ -12,16 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.atomic_file import write_whole
-from yolofast.engine.detector import Detector, read_picture
-from yolofast.engine.evaluation import in_classes_of
+from yolofast.engine.detector import read_picture
 from yolofast.evaluate.ground_truth import ground_truth
-from yolofast.evaluate.image_faults import CONFIDENCE, ImageFaults, Judged, judge
+from yolofast.evaluate.image_faults import ImageFaults, Judged, judge
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 
 SAMPLES_FOLDER, SAMPLES_FILE = "samples", "samples.json"
-_MOST = 12
 _LONG_SIDE = 520
 _MOST_ENLARGED = 4
 """Names would hide a small picture."""
@@ -32,19 +31,17 @@ _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _RIGHT, _WRONG, _MISSED = (178, 114, 0), (0, 149, 230), (140, 40, 215)
 
 
-def save_samples(folder: Path, detector: Detector, index: ImageIndex, faults: ImageFaults) -> None:
+def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults) -> None:
     """The worst images into `samples/` of a run's folder, and what they show into `samples/samples.json`."""
     place = folder / SAMPLES_FOLDER
     place.mkdir(exist_ok=True)
-    chosen = faults.per_image()[:_MOST, 0]
-    pictures = [read_picture(index.path(int(image))) for image in chosen]
-    found = in_classes_of(index, detector.predict(pictures, conf=CONFIDENCE))
     rows = []
-    for number, (image, picture, seen) in enumerate(zip(chosen, pictures, found, strict=True)):
-        judged = judge(seen, ground_truth(index, [int(image)])[0])
+    for number, image in enumerate(faults.worst()):
+        path = index.path(image.place)
+        judged = judge(image.counted, ground_truth(index, [image.place])[0])
         name = f"sample_{number:02}.jpg"
-        write_whole(place / name, drawn(picture, judged, index.names))
-        rows.append({"file": name, "image": index.path(int(image)).name, **_counts(judged)})
+        write_whole(place / name, drawn(read_picture(path), judged, index.names))
+        rows.append({"file": name, "image": path.name, **_counts(judged)})
     write_whole(place / SAMPLES_FILE, (json.dumps(rows, indent=1) + "\n").encode())
 
 
@@ -54,12 +51,13 @@ def drawn(picture: Image, judged: Judged, names: Sequence[str]) -> bytes:
     size = [max(1, round(side * scale)) for side in picture.shape[1::-1]]
     how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     canvas: Image = np.ascontiguousarray(cv2.resize(picture, size, interpolation=how))
+    named: set[tuple[int, int]] = set()
     for box, label, score in _boxes(judged.right):
-        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _RIGHT, 1)
+        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _RIGHT, 1, named)
     for box, label, score in _boxes(judged.wrong):
-        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _WRONG, 2)
+        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _WRONG, 2, named)
     for box, label in zip(judged.missed.boxes, judged.missed.labels.tolist(), strict=True):
-        _draw(canvas, box * scale, f"missed: {names[label]}", _MISSED, 2)
+        _draw(canvas, box * scale, f"missed: {names[label]}", _MISSED, 2, named)
     return cv2.imencode(".jpg", canvas, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
 
 
@@ -68,12 +66,23 @@ def _boxes(found: Detections) -> Iterator[tuple[npt.NDArray[np.float32], int, fl
     return zip(found.boxes[::-1], found.labels[::-1].tolist(), found.scores[::-1].tolist(), strict=True)
 
 
-def _draw(canvas: Image, box: npt.NDArray[np.float32], text: str, colour: tuple[int, int, int], line: int) -> None:
+def _draw(
+    canvas: Image,
+    box: npt.NDArray[np.float32],
+    text: str,
+    colour: tuple[int, int, int],
+    line: int,
+    named: set[tuple[int, int]],
+) -> None:
+    """A name goes below the one that has its place already: an evaluation gives a box several classes."""
     left, top, right, bottom = (int(value) for value in box.round())
     cv2.rectangle(canvas, (left, top), (right, bottom), colour, line, cv2.LINE_AA)
     (width, height), _ = cv2.getTextSize(text, _FONT, _FONT_SIZE, 1)
     base = min(max(top, height + 5), canvas.shape[0])
     start = max(0, min(left, canvas.shape[1] - width - 2))
+    while (left, base) in named and base + height + 5 <= canvas.shape[0]:
+        base += height + 5
+    named.add((left, base))
     cv2.rectangle(canvas, (start, base - height - 5), (start + width + 2, base), colour, cv2.FILLED)
     cv2.putText(canvas, text, (start + 1, base - 3), _FONT, _FONT_SIZE, (255, 255, 255), 1, cv2.LINE_AA)
 

@@ -136,10 +136,10 @@ class TrainStep:
         return self._sums
 
     def tensors(self) -> list[Tensor]:
-        """Everything a step changes, except fresh gradients."""
+        """Everything a step changes, except fresh gradients. Sums come last: they are there when first needed."""
         changed = [*self.model.state_dict().values(), *self.ema.model.state_dict().values(), self.ema.updates]
         changed += state_of(self.criterion)
-        return [*changed, *self._sums, *self.optimizer.tensors(), *self.losses.tensors(), *self.loss_scale.tensors()]
+        return [*changed, *self.optimizer.tensors(), *self.losses.tensors(), *self.loss_scale.tensors(), *self._sums]
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs beside the models: the optimizer, pending gradients, the loss scale."""

@@ -1,11 +1,12 @@
 """Which images a detector does worst on: of each how many boxes it missed and how many it saw that are not there.
 
-Two numbers per image instead of the detections themselves, so that counting them in every evaluation costs next to
-nothing, in memory and between processes.
+Two numbers per image, and the detections of the few worst ones only, so that counting them in every evaluation costs
+next to nothing, in memory and between processes; and what is shown of an image is what it was ranked by.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,20 @@ from yolofast.structures import Detections
 
 CONFIDENCE = 0.25
 """From which on a detection counts; it is right if it overlaps a box of its class by more than a half."""
+KEPT = 12
+"""Images of which the detections are kept."""
+
+
+class FaultyImage(NamedTuple):
+    place: int
+    missed: int
+    wrong: int
+    counted: Detections
+    """The detections by which it was judged."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return -(self.missed + self.wrong), -self.missed, self.place
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,7 @@ class ImageFaults:
         self._places: list[Ints] = [np.zeros(0, np.int64)]
         self._missed: list[Ints] = [np.zeros(0, np.int64)]
         self._wrong: list[Ints] = [np.zeros(0, np.int64)]
+        self._worst: list[FaultyImage] = []
 
     def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints) -> None:
         """One entry per image in all three."""
@@ -43,21 +59,33 @@ class ImageFaults:
         right = right_detections(pair_up(counted, truth, same_class=True))[:, 0]
         image = np.repeat(np.arange(len(counted)), [len(one) for one in counted])
         found = np.bincount(image[right], minlength=len(counted))
+        missed = np.array([len(one.labels) for one in truth], np.int64) - found
+        wrong = np.array([len(one) for one in counted], np.int64) - found
         self._places.append(np.asarray(places, np.int64))
-        self._missed.append(np.array([len(one.labels) for one in truth], np.int64) - found)
-        self._wrong.append(np.array([len(one) for one in counted], np.int64) - found)
+        self._missed.append(missed)
+        self._wrong.append(wrong)
+        rows = zip(np.asarray(places).tolist(), missed.tolist(), wrong.tolist(), counted, strict=True)
+        self._keep_worst([FaultyImage(*row) for row in rows])
 
     def merge(self, other: "ImageFaults") -> None:
         """Add what another process gathered."""
         self._places += other._places
         self._missed += other._missed
         self._wrong += other._wrong
+        self._keep_worst(other._worst)
+
+    def worst(self) -> list[FaultyImage]:
+        """The first ones of `per_image`, at most `KEPT`."""
+        return self._worst
 
     def per_image(self) -> npt.NDArray[np.int64]:
         """[n, 3] place, missed, wrong; the worst first, of equals the one that comes first in the split."""
         places, missed, wrong = (np.concatenate(part) for part in (self._places, self._missed, self._wrong))
         order = np.lexsort((places, -missed, -(missed + wrong)))
         return np.stack((places, missed, wrong), axis=1)[order]
+
+    def _keep_worst(self, more: list[FaultyImage]) -> None:
+        self._worst = sorted([*self._worst, *more], key=lambda image: image.rank)[:KEPT]
 
 
 def judge(found: Detections, truth: GroundTruth) -> Judged:

@@ -4,6 +4,7 @@ security policy would refuse.
 
 import base64
 
+from yolofast.pages.breakable import breakable_html
 from yolofast.pages.cells import cell_text, cell_value, is_number
 from yolofast.pages.chart_table import chart_table
 from yolofast.pages.elements import (
@@ -25,6 +26,8 @@ from yolofast.pages.plain_text import html_text
 _SHADES = 10
 _MOST_NUMBERED = 24
 """Columns of a matrix whose numbers can still be read."""
+_WIDE = {8: " wide", 18: " wider"}
+"""From more columns on: in smaller letters on paper, and then with words that break anywhere."""
 
 
 def element_html(element: Element, chart: int) -> str:
@@ -59,7 +62,7 @@ def _chart(chart: Chart, number: int) -> str:
 def _table(table: Table) -> str:
     numeric = [all(is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
     heads = "".join(
-        f'<th scope="col"{_right(right)}>{_sorter(name) if table.sortable else html_text(name)}</th>'
+        f'<th scope="col"{_right(right)}>{_sorter(name) if table.sortable else breakable_html(name)}</th>'
         for name, right in zip(table.columns, numeric, strict=True)
     )
     rows = "".join(
@@ -69,7 +72,8 @@ def _table(table: Table) -> str:
     caption = f"<figcaption>{html_text(table.caption)}</figcaption>" if table.caption else ""
     head = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
     inner = f"<table>{head}<tbody>{rows}</tbody></table>"
-    return f'<figure class="table">{caption}<div class="scroll" tabindex="0">{inner}</div></figure>'
+    wide = "".join(name for columns, name in _WIDE.items() if len(table.columns) > columns)
+    return f'<figure class="table{wide}">{caption}<div class="scroll" tabindex="0">{inner}</div></figure>'
 
 
 def _right(right: bool) -> str:
@@ -77,11 +81,11 @@ def _right(right: bool) -> str:
 
 
 def _sorter(name: str) -> str:
-    return f'<button type="button" class="sort">{html_text(name)}</button>'
+    return f'<button type="button" class="sort">{breakable_html(name)}</button>'
 
 
 def _cell(cell: Cell, right: bool) -> str:
-    value, text = cell_value(cell), html_text(cell_text(cell))
+    value, text = cell_value(cell), breakable_html(cell_text(cell))
     if isinstance(cell, Marked) and cell.mark == "warn":  # not by colour alone
         text += f' <span aria-label="{html_text(cell.hint or "warning")}">⚠</span>'
     key = "" if isinstance(value, str) or value is None else f' data-value="{float(value)!r}"'

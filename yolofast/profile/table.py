@@ -6,12 +6,13 @@ from yolofast.profile.limits import ARITHMETIC, Limit, limits
 from yolofast.profile.phases import EMA, OPTIMIZER, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Profile, Setup
 from yolofast.profile.verdict import Verdict
+from yolofast.profile.words import counted
 
 
 def title(setup: Setup) -> str:
     size = f"{setup.height}×{setup.width}"
     data = {"gpu": "batches made on the GPU", "main process": "batches made by the training process"}
-    loader = data.get(setup.loader, f"batches made by {setup.workers} workers")
+    loader = data.get(setup.loader, f"batches made by {counted(setup.workers, 'worker')}")
     return (
         f"{setup.network}, {size}, batch {setup.batch}, {setup.assigner or 'own loss'}, {setup.precision}, "
         f"gear {setup.gear}, {loader}, {setup.device}; epoch {setup.epoch + 1} of {setup.epochs}"
@@ -29,12 +30,17 @@ def phase_rows(profile: Profile) -> Iterator[tuple[str, str, str, str]]:
         yield f"{OPTIMIZER}, {EMA}", "–", "", "no weights moved in these steps: give more --steps"
     step = profile.step
     rate = f"{profile.images_per_second:,.0f} images/s"
-    yield "step", f"{step.mean:.2f} ± {step.std:.2f}", "", f"{rate}, wall clock over {profile.steps} steps"
+    yield "step", _ms(step.mean, step.std), "", f"{rate}, wall clock over {counted(profile.steps, 'step')}"
 
 
 def _row(phase: PhaseFigures, name: str, remark: str) -> tuple[str, str, str, str]:
     share = "" if phase.beside else f"{phase.share:.1%}"
-    return name, f"{phase.mean_ms:.2f} ± {phase.std_ms:.2f}", share, remark
+    return name, _ms(phase.mean_ms, phase.std_ms), share, remark
+
+
+def _ms(mean: float, std: float) -> str:
+    """A single measurement has no spread."""
+    return f"{mean:.2f} ± {std:.2f}" if std else f"{mean:.2f}"
 
 
 def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -45,8 +51,9 @@ def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "GPU busy", f"not known: {usage.gpu_busy_by}"
     yield "main process", f"{usage.main_cpu:.0f} % of a core"
     if usage.worker_cpu is not None:
-        each = usage.worker_cpu / max(setup.workers, 1)
-        yield "workers", f"{usage.worker_cpu:.0f} % of a core together, {each:.0f} % each of {setup.workers}"
+        count = setup.workers
+        each = f" together, {usage.worker_cpu / count:.0f} % each of {count}" if count > 1 else ""
+        yield "workers", f"{usage.worker_cpu:.0f} % of a core{each}"
     if usage.gpu_memory_gib is not None:
         total = f" of {usage.gpu_memory_total_gib:.0f}" if usage.gpu_memory_total_gib else ""
         yield "GPU memory", f"{usage.gpu_memory_gib:.2f}{total} GiB"

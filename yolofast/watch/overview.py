@@ -64,7 +64,7 @@ class Overview:
             "epochs": epochs,
             "map": _best(rows.column(MAP)),
             "map50": _best(rows.column(MAP50)),
-            "speed": _last(rows.column(SPEED)),
+            "speed": _whole_speed(rows.column("time"), rows.column(SPEED)),
             "started": min(times.values(), default=0.0),
             "updated": max(times.values(), default=0.0),
             "report": stamps[REPORT] is not None,
@@ -95,5 +95,13 @@ def _best(values: list[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _last(values: list[float | None]) -> float | None:
-    return next((value for value in reversed(values) if value is not None), None)
+def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:
+    """Images over time of all epochs, as reports and comparisons count; comparison.js has the same."""
+    images, seconds, before = 0.0, 0.0, 0.0
+    for time_now, speed in zip(times, speeds, strict=False):
+        if time_now is None:
+            continue
+        spent, before = time_now - before, time_now
+        if speed is not None and spent > 0:
+            images, seconds = images + speed * spent, seconds + spent
+    return images / seconds if seconds else None

@@ -90,9 +90,21 @@ def test_a_total_that_is_no_sum(tmp_path):
 
 
 def test_a_copy(tmp_path):
-    assert "have the same results to the last digit" in remarks(
-        ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5))
-    )
+    text = remarks(ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5)))
+    assert "b has the same results as a to the last digit" in text
+
+
+def test_who_does_not_say_it_is_left_out_of_the_sentence(tmp_path):
+    one, other, silent = (ours(tmp_path / name, rising(5, top)) for name, top in (("a", 0.4), ("b", 0.41), ("c", 0.42)))
+    for folder, settings in ((one, "img_size: 320"), (other, "img_size: 640"), (silent, "seed: 0")):
+        (folder / "args.yaml").write_text(f"{settings}\nname: {folder.name}\n")
+    assert "evaluated at different sizes: a 320, b 640; which" in remarks(one, other, silent)
+
+
+def test_what_another_setting_overrules_is_not_listed(tmp_path):
+    one, other = ours(tmp_path / "a", rising(5)), ours(tmp_path / "b", rising(5, 0.41), assigner="anchor")
+    first, second = read_runs([str(one), str(other)])
+    assert first.settings["loss_ota"] == 1 and "loss_ota" not in second.settings
 
 
 def test_a_run_without_hours_or_scores(tmp_path):

@@ -77,6 +77,67 @@ def test_a_longer_way_is_less_certain():
     assert far.high - far.low > near.high - near.low
 
 
+@pytest.mark.parametrize("over", [False, True])
+def test_a_guess_begins_at_the_end_of_the_run(over):
+    """A cosine's course: steep, then flat. A hair more epochs are worth a hair more, whatever the fit says before."""
+    epoch = np.arange(1.0, 101.0)
+    course = np.maximum.accumulate(0.16 * np.sin(np.minimum(epoch, 92) / 92 * np.pi / 2) ** 2)
+    guess = extrapolate(epoch, course, 100.01, schedule_over=over)
+    assert guess.value == pytest.approx(0.16, abs=1e-4)
+    assert guess.low <= 0.16 if over else guess.low >= 0.16
+
+
+def test_no_guess_where_the_run_itself_could_not_be_guessed():
+    """Nothing for 60 epochs, then everything: seen from the beginning this could not be known."""
+    epoch = np.arange(1.0, 101.0)
+    course = np.where(epoch < 60, 0.001 * epoch, 0.4)
+    assert extrapolate(epoch, course, 200.0) is None
+
+
+def test_no_guess_further_ahead_than_could_be_tried():
+    """Of 20 epochs 6 are shown at least, so 3.3 times is what can be tried."""
+    assert extrapolate(np.arange(1.0, 21.0), rising(20), 120.0) is not None
+    assert extrapolate(np.arange(1.0, 21.0), rising(20), 200.0) is None
+
+
+def test_best_so_far_ends_with_the_summary(tmp_path):
+    """The best epochs of the runs differ, so the best of the mean curve (0.25) is not the mean of the best (0.35)."""
+    scores = {"a": [0.1, 0.4, 0.2, 0.2], "b": [0.1, 0.1, 0.3, 0.2]}
+    found = compared(
+        tmp_path, Asked(groups=("all=*",)), **{name: {"scores": values} for name, values in scores.items()}
+    )
+    row = next(row for row in found.summary if row.name == "mAP50-95")
+    assert found.curves[0].best["mAP50-95"] == pytest.approx([0.1, 0.25, 0.35, 0.35])
+    assert row.values[0].mean == pytest.approx(0.35)
+
+
+def test_the_wait_for_data_is_that_of_the_whole_run(tmp_path):
+    """An epoch of 30 s that waits half of it, then two of 10 s that wait none: 30 % of the time."""
+    folder = ours(tmp_path / "a", rising(3))
+    head, *rows = (folder / "results.csv").read_text().splitlines()
+    for place, (seconds, wait) in enumerate(((30, 0.5), (40, 0.0), (50, 0.0))):
+        cells = rows[place].split(",")
+        cells[1], cells[-2] = str(seconds), str(wait)
+        rows[place] = ",".join(cells)
+    (folder / "results.csv").write_text("\n".join([head, *rows, ""]))
+    runs = read_runs([str(folder), str(ours(tmp_path / "b", rising(3, 0.41)))])
+    row = next(row for row in compare(runs, Asked(groups=("none",))).summary if row.name == "wait for data, %")
+    assert [value.mean for value in row.values] == pytest.approx([30.0, 10.0])
+
+
+def test_those_that_tie_are_named(tmp_path):
+    runs = {name: {"scores": rising(5, top), "seconds": pace} for name, top, pace in (("a", 0.4, 10), ("b", 0.41, 10))}
+    found = compared(tmp_path, **runs, c={"scores": rising(5, 0.42), "seconds": 20})
+    remarks = {row.name: row.remark for row in found.summary}
+    assert remarks["hours"] == "equal: a, b" and remarks["GPU memory, GiB"] == "equal"
+
+
+def test_what_was_not_measured_is_said(tmp_path):
+    found = compared(tmp_path, a={"scores": rising(5)}, b={"scores": rising(5, 0.41)})
+    row = next(row for row in found.summary if row.name == "GPU busy, %")
+    assert row.values == (None, None) and row.remark == "not measured (--profile-every)"
+
+
 def test_no_guess_from_a_few_epochs():
     assert extrapolate(np.arange(1.0, 6.0), np.linspace(0.1, 0.3, 5), 10.0) is None
     assert extrapolate(np.arange(1.0, 21.0), np.full(20, np.nan), 30.0) is None
@@ -106,3 +167,19 @@ def test_classes_gain_and_lose(tmp_path):
     found = compare(read_runs([str(tmp_path / name) for name in scores]), Asked(groups=("none",)))
     gains = {row.name: row.gain for row in found.classes}
     assert list(gains) == ["cat", "dog"] and gains == pytest.approx({"cat": 0.025, "dog": -0.05})
+
+
+def test_classes_have_a_spread_where_runs_were_repeated(tmp_path):
+    aps = {"a0": 0.20, "a1": 0.30, "b0": 0.28, "b1": 0.30, "c0": 0.50, "c1": 0.52}
+    for place, (name, ap) in enumerate(aps.items()):
+        folder = ours(tmp_path / name, rising(5, 0.4 + place / 100))
+        rows = {"0": {"name": "cat", "ap50": ap, "ap": ap}}
+        (folder / "evaluation.json").write_text(json.dumps({"per_class": rows}))
+
+    def cat(*kinds):
+        paths = [str(tmp_path / name) for name in aps if name[0] in kinds]
+        return compare(read_runs(paths), Asked(groups=tuple(f"{kind}*" for kind in kinds))).classes[0]
+
+    within, beyond = cat("a", "b"), cat("a", "c")
+    assert within.ap_std == pytest.approx((0.05 * 2**0.5, 0.01 * 2**0.5)) and not within.beyond_spread
+    assert beyond.gain == pytest.approx(0.26) and beyond.beyond_spread

@@ -89,8 +89,10 @@ def test_equal_time(found):
     assert at_the_end_of_noota.reached == pytest.approx(0.251 / 0.414 * (0.247 + 0.057 * 5 / 15), abs=3e-4)
     assert at_the_end_of_ota.group == "noota" and at_the_end_of_ota.possible == pytest.approx(100 * 10.65 / 1.81)
     guess = at_the_end_of_ota.guess
-    assert 0.226 <= guess.low <= guess.value <= guess.high <= 0.3 and guess.high - guess.low > 0.02
-    assert "Extrapolated, not measured" in words.same_time(at_the_end_of_ota)
+    # YOLOv7's rate has fallen to its end: another run, planned for 588 epochs, may also come out lower.
+    assert at_the_end_of_ota.schedule_over and guess.low <= 0.226 <= guess.value <= guess.high <= 0.4
+    said = words.same_time(at_the_end_of_ota)
+    assert "Extrapolated, not measured" in said and "it could not have gone on" in said
 
 
 def test_both_are_on_the_front(found):

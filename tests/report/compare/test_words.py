@@ -1,7 +1,7 @@
 """What is said of a comparison."""
 
 from yolofast.report.compare.overtaking import Overtaking
-from yolofast.report.compare.words import overtakings
+from yolofast.report.compare.words import fine, overtakings
 
 
 def places_changed(times: int) -> list[Overtaking]:
@@ -16,3 +16,11 @@ def test_of_many_the_last_counts_pair_by_pair():
     third = Overtaking("c", "a", 7, "epoch")
     said = overtakings([*places_changed(9), third])
     assert said == "epoch 9: a overtakes b, after changing places 8 times; epoch 7: c overtakes a"
+
+
+def test_an_end_within_chance_is_said_so():
+    assert overtakings([Overtaking("a", "b", 5, "epoch", by_chance=True)]).endswith("b, within chance at the end")
+
+
+def test_short_runs_keep_their_digits():
+    assert (fine(0.0612), fine(0.065), fine(10.65), fine(None)) == ("0.0612", "0.0650", "10.65", "–")

@@ -5,6 +5,7 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const COLOURS = 8;
+  const UNDASHED = 4; /* of more curves, every further four have dashes of their own: colours alone are too near */
   const LONGEST_TIP = 14;
   const EDGE = { right: 16, top: 10, bottom: 38 };
 
@@ -107,7 +108,7 @@
     for (const key of keys) if (!numbers.has(key)) numbers.set(key, numbers.size);
     return (key) => {
       const number = numbers.get(key) || 0;
-      return { name: "yf-c" + (number % COLOURS), again: Math.floor(number / COLOURS) % 3 };
+      return { name: "yf-c" + (number % COLOURS), dashes: Math.floor(number / UNDASHED) % 3 };
     };
   }
 
@@ -145,9 +146,9 @@
         type: "button", class: "yf-entry " + entry.colour.name, "aria-pressed": String(!off), "data-key": "entry " + entry.name,
         title: "show or hide; double click: only this one",
       });
-      const sample = make(button, "svg", { width: 18, height: 10, "aria-hidden": "true" });
+      const sample = make(button, "svg", { width: 24, height: 10, "aria-hidden": "true" });
       if (entry.block) make(sample, "rect", { x: 2, y: 0, width: 12, height: 10, rx: 2, class: "yf-fill" });
-      else make(sample, "path", { d: "M1 5H17", class: "yf-line" + dashClass(entry) });
+      else make(sample, "path", { d: "M1 5H23", class: "yf-line" + dashClass(entry) });
       make(button, "span", {}, entry.name);
       button.addEventListener("click", () => {
         if (!state.hidden.delete(entry.name)) state.hidden.add(entry.name);
@@ -161,8 +162,8 @@
   }
 
   function dashClass(entry) {
-    const kind = (entry.dashed ? 1 : 0) + entry.colour.again;
-    return kind ? " yf-dash" + Math.min(kind, 3) : "";
+    const kind = (entry.dashed ? 1 : 0) + 2 * entry.colour.dashes;
+    return kind ? " yf-dash" + kind : "";
   }
 
   /* Room for the numbers beside the axis, which are about as wide as this. */

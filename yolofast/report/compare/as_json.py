@@ -18,7 +18,11 @@ def as_json(found: Comparison) -> dict[str, Any]:
     values = {
         "made_by": MADE_BY,
         "runs": [_run(run) for run in found.runs],
-        "kinds": [{"name": group.name, "runs": [run.name for run in group.runs]} for group in found.groups],
+        "kinds": [
+            {"name": group.name, "runs": [run.name for run in group.runs], "copy_of": group.copy_of or None}
+            for group in found.groups
+        ],
+        "left_out": found.left_out,
         "summary": [
             {
                 "name": row.name,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from yolofast.report.compare.groups import Group
-from yolofast.report.compare.spread import spread_of
+from yolofast.report.compare.spread import Spread, spread_of
 
 
 @dataclass(frozen=True)
@@ -13,11 +13,21 @@ class ClassRow:
     ap: tuple[float | None, ...]
     """AP50-95 of each kind of run."""
     ap50: tuple[float | None, ...]
+    ap_std: tuple[float | None, ...]
+    """Between the runs of each kind; None where there is one."""
+    ap50_std: tuple[float | None, ...]
 
     @property
     def gain(self) -> float | None:
         """From the first kind to the last, in AP50-95."""
         return None if self.ap[0] is None or self.ap[-1] is None else self.ap[-1] - self.ap[0]
+
+    @property
+    def beyond_spread(self) -> bool:
+        """The gain is larger than both standard deviations together. No test: there are many classes."""
+        if self.gain is None:
+            return False
+        return abs(self.gain) > (self.ap_std[0] or 0.0) + (self.ap_std[-1] or 0.0)
 
 
 def per_class(groups: Sequence[Group]) -> list[ClassRow]:
@@ -25,12 +35,17 @@ def per_class(groups: Sequence[Group]) -> list[ClassRow]:
     if sum(any(run.classes for run in group.runs) for group in groups) < 2:
         return []
     names = dict.fromkeys(name for group in groups for run in group.runs for name in run.classes)
-    rows = [ClassRow(name, _means(groups, name, "ap"), _means(groups, name, "ap50")) for name in names]
+    rows = [_row(name, *(_spreads(groups, name, measure) for measure in ("ap", "ap50"))) for name in names]
     return sorted(rows, key=lambda row: -(row.gain if row.gain is not None else -2))
 
 
-def _means(groups: Sequence[Group], name: str, measure: str) -> tuple[float | None, ...]:
-    known = [
+def _spreads(groups: Sequence[Group], name: str, measure: str) -> list[Spread | None]:
+    return [
         spread_of(getattr(run.classes[name], measure) for run in group.runs if name in run.classes) for group in groups
     ]
-    return tuple(None if one is None else one.mean for one in known)
+
+
+def _row(name: str, ap: Sequence[Spread | None], ap50: Sequence[Spread | None]) -> ClassRow:
+    means = [tuple(None if one is None else one.mean for one in listed) for listed in (ap, ap50)]
+    stds = [tuple(None if one is None or one.n < 2 else one.std for one in listed) for listed in (ap, ap50)]
+    return ClassRow(name, *means, *stds)

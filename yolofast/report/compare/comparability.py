@@ -1,25 +1,25 @@
 """Whether figures of different runs may be put beside one another at all."""
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from yolofast.report.compare.differences import same
 from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, NOTE, Remark
-from yolofast.report.compare.run import YOLOV7, Run
+from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, YOLOV7, Run
 
 TRAIN_LOSS, VAL_LOSS = "train loss, last epoch", "val loss, last epoch"
 _GAINS = ("box", "obj", "cls", "cls_pw", "obj_pw", "fl_gamma", "label_smoothing", "dfl", "autobalance")
 _EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "iou_thres")
 _HARDWARE = ("gpu", "gpus", "cpu_cores")
+ACCURACIES = (MAP50, MAP, PRECISION, RECALL, f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
+"""Rows of the summary that nobody wins unless everybody was evaluated alike."""
 UNKNOWN = "unknown"
+_SILENCE = (None, "", UNKNOWN)
 
 
 def check_together(runs: Sequence[Run]) -> list[Remark]:
-    found = [*_accuracies(runs), *_losses(runs), *_speeds(runs), *_copies(runs), *_lengths(runs)]
+    found = [*_accuracies(runs), *_losses(runs), *_speeds(runs), *_lengths(runs)]
     return [remark for remark in found if remark is not None]
 
 
@@ -32,7 +32,15 @@ def without_winner(runs: Sequence[Run]) -> dict[str, str]:
         reasons[VAL_LOSS] = "not comparable"
     if _differ(runs, lambda run: run.number("batch_size")):
         reasons["it/s"] = "batches differ"
+    if accuracies_differ(runs):
+        reasons |= dict.fromkeys((*ACCURACIES, VAL_LOSS), "not comparable")
     return reasons
+
+
+def accuracies_differ(runs: Sequence[Run]) -> list[str]:
+    """What was not the same when they were evaluated."""
+    evaluated = [run for run in runs if run.best is not None]
+    return [what for what, value, _ in _EVALUATED if _differ(evaluated, value)]
 
 
 def assigner_of(run: Run) -> str:
@@ -51,15 +59,7 @@ def _val_assigner(run: Run) -> str:
 
 
 def _accuracies(runs: Sequence[Run]) -> list[Remark | None]:
-    words = "so their accuracies are not of the same images"
-    return [
-        _said(runs, _data, "different validation sets", words),
-        _said(runs, lambda run: run.validated[0], "different numbers of validation images", words),
-        _said(runs, lambda run: run.validated[1], "different numbers of validation boxes", words),
-        _said(runs, _classes, "different numbers of classes", "so mAP is a mean over different things"),
-        _said(runs, lambda run: _last(run.settings.get("img_size")), "evaluated at different sizes", "which moves mAP"),
-        *(_said(runs, _setting(key), f"evaluated with different {key}", "which moves mAP") for key in _EVALUATION),
-    ]
+    return [_said(runs, value, what, words) for what, value, words in _EVALUATED]
 
 
 def _losses(runs: Sequence[Run]) -> list[Remark | None]:
@@ -87,16 +87,6 @@ def _speeds(runs: Sequence[Run]) -> list[Remark | None]:
     return found
 
 
-def _copies(runs: Sequence[Run]) -> list[Remark | None]:
-    return [
-        Remark(NOTE, f"{one.name} and {other.name} have the same results to the last digit: one is a copy.")
-        for one, other in combinations(runs, 2)
-        if one.columns.keys() == other.columns.keys()
-        and len(one.epoch) == len(other.epoch)
-        and all(np.array_equal(one.columns[key], other.columns[key], equal_nan=True) for key in one.columns)
-    ]
-
-
 def _lengths(runs: Sequence[Run]) -> list[Remark | None]:
     unknown = [run.name for run in runs if run.timing.total is None]
     if not unknown:
@@ -110,13 +100,13 @@ def _said(
 ) -> Remark | None:
     if not _differ(runs, value):
         return None
-    listed = ", ".join(f"{run.name} {value(run)}" for run in runs)
+    listed = ", ".join(f"{run.name} {value(run)}" for run in runs if value(run) not in _SILENCE)
     return Remark(kind, f"{what}: {listed}; {words}.")
 
 
 def _differ(runs: Sequence[Run], value: Callable[[Run], Any]) -> bool:
     """Among those that say it."""
-    said = [one for one in map(value, runs) if one not in (None, "", UNKNOWN)]
+    said = [one for one in map(value, runs) if one not in _SILENCE]
     return any(not same(one, said[0]) for one in said)
 
 
@@ -144,3 +134,14 @@ def _classes(run: Run) -> int | None:
 
 def _last(sizes: Any) -> Any:
     return sizes[-1] if isinstance(sizes, list) and sizes else sizes
+
+
+_IMAGES, _MOVES = "so their accuracies are not of the same images", "which moves mAP"
+_EVALUATED: tuple[tuple[str, Callable[[Run], Any], str], ...] = (
+    ("different validation sets", _data, _IMAGES),
+    ("different numbers of validation images", lambda run: run.validated[0], _IMAGES),
+    ("different numbers of validation boxes", lambda run: run.validated[1], _IMAGES),
+    ("different numbers of classes", _classes, "so mAP is a mean over different things"),
+    ("evaluated at different sizes", lambda run: _last(run.settings.get("img_size")), _MOVES),
+    *((f"evaluated with different {key}", _setting(key), _MOVES) for key in _EVALUATION),
+)

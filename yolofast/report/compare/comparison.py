@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from yolofast.report.compare.classes import ClassRow, per_class
-from yolofast.report.compare.comparability import check_together, without_winner
+from yolofast.report.compare.comparability import check_together
 from yolofast.report.compare.consistency import check_run
+from yolofast.report.compare.counted import count_once
 from yolofast.report.compare.differences import Differences, find_differences
 from yolofast.report.compare.groups import Curves, Group, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
+from yolofast.report.compare.obstacle import no_one_wins, obstacle
 from yolofast.report.compare.overtaking import Overtaking, overtakings
 from yolofast.report.compare.remark import Remark, worst_first
 from yolofast.report.compare.run import MAP, MAP50, Run
 from yolofast.report.compare.stability import AtEpochs, Stability, at_epochs, stability
 from yolofast.report.compare.summary import Row, summarise
 from yolofast.report.compare.timing import with_hours
-from yolofast.report.compare.verdict import Conclusion, conclude
+from yolofast.report.compare.verdict import Conclusion, conclude, within_chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +40,14 @@ class Comparison:
     asked: Asked
     runs: tuple[Run, ...]
     groups: tuple[Group, ...]
+    """With the runs that count."""
+    left_out: dict[str, str]
+    """The other runs -> why."""
     curves: tuple[Curves, ...] = field(repr=False)
     summary: tuple[Row, ...]
     differences: Differences
     overtakings: dict[str, list[Overtaking]]
-    """By accuracy: mAP50, mAP50-95."""
+    """By accuracy: mAP50, mAP50-95. Between kinds that can be judged by it."""
     at_epochs: tuple[AtEpochs, ...]
     stability: tuple[Stability, ...]
     classes: tuple[ClassRow, ...]
@@ -55,24 +60,36 @@ class Comparison:
 def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
     """The first run, or its kind, is what the others are compared with."""
     runs = tuple(_with_hours(runs, asked.hours))
-    groups = tuple(group_runs(runs, asked.groups))
+    counted = count_once(group_runs(runs, asked.groups))
+    groups = counted.groups
+    undecided = no_one_wins(groups)
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
     return Comparison(
         asked=asked,
         runs=runs,
         groups=groups,
+        left_out=counted.left_out,
         curves=curves,
-        summary=tuple(summarise(groups, asked.price, without_winner(runs))),
+        summary=tuple(summarise(groups, asked.price, undecided)),
         differences=find_differences(runs),
-        overtakings={name: overtakings(curves, name) for name in (MAP50, MAP)},
+        overtakings={name: _overtakings(groups, curves, name) for name in (MAP50, MAP)},
         at_epochs=tuple(at_epochs(curves, asked.epochs)),
         stability=tuple(stability(groups, asked.last)),
         classes=tuple(per_class(groups)),
-        costs=tuple(costs(groups, asked.price)),
+        costs=tuple(costs(groups, asked.price, comparable=MAP not in undecided)),
         at_the_same_time=tuple(at_the_same_time(curves)),
-        remarks=worst_first([*check_together(runs), *(one for run in runs for one in check_run(run, asked.images))]),
+        remarks=worst_first(
+            [*check_together(runs), *(one for run in runs for one in check_run(run, asked.images)), *counted.remarks]
+        ),
         conclusions=tuple(conclude(groups, asked.last)) if len(groups) > 1 else (),
     )
+
+
+def _overtakings(groups: Sequence[Group], curves: Sequence[Curves], name: str) -> list[Overtaking]:
+    first, by_chance = groups[0], within_chance(groups, name)
+    judged = {group.name for group in groups if group is first or not obstacle(first, group)}
+    found = overtakings([curve for curve in curves if curve.name in judged], name)
+    return [replace(one, by_chance=bool(by_chance & {one.ahead, one.behind})) for one in found]
 
 
 def _with_hours(runs: Sequence[Run], hours: Sequence[float]) -> list[Run]:

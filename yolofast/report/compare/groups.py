@@ -15,7 +15,8 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.report.compare.differences import NAMES, SEED, same
-from yolofast.report.compare.run import Run
+from yolofast.report.compare.run import MAP, MAP50, Run
+from yolofast.report.compare.schedule import schedule_is_over
 from yolofast.report.history import Floats, Ints
 
 NONE = "none"
@@ -26,6 +27,8 @@ _MACHINE = ("yolofast", "torch", "gpu", "gpus", "cuda")
 class Group:
     name: str
     runs: tuple[Run, ...]
+    copy_of: str = ""
+    """The kind whose results these are as well."""
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -40,6 +43,9 @@ class Curves:
     mean: Mapping[str, Floats]
     std: Mapping[str, Floats]
     seconds: Floats | None
+    best: Mapping[str, Floats]
+    """Accuracies of the best weights so far, the mean over the runs: the last are those of the summary."""
+    schedule_over: bool = False
 
     def column(self, name: str) -> Floats:
         return self.mean.get(name, np.full(len(self.epoch), np.nan))
@@ -75,6 +81,11 @@ def curves_of(group: Group) -> Curves:
         {name: values.mean(axis=0) for name, values in stacked.items()},
         {name: values.std(axis=0, ddof=1) for name, values in stacked.items()} if len(group) > 1 else {},
         np.mean(clocks, axis=0) if len(clocks) == len(group) else None,
+        {
+            name: np.mean([run.best_so_far(name)[place] for run, place in zip(group.runs, places, strict=True)], axis=0)
+            for name in (MAP50, MAP)
+        },
+        all(map(schedule_is_over, group.runs)),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from yolofast.report.compare.extrapolation import Guess, extrapolate
 from yolofast.report.compare.groups import Curves, Group
-from yolofast.report.compare.overtaking import best_until, highest_so_far
+from yolofast.report.compare.overtaking import best_until
 from yolofast.report.compare.run import MAP, MAP50
 from yolofast.report.compare.spread import spread_of
 
@@ -23,7 +23,7 @@ class Cost:
     accuracy: float
     """mAP50-95, or mAP50 where that is all there is."""
     on_front: bool
-    """No other is both as cheap and as accurate."""
+    """No other is both as cheap and as accurate. None is where accuracies cannot be compared."""
 
     @property
     def accuracy_per_hour(self) -> float:
@@ -44,9 +44,11 @@ class AtTheSameTime:
     """Epochs it could have done by then, at its own pace, if it was over before."""
     guess: Guess | None = None
     """What those might have brought."""
+    schedule_over: bool = False
+    """Then it could not simply have gone on: the guess is of a run planned for as many epochs."""
 
 
-def costs(groups: Sequence[Group], price: float | None) -> list[Cost]:
+def costs(groups: Sequence[Group], price: float | None, *, comparable: bool = True) -> list[Cost]:
     """Of the kinds of run whose hours and accuracy are known."""
     known = []
     for group in groups:
@@ -55,7 +57,7 @@ def costs(groups: Sequence[Group], price: float | None) -> list[Cost]:
             known.append((group.name, hours.mean, accuracy))
     front = pareto([(hours, accuracy) for _, hours, accuracy in known])
     return [
-        Cost(name, hours, None if price is None else hours * price, accuracy, best)
+        Cost(name, hours, None if price is None else hours * price, accuracy, best and comparable)
         for (name, hours, accuracy), best in zip(known, front, strict=True)
     ]
 
@@ -94,9 +96,10 @@ def _beside(curve: Curves, finished: Curves) -> AtTheSameTime:
     if _end(curve) > end:
         return AtTheSameTime(curve.name, finished.name, end / 3600, reached, done)
     possible = end / _end(curve) * len(curve.epoch)
-    course = highest_so_far(curve.column(MAP))
-    guess = extrapolate(curve.epoch.astype(np.float64), course, float(curve.epoch[-1]) * end / _end(curve))
-    return AtTheSameTime(curve.name, finished.name, end / 3600, reached, done, possible, guess)
+    target = float(curve.epoch[-1]) * end / _end(curve)
+    over = curve.schedule_over
+    guess = extrapolate(curve.epoch.astype(np.float64), curve.best[MAP], target, schedule_over=over)
+    return AtTheSameTime(curve.name, finished.name, end / 3600, reached, done, possible, guess, over)
 
 
 def _end(curve: Curves) -> float:

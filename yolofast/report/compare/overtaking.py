@@ -20,6 +20,8 @@ class Overtaking:
     at: float
     unit: str
     """`epoch` or `hours`."""
+    by_chance: bool = False
+    """At the end the two do not differ beyond chance."""
 
 
 def overtakings(curves: Sequence[Curves], name: str) -> list[Overtaking]:
@@ -53,7 +55,7 @@ def _by_hours(one: Curves, other: Curves, name: str) -> list[Overtaking]:
 
 def _course(curve: Curves, name: str, clock: Floats) -> Floats:
     assert curve.seconds is not None
-    best = highest_so_far(curve.column(name))
+    best = curve.best[name]
     known = np.isfinite(best)
     return (
         np.interp(clock, curve.seconds[known], best[known], left=np.nan) if known.any() else np.full(len(clock), np.nan)
@@ -61,17 +63,11 @@ def _course(curve: Curves, name: str, clock: Floats) -> Floats:
 
 
 def best_until(curve: Curves, name: str, clock: Floats) -> Floats:
-    """The highest value of the epochs that are over at each time; nan before the first."""
+    """That of the best weights of the epochs that are over at each time; nan before the first."""
     assert curve.seconds is not None
-    so_far = highest_so_far(curve.column(name))
+    so_far = curve.best[name]
     done = np.searchsorted(curve.seconds, clock * (1 + 1e-12), side="right") - 1
     return np.where(done >= 0, so_far[np.maximum(done, 0)], np.nan)
-
-
-def highest_so_far(values: Floats) -> Floats:
-    """nan until the first number."""
-    raised = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
-    return np.where(np.isfinite(raised), raised, np.nan)
 
 
 def _named(one: Curves, other: Curves, at: Floats, gap: Floats, unit: str) -> list[Overtaking]:

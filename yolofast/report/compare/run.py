@@ -97,7 +97,14 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**self.hyp, **self.args}
+        """Without what another of them overrules; a flag that is not set overrules nothing."""
+        both = {
+            **self.hyp,
+            **{key: value for key, value in self.args.items() if value is not None or key not in self.hyp},
+        }
+        if both.get("assigner"):
+            both.pop("loss_ota", None)
+        return both
 
     def column(self, name: str) -> Floats:
         return self.columns.get(name, np.full(len(self.epoch), np.nan))
@@ -121,6 +128,21 @@ class Run:
         values = self.column(name)
         known = values[np.isfinite(values)]
         return float(known[-1]) if len(known) else float("nan")
+
+    @property
+    def unfinished(self) -> bool:
+        """Short of its plan, and neither stopped for getting no better nor meant to end at a step."""
+        planned, patience = self.number("epochs"), self.number("patience")
+        if planned is None or self.number("max_steps") or self.epoch[-1] >= planned:
+            return False
+        return not (patience and self.best is not None and self.epoch[-1] - self.epoch[self.best] >= patience)
+
+    def best_so_far(self, name: str) -> Floats:
+        """At the end of each epoch, of the weights one would take then; nan before the first evaluation."""
+        good = np.where(np.isfinite(self.fitness), self.fitness, -np.inf)
+        raised = np.maximum.accumulate(good)
+        first = np.searchsorted(raised, raised)
+        return np.where(np.isfinite(raised), self.column(name)[first], np.nan)
 
     @property
     def hours(self) -> float:

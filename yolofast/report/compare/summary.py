@@ -8,11 +8,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from yolofast.report.compare.groups import Group
 from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, Run
 from yolofast.report.compare.spread import SURE, Spread, spread_of, welch
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
+HOURS, GPU_BUSY = "hours", "GPU busy, %"
+_COST = "cost at"
+NOT_MEASURED = "not measured (--profile-every)"
 
 
 @dataclass(frozen=True)
@@ -52,38 +57,43 @@ def figures(price: float | None) -> list[Figure]:
         Figure("train loss, last epoch", LOWER, lambda run: run.last("train/total"), 4),
         Figure("val loss, last epoch", LOWER, lambda run: run.last("val/total"), 4),
         Figure("epochs", NEITHER, lambda run: len(run.epoch), 0),
-        Figure("hours", LOWER, lambda run: run.hours, 3),
+        Figure(HOURS, LOWER, lambda run: run.hours, 3),
         Figure("seconds per epoch", LOWER, lambda run: 3600 * run.hours / len(run.epoch), 2),
         Figure("it/s", HIGHER, lambda run: _known(run.timing.iterations_per_second), 2),
         Figure("img/s", HIGHER, images_per_second, 1),
-        Figure("GPU busy, %", HIGHER, _busy, 1),
-        Figure("wait for data, %", LOWER, lambda run: 100 * run.last("data_wait"), 1),
+        Figure(GPU_BUSY, HIGHER, _busy, 1),
+        Figure("wait for data, %", LOWER, _wait, 1),
         Figure("GPU memory, GiB", LOWER, _memory, 2),
         Figure("best.pt, MB", LOWER, _weights, 1),
         Figure("mAP50-95 per hour", HIGHER, lambda run: run.at_best(MAP) / run.hours if run.hours else math.nan, 4),
     ]
     if price is not None:
-        listed.append(Figure(f"cost at {price:g} per hour", LOWER, lambda run: run.hours * price, 2))
+        listed.append(Figure(f"{_COST} {price:g} per hour", LOWER, lambda run: run.hours * price, 2))
     return listed
 
 
 def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict[str, str]) -> list[Row]:
-    """`not_comparable`: names of rows -> why no one wins there. Rows nobody knows anything of are left out."""
+    """`not_comparable`: names of rows -> why no one wins there. Rows nobody knows anything of are left out,
+    but for how busy the GPU was: that is always asked, and measured only if the run was told to."""
     rows = []
     for figure in figures(price):
         values = tuple(spread_of(figure.value(run) for run in group.runs) for group in groups)
         if all(value is None for value in values):
+            if figure.name == GPU_BUSY:
+                rows.append(Row(figure.name, figure.better, values, figure.digits, None, NOT_MEASURED))
             continue
-        reason = not_comparable.get(figure.name, "")
-        winner, remark = (None, reason) if reason else _winner(values, figure)
+        reason = not_comparable.get(HOURS if figure.name.startswith(_COST) else figure.name, "")
+        winner, remark = (None, reason) if reason else _winner(groups, values, figure)
         rows.append(Row(figure.name, figure.better, values, figure.digits, winner, remark))
     return rows
 
 
-def _winner(values: Sequence[Spread | None], figure: Figure) -> tuple[int | None, str]:
-    known = [place for place, value in enumerate(values) if value is not None]
+def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Figure) -> tuple[int | None, str]:
+    """Copies do not compete."""
+    said = [place for place, value in enumerate(values) if value is not None]
+    known = [place for place in said if not groups[place].copy_of]
     if figure.better == NEITHER or len(known) < 2:
-        return None, ""
+        return None, "a copy" if figure.better != NEITHER and len(said) > len(known) else ""
     sign = 1 if figure.better == HIGHER else -1
 
     def worth(place: int) -> float:
@@ -92,7 +102,8 @@ def _winner(values: Sequence[Spread | None], figure: Figure) -> tuple[int | None
 
     first, second = sorted(known, key=worth, reverse=True)[:2]
     if worth(first) == worth(second):
-        return None, "equal"
+        tied = [groups[place].name for place in known if worth(place) == worth(first)]
+        return None, "equal" if len(tied) == len(groups) else f"equal: {', '.join(tied)}"
     test = welch(values[second], values[first])
     if test is not None and test.p > SURE:
         return None, f"within chance (p = {test.p:.2g})"
@@ -116,6 +127,14 @@ def _best_epoch(run: Run) -> float:
 def _busy(run: Run) -> float:
     busy = None if run.profile is None else run.profile.gpu_busy
     return math.nan if busy is None else 100 * busy
+
+
+def _wait(run: Run) -> float:
+    """Over the whole run: a long epoch counts for more than a short one."""
+    share = run.column("data_wait")
+    length = np.ones(len(share)) if run.timing.seconds is None else np.diff(run.timing.seconds, prepend=0.0)
+    known = np.isfinite(share) & (length > 0)
+    return 100 * float(np.average(share[known], weights=length[known])) if known.any() else math.nan
 
 
 def _memory(run: Run) -> float:

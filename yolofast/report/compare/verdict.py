@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from yolofast.report.compare.groups import Group
+from yolofast.report.compare.obstacle import obstacle
 from yolofast.report.compare.run import MAP, MAP50
 from yolofast.report.compare.spread import SURE, Spread, Test, holm, runs_needed, spread_of, welch
 from yolofast.report.statistics import noise_between
@@ -33,23 +34,35 @@ class Conclusion:
 def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
     """By mAP50-95, or mAP50 where that is all there is."""
     measure = MAP if any(_values(group, MAP) for group in groups) else MAP50
-    first, others = groups[0], groups[1:]
-    tests = {other.name: welch(_values(first, measure), _values(other, measure)) for other in others}
-    known = [name for name, test in tests.items() if test is not None]
-    raised = dict(zip(known, holm([test.p for test in tests.values() if test is not None]), strict=True))
-    return [_conclusion(first, other, measure, tests[other.name], raised, last) for other in others]
+    tests = _tests(groups, measure)
+    return [_conclusion(groups[0], other, measure, tests.get(other.name), last) for other in groups[1:]]
 
 
-def _conclusion(
-    first: Group, other: Group, measure: str, test: Test | None, raised: dict[str, float], last: int
-) -> Conclusion:
+def within_chance(groups: Sequence[Group], measure: str) -> set[str]:
+    """Kinds that a test does not tell from the first."""
+    return {name for name, (_, p) in _tests(groups, measure).items() if p > SURE}
+
+
+def _tests(groups: Sequence[Group], measure: str) -> dict[str, tuple[Test, float]]:
+    """Of those that can be judged and were repeated; p is adjusted for their number."""
+    first = groups[0]
+    judged = [other for other in groups[1:] if not obstacle(first, other)]
+    tests = {other.name: welch(_values(first, measure), _values(other, measure)) for other in judged}
+    known = {name: test for name, test in tests.items() if test is not None}
+    raised = holm([test.p for test in known.values()])
+    return {name: (test, p) for (name, test), p in zip(known.items(), raised, strict=True)}
+
+
+def _conclusion(first: Group, other: Group, measure: str, test: tuple[Test, float] | None, last: int) -> Conclusion:
     one, two = _values(first, measure), _values(other, measure)
     if one is None or two is None:
         missing = first.name if one is None else other.name
         return Conclusion(other.name, CAUTION, f"nothing can be said: no accuracy of {missing} is known", measure)
+    if why := obstacle(first, other):
+        return Conclusion(other.name, CAUTION, f"nothing can be concluded in {measure}: {why}", measure)
     if test is None:
         return _caution(first, other, one, two, measure, last)
-    return _tested(first.name, other.name, one, two, measure, test, raised[other.name])
+    return _tested(first.name, other.name, one, two, measure, *test)
 
 
 def _tested(first: str, other: str, one: Spread, two: Spread, measure: str, test: Test, p: float) -> Conclusion:
@@ -62,6 +75,7 @@ def _tested(first: str, other: str, one: Spread, two: Spread, measure: str, test
         text = f"{other} is {kind} than {first} in {measure}: {figures}"
     else:
         kind, needed = SAME, runs_needed(test.difference, one, two)
+        needed = max(needed, 1 + min(one.n, two.n)) if needed else 0  # those there are did not do
         more = f". To see a difference of this size, about {needed:,} runs of each would be needed" if needed else ""
         text = f"{other} and {first} do not differ beyond chance in {measure}: {figures}{more}"
     return Conclusion(other, kind, text, measure, test.difference, test.low, test.high, p)

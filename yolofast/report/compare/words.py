@@ -33,6 +33,15 @@ def spread(value: Spread | None, digits: int) -> str:
     return number(value.mean, digits) + around
 
 
+def around(mean: float | None, std: float | None, digits: int = 4) -> str:
+    return number(mean, digits) + ("" if std is None else f" ± {number(std, digits)}")
+
+
+def fine(value: float | None) -> str:
+    """Hours and costs: short runs would all be 0.06 otherwise."""
+    return number(value, 4 if value is not None and abs(value) < 1 else 2)
+
+
 def change(row: Row, place: int) -> str:
     """In percent of the first; how many times as much, where that says more."""
     share = row.change(place)
@@ -82,9 +91,10 @@ def overtakings(listed: Sequence[Overtaking]) -> str:
 
 
 def _of_a_pair(listed: list[Overtaking]) -> str:
+    end = ", within chance at the end" if listed[-1].by_chance else ""
     if len(listed) <= _TOLD:
-        return "; ".join(overtaking(one) for one in listed)
-    return f"{overtaking(listed[-1])}, after changing places {len(listed) - 1} times"
+        return "; ".join(overtaking(one) for one in listed) + end
+    return f"{overtaking(listed[-1])}, after changing places {len(listed) - 1} times{end}"
 
 
 def same_time(one: AtTheSameTime) -> str:
@@ -92,12 +102,14 @@ def same_time(one: AtTheSameTime) -> str:
     head = f"when {one.finished} was over, after {one.hours:.3g} h, {one.group}"
     if one.possible is None:
         return f"{head} had done {one.epochs} epochs and reached mAP50-95 {number(one.reached, 4)}"
-    head += f" was over with {number(one.reached, 4)}; at its pace it could have done {one.possible:,.0f} epochs"
+    head += f" was over, its best {number(one.reached, 4)}; at its pace it could have done {one.possible:,.0f} epochs"
     guess = one.guess
     if guess is None:
-        return f"{head} (too few evaluations to guess what they would have brought)"
+        return f"{head} (what they would have brought cannot be guessed from its course)"
+    if one.schedule_over:
+        head += ". Its learning rate was at its end, so it could not have gone on: this is of a run planned as long"
     return (
-        f"{head}. Extrapolated, not measured: {guess.value:.3f}, between {guess.low:.3f} and {guess.high:.3f} "
-        f"({guess.family} curve over {guess.factor:.1f} times the epochs; shown only its beginning and asked "
-        f"{guess.checked:.1f} times ahead, it missed this run's own end by {guess.error:.3f})"
+        f"{head}. Extrapolated, not measured: {guess.value:.4f}, between {guess.low:.4f} and {guess.high:.4f} "
+        f"({guess.family} curve over {guess.factor:.2f} times the epochs; shown only beginnings of this run and asked "
+        f"{guess.checked:.2f} times ahead, it was off by up to {guess.error:.4f})"
     )

@@ -8,9 +8,19 @@ const known = (values) => values.filter((value) => value !== null && value !== u
 const highest = (values) => (known(values).length ? known(values).reduce((a, b) => Math.max(a, b)) : null);
 const last = (values) => known(values).slice(-1)[0] ?? null;
 
-function mean(values) {
-  const given = known(values);
-  return given.length ? given.reduce((a, b) => a + b, 0) / given.length : null;
+/* Images over time of all epochs, as reports and comparisons count; overview.py has the same. */
+function wholeSpeed(run) {
+  const [times, speeds] = [column(run, "time"), column(run, "img/s")];
+  let [images, seconds, before] = [0, 0, 0];
+  times.forEach((time, i) => {
+    if (time === null) return;
+    const spent = time - before;
+    before = time;
+    if (speeds[i] === null || speeds[i] === undefined || spent <= 0) return;
+    images += speeds[i] * spent;
+    seconds += spent;
+  });
+  return seconds ? images / seconds : null;
 }
 
 /* Precision and recall are those of the best epoch, which is the one to use. Runs of different
@@ -29,7 +39,7 @@ export function figuresOf(run, sameLength) {
     { name: "last mAP50-95", value: last(scores), better: 1 },
     { name: "epochs", value: run.rows.length },
     { name: "training time", value: last(column(run, "time")), better: sameLength ? -1 : 0, kind: "duration" },
-    { name: "images per second", value: mean(column(run, "img/s")), better: 1 },
+    { name: "images per second", value: wholeSpeed(run), better: 1 },
     { name: "GPU memory, GiB", value: highest(column(run, "gpu_memory")) || null, better: -1 },
   ];
 }
@@ -48,6 +58,9 @@ export function change(cell, first) {
   const percent = (cell.value / first.value - 1) * 100;
   return `${percent >= 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)} %`;
 }
+
+/* A run without settings files would differ in everything. */
+export const hasSettings = (run) => Object.keys(run.settings).length > 0;
 
 export function differingSettings(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.settings)))].filter((name) => !NOT_SETTINGS.has(name));

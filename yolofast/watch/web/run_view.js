@@ -2,7 +2,7 @@
 
 import { byId, fileAddress, make } from "./page_parts.js";
 import { chartsOf } from "./curves.js";
-import { change, differingSettings, duration, figuresOf, text, winner } from "./comparison.js";
+import { change, differingSettings, duration, figuresOf, hasSettings, text, winner } from "./comparison.js";
 import { reportLink } from "./run_list.js";
 
 const places = new Map();
@@ -48,10 +48,13 @@ function drawFigures(loaded) {
   }
 }
 
-function head(parent, loaded, first) {
+/* Colours are those of the curves, also where some runs are left out. */
+function head(parent, loaded, first, isShown = () => true) {
   const row = make(make(parent, "thead"), "tr");
   make(row, "th", { scope: "col" }, first);
-  loaded.forEach((run, i) => make(row, "th", { scope: "col", class: `run number yf-c${i % 8}`, title: run.name }, run.name));
+  loaded.forEach((run, i) => {
+    if (isShown(run)) make(row, "th", { scope: "col", class: `run number yf-c${i % 8}`, title: run.name }, run.name);
+  });
 }
 
 function drawComparison(loaded) {
@@ -80,11 +83,13 @@ function figureRow(body, cells) {
 }
 
 function drawDifferences(area, loaded) {
-  const rows = differingSettings(loaded);
-  make(area, "h2", {}, rows.length ? "Settings that differ" : "All settings are the same");
+  const [known, unknown] = [loaded.filter(hasSettings), loaded.filter((run) => !hasSettings(run))];
+  const rows = differingSettings(known);
+  make(area, "h2", {}, rows.length || known.length < 2 ? "Settings that differ" : "All settings are the same");
+  if (unknown.length) make(area, "p", { class: "hint", id: "left-out" }, `Left out, because their settings are not known: ${unknown.map((run) => run.name).join(", ")}`);
   if (!rows.length) return;
   const table = make(make(area, "div", { class: "scroll" }), "table", { id: "settings-table" });
-  head(table, loaded, "setting");
+  head(table, loaded, "setting", hasSettings);
   const body = make(table, "tbody");
   for (const [name, ...values] of rows) {
     const row = make(body, "tr");
