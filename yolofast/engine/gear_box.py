@@ -19,9 +19,9 @@ from yolofast.structures import Batch
 WORTH_COMPILING = 300.0
 """Seconds still to come below which compiling does not pay: it takes minutes, and then kernels have to be loaded."""
 _WORTH_TUNING = 20_000
-"""Steps to come from which on convolutions are tuned for every one of many shapes: some ten seconds each."""
+"""Steps to come from which on convolutions are tuned for every one of many shapes, which takes seconds each."""
 _WORTH_CAPTURING = 3
-"""How often a short batch of one size has to come before it gets a graph: capturing costs some twenty of its steps."""
+"""How often a short batch of one size has to come before it gets a graph: to capture it, it is run several times."""
 
 
 class GearBox:
