@@ -47,7 +47,7 @@ def test_pictures(folder, output):
     made = {path.name for path in run.iterdir()}
     assert made >= PICTURES and "warning" not in output
     assert all(cv2.imread(str(run / name)).std() > 0 for name in PICTURES)
-    assert cv2.imread(str(run / "predictions" / "epoch_000.jpg")) is not None
+    assert cv2.imread(str(run / "predictions" / "epoch_001.jpg")) is not None
     assert cv2.imread(str(run / "samples" / "sample_00.jpg")) is not None and (run / "report.html").is_file()
     without = {path.name for path in (folder / "runs" / "without").iterdir()}
     assert not any(name.endswith((".jpg", ".png")) for name in without)

@@ -33,6 +33,15 @@ def test_an_epoch_is_one_line_under_its_header():
     assert "0.500" in second and "3/4" in second
 
 
+def test_losses_that_ran_away_or_were_undone_keep_to_their_columns():
+    display, text = plain()
+    display.result({**ROW, "train/box_loss": 4.0688e29, "train/obj_loss": float("nan"), "train/cls_loss": 123456.7})
+    display.result({**ROW, "train/box_loss": None, "train/obj_loss": None, "train/cls_loss": None})
+    header, first, second = text.getvalue().splitlines()
+    assert len(header) == len(first) == len(second)
+    assert first.split()[1:4] == ["4.1e+29", "nan", "1.2e+05"] and second.split()[1:4] == ["-", "-", "-"]
+
+
 def test_no_column_for_a_gpu_that_is_not_used():
     display, text = plain()
     display.result({**ROW, "gpu_memory": 0.0})

@@ -57,8 +57,9 @@ def test_more_ranks_than_gpus(launched, monkeypatch):
 
 def test_gpus_that_are_not_there(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert main(["train", "--device", "0,1"]) == 2
-    assert "no GPU can be used" in capsys.readouterr().err
+    for typed in ("0,1", "cuda:0,1", "1"):
+        assert main(["train", "--device", typed]) == 2
+        assert f"--device is {typed}, but no GPU can be used" in capsys.readouterr().err
 
 
 def test_alone_nothing_changes():

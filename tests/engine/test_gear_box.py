@@ -12,6 +12,7 @@ from yolofast.engine import gear_box
 from yolofast.engine.compile_report import compile_report
 from yolofast.engine.compiling import forget_unused, kernel_folder
 from yolofast.engine.gear_box import GearBox, choose_gear
+from yolofast.engine.places import with_places
 from yolofast.engine.step import StepKind
 
 ALONE = StepKind(sums=False, updates=True)
@@ -36,17 +37,30 @@ def run_until_compiled(box, said):
     return steps
 
 
-def test_shifts_up_when_kernels_are_compiled_and_learns_the_same():
-    said, step, plain = [], small_step(), small_step()
-    box = GearBox(step, "compile", 2, 10_000, said.append)
-    steps = run_until_compiled(box, said)
+def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
+    """Batches with fewer places than was compiled for run compiled; if fuller ones come often they are compiled for."""
+    monkeypatch.setattr(gear_box, "_WORTH_MORE_PLACES", 1)
+    said, ran, step, plain = [], [], small_step(), small_step()
+    box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + 240
+
+    def run(places=3, images=2):
+        ran.append(with_places(small_batch(len(ran), images), places))
+        box.run(ran[-1], ALONE)
+        return box.now
+
+    while len(said) < 2 and time.monotonic() < deadline:
+        run(3), run(8), time.sleep(0.05)
+    run(images=3)  # an epoch's last batch in between
+    assert [run(3), run(5), run(8), run(16), run(8)] == ["compiled"] * 3 + ["eager", "compiled"]
+    assert run(16) == "eager" and run(8) == "compiled"
     box.close()
     assert said[0] == "gear: eager while kernels compile"
     assert said[1].startswith("gear: compile, kernels compiled in"), said
+    assert said[2:] == ["gear: compile, and eager for fuller batches while kernels compile"]
     assert any(os.scandir(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
     eager = GearBox(plain, "eager", 2, 0, said.append)
-    for number in range(steps + 4):
-        eager.run(small_batch(number, 3 if number == steps else 2), ALONE)
+    for batch in ran:
+        eager.run(batch, ALONE)
     for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
         assert torch.allclose(own, expected, rtol=1e-4, atol=1e-6)
 

@@ -84,14 +84,14 @@ def test_the_last_batches_of_an_epoch_are_looked_at_too():
 
 def test_three_in_a_row_end_the_run():
     step = make_step()
-    guard = NanGuard(step)
+    guard = NanGuard(step, lower_rate="lower lr0, which is 9 in mine.yaml")
     for _ in range(2):
         guard.start_epoch()
         run(step, guard, [float("nan")])
         assert guard.end_epoch()
     guard.start_epoch()
     run(step, guard, [float("nan")])
-    with pytest.raises(UserError, match="3 times in a row"):
+    with pytest.raises(UserError, match=r"3 times in a row(.|\n)*lower lr0, which is 9 in mine\.yaml"):
         guard.end_epoch()
 
 

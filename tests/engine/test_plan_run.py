@@ -56,7 +56,7 @@ def whole(tmp_path_factory):
 
 def epochs_of(folder, name):
     weights = folder / "runs" / name / "weights"
-    return [torch.load(weights / f"epoch_{n:03}.pt", weights_only=True) for n in range(4)]
+    return [torch.load(weights / f"epoch_{n:03}.pt", weights_only=True) for n in range(1, 5)]
 
 
 def test_what_is_frozen_stays_in_the_checkpoints(whole):
@@ -77,7 +77,7 @@ def test_resumed_at_the_border_of_a_phase_and_within_one(whole, epoch):
     name = f"from{epoch}"
     weights = folder / "runs" / name / "weights"
     weights.mkdir(parents=True)
-    source = folder / "runs" / "whole" / "weights" / f"epoch_{epoch:03}.pt"
+    source = folder / "runs" / "whole" / "weights" / f"epoch_{epoch + 1:03}.pt"
     (weights / "last.pt").write_bytes(source.read_bytes())
     assert main(["train", "--resume", str(weights / "last.pt")]) == 0
     assert_same_state(state_of(folder, name), expected)
@@ -90,7 +90,7 @@ def test_killed_in_the_second_phase(whole):
         env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     weights = folder / "runs" / "killed" / "weights"
-    while not (weights / "epoch_001.pt").exists() and process.poll() is None:
+    while not (weights / "epoch_002.pt").exists() and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -1,16 +1,20 @@
 """What can be looked at, and what is said when it cannot."""
 
+import base64
+import contextlib
 import io
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
+from typing import ClassVar
 
 import cv2
 import numpy as np
 import pytest
 
 from tests.engine.seeing import picture, save_film
+from yolofast.engine.file_names import UniqueNames
 from yolofast.engine.live import LiveStreams
 from yolofast.engine.sources import frame_batches, is_live
 from yolofast.errors import UserError
@@ -90,6 +94,7 @@ def test_sources_that_cannot_be_meant(source, message):
 
 def test_which_sources_are_live():
     assert is_live("0") and is_live("rtsp://10.0.0.1/stream") and is_live("http://camera/video")
+    assert not is_live("http://server/a.JPG?x=1") and is_live("rtsp://camera/a.jpg")
     assert not is_live("http://server/film.mp4?x=1") and not is_live("film.mp4") and not is_live("folder")
 
 
@@ -129,3 +134,71 @@ def test_a_stream_over_http(tmp_path):
     server.server_close()
     assert not any("secret" in str(one) for one in (*found, *faults))
     assert found and found[-1].image.shape == (48, 64, 3) and len(faults) == 1 and "has ended" in str(faults[0])
+
+
+class Files(BaseHTTPRequestHandler):
+    """A server that sends files as wholes only."""
+
+    content: ClassVar[dict[str, tuple[str, bytes]]] = {}
+
+    def do_GET(self):
+        if self.headers["Authorization"] != f"Basic {base64.b64encode(b'me:se cret').decode()}":
+            self.send_error(401)
+        elif self.path not in self.content:
+            self.send_error(404)
+        else:
+            kind, content = self.content[self.path]
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):  # who asks may have seen enough
+                self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_picture_over_http_is_a_picture(server):
+    Files.content = {"/a.png?size=1": ("image/png", cv2.imencode(".png", picture(3))[1].tobytes())}
+    (found,), faults = frames(f"http://me:se%20cret@{server}/a.png?size=1")
+    assert not faults and found.film is None and found.name == f"http://{server}/a.png?size=1"
+    assert np.array_equal(found.image, picture(3))
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("http://me:se%20cret@{server}/none.png", "the server answers 404"),
+        ("http://me:se%20cret@{server}/none.mp4", "the server answers 404"),
+        ("http://{server}/film.mp4", "the server answers 401"),
+        ("http://me:se%20cret@{server}/film.mp4", "sends only wholes (no Range)\n  fix: download it first"),
+        ("http://me:se%20cret@{server}/page", "is a page or text (text/html)"),
+        ("http://127.0.0.1:1/film.mp4", "the server cannot be reached"),
+        ("http://127.0.0.1:1/a.jpg", "the server cannot be reached"),
+        ("rtsp://me:se%20cret@127.0.0.1:1/live", "the stream cannot be opened\n  fix: check the address"),
+    ],
+)
+def test_why_an_address_cannot_be_read(address, message, server):
+    Files.content = {"/film.mp4": ("video/mp4", b"no film" * 9), "/page": ("text/html", b"<html>")}
+    found, (fault,) = frames(address.format(server=server))
+    assert not found and message in str(fault) and "cret" not in str(fault) and "MP4" not in str(fault)
+
+
+def test_files_are_named_after_addresses():
+    names = UniqueNames()
+    for address, name in (
+        ("http://10.0.0.1:80/a/street.jpg?x=1.png", "10.0.0.1_80_a_street"),
+        ("rtsp://10.0.0.1", "10.0.0.1"),
+        ("rtsp://10.0.0.1/live", "10.0.0.1_live"),
+    ):
+        assert names.of(address) == name

@@ -97,7 +97,7 @@ def test_resumed_after_the_first_epoch_it_ends_the_same(trained, folder):
     again = folder / "runs" / "again"
     shutil.copytree(trained, again)
     (again / "weights" / "last.pt").unlink()
-    assert main(["train", "--resume", str(again / "weights" / "epoch_000.pt"), "--device", "cpu"]) == 0
+    assert main(["train", "--resume", str(again / "weights" / "epoch_001.pt"), "--device", "cpu"]) == 0
     states = [torch.load(run / "weights" / "last.pt", weights_only=True) for run in (trained, again)]
     assert states[0]["next_epoch"] == 3 and states[0]["hyp"]["no_aug_epochs"] == 1
     assert_same_state(*states)

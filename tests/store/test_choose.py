@@ -49,6 +49,15 @@ def test_the_reason_has_the_numbers():
     )
 
 
+def test_auto_among_some():
+    """Whoever did not ask for a kind is not told so, nor refused when it does not fit."""
+    room = {"gpu_free": 100 * GB, "ram_free": 100 * GB, "cores": 8, "among": ("disk", "off")}
+    choice = choose_cache("auto", 10 * GB, disk_free=50 * GB, **room)
+    assert (choice.kind, choice.reason) == ("disk", "10.0 GB fits 95% of the 50.0 GB of free disk")
+    assert choose_cache("auto", 10 * GB, disk_free=5 * GB, **room).kind == "off"
+    assert choose_cache("ram", 10 * GB, disk_free=50 * GB, **room).kind == "ram"
+
+
 @pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg", "off"])
 def test_what_is_asked_for_and_fits_is_taken(kind):
     choice = choose(kind, 80, 100, 100, 100)  # more than auto would take of the GPU's memory

@@ -126,8 +126,7 @@ def _print_choice(out: Console, choice: Choice, weights: Path) -> None:
 
 
 def _weights(choice: Choice, folder: Path) -> str:
-    """Files count epochs from 0."""
-    own = folder / f"epoch_{choice.epoch - 1:03}.pt"
+    own = folder / f"epoch_{choice.epoch:03}.pt"
     if own.exists():
         return str(own)
     if choice.epoch == choice.best:

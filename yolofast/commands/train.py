@@ -15,7 +15,8 @@ from yolofast.config.args_file import as_text, to_yaml
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
-from yolofast.config.resume import check_same_hyp, check_same_recipe
+from yolofast.config.named_files import with_lasting_names
+from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
 from yolofast.engine.batch_record import BatchRecord
@@ -31,6 +32,7 @@ from yolofast.engine.earlier_run import forget_earlier_run
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
+from yolofast.engine.kept_copies import copies_used
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.engine.plan_copy import PLAN_FILE, plan_text
@@ -46,6 +48,7 @@ from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
 from yolofast.engine.views import evaluation_shape
+from yolofast.errors import UserError
 from yolofast.ranks import is_first
 
 
@@ -65,7 +68,7 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     """
     if config.explain:
         begun = beginning(config, given)
-        print_explanation(with_fitting_batch(begun.config, print), begun.plan)
+        print_explanation(with_fitting_batch(begun.findable, print), begun.plan)
         return Path()
     if Place.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
@@ -82,7 +85,7 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
 
 
 def _run(begun: Beginning) -> Path:
-    config, folder, state, hyp, note, plan = begun
+    config, folder, state, hyp, note, plan, _ = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if note:
         display.say(note)
@@ -90,8 +93,14 @@ def _run(begun: Beginning) -> Path:
     for flag in unused_flags(config):
         display.say(f"warning: {flag} is accepted but not used yet")
     config = with_fitting_batch(config, display.say)
+    findable = begun._replace(config=config).findable
+    for word in copies_used(config, findable):
+        display.say(word)
     with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
-        run = prepare_run(config, display.say, fresh=state is None, plan=plan)
+        built = prepare_run(findable, display.say, fresh=state is None, plan=plan)
+    run = dataclasses.replace(built, config=config)  # what is written down names the files the run was started with
+    if state is not None:
+        check_same_classes(state["names"], run.data.train.names, config.data)
     if hyp is not None:
         check_same_hyp(hyp, run.hyp) if run.recipe is None else check_same_recipe(hyp, run.hyp)
     if compile_request(config.gear).diagnose:
@@ -131,7 +140,7 @@ def _run(begun: Beginning) -> Path:
 
 def _folder_with_settings(run: Run, folder: Path | None) -> Path:
     """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
-    config = run.config
+    config = with_lasting_names(run.config)
     if folder is None:
         files = {SETTINGS_FILE: as_text(config).encode(), HYP_FILE: hyp_text(run.hyp)}
         files |= {PLAN_FILE: plan_text(config)} if config.plan else {}
@@ -162,7 +171,12 @@ def _follow(run: Run, state: dict[str, Any] | None, display: Display) -> Path:
 
 
 def _restore(run: Run, state: dict[str, Any]) -> Progress:
-    run.model.load_state_dict(state["model"])
+    try:
+        run.model.load_state_dict(state["model"])
+    except RuntimeError as error:
+        what = "the network is not the one the run has trained"
+        fix = "restore the file, or start a new run with --weights last.pt"
+        raise UserError(what, where=run.config.cfg or None, fix=fix) from error
     run.step.ema.model.load_state_dict(state["ema"])
     run.load_state_dict(state["run"])
     run.step.load_state_dict(state["step"])
@@ -198,6 +212,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         save_period=config.save_period,
         patience=config.patience,
         max_steps=config.max_steps,
+        lower_rate=_lower_rate(run),
         resize=run.resize,
         more_state=run.state_dict,
         pictures=pictures,
@@ -207,6 +222,11 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
     )
 
 
+def _lower_rate(run: Run) -> str:
+    key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
+    return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"
+
+
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
     tracked = TrackedRun(folder=folder, settings={**_plain(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
     trackers = choose_trackers(run.config, (run.data.train, run.data.val), os.environ, display.say)
@@ -214,5 +234,5 @@ def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> R
 
 
 def _plain(config: TrainConfig) -> dict[str, Any]:
-    values = dataclasses.asdict(config)
+    values = dataclasses.asdict(with_lasting_names(config))
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -12,6 +12,7 @@ from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.engine.checkpoints import read_state
 from yolofast.engine.hyp_file import read_hyp
+from yolofast.engine.kept_copies import with_kept_copies
 from yolofast.engine.plan_copy import kept_plan
 from yolofast.engine.run_to_resume import SETTINGS_FILE, run_to_resume
 from yolofast.engine.yolox_settings import with_recipe
@@ -29,6 +30,15 @@ class Beginning(NamedTuple):
     """To be told."""
     plan: PlanSpec | None = None
     """That of the run to go on with, if it has kept one."""
+    checkpoint: Path | None = None
+    """Where the state comes from."""
+
+    @property
+    def findable(self) -> TrainConfig:
+        """The settings to build the run from: where files they name have gone, those the run has kept."""
+        if self.folder is None:
+            return self.config
+        return with_kept_copies(self.config, self.folder, self.checkpoint)
 
 
 def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
@@ -37,6 +47,8 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
         config, note = _with_weights_that_exist(config, given)
         return Beginning(with_recipe(config, given), note=note)
     run = run_to_resume(config.resume, config.project)
+    if Path(config.project).resolve() == run.folder.resolve().parent:  # it says where to look, from wherever that is
+        given = {name: value for name, value in given.items() if name != "project"}
     if run.checkpoint is None:
         config = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
@@ -45,7 +57,7 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     state, warning = read_state(run.checkpoint)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
     note = f"warning: {warning}" if warning else None
-    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder))
+    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder), run.checkpoint)
 
 
 def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:

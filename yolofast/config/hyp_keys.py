@@ -1,6 +1,7 @@
 """Every key a hyper-parameter file may have: what it means, which values it takes, and its value if nobody says.
 
-Defaults are those published for YOLOv7 (p5). Keys without one are optional: they are passed on only if given.
+Defaults are those published for YOLOv7 (p5). Keys without one are optional: they are passed on only if given. Upper
+ends are generous: what is beyond them is a slip of the keyboard, and would end in a loss that is not a number.
 """
 
 from collections.abc import Callable
@@ -17,21 +18,8 @@ class HypKey:
     """In words, for messages."""
 
 
-_HUGE = 1e9
-"""Beyond this a number is a slip."""
-
-
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
-
-
-def _at_least_0(default: float | None, meaning: str) -> HypKey:
-    return HypKey(
-        meaning=meaning,
-        default=default,
-        suits=lambda value: _number(value) and value >= 0,
-        takes="a number of at least 0",
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _from_0_to(most: float, default: float | None, meaning: str) -> HypKey:
@@ -52,12 +40,12 @@ def _from_0_to_below(end: float, default: float | None, meaning: str) -> HypKey:
     )
 
 
-def _above(end: float, default: float | None, meaning: str) -> HypKey:
+def _above(end: float, most: float, default: float | None, meaning: str) -> HypKey:
     return HypKey(
         meaning=meaning,
         default=default,
-        suits=lambda value: _number(value) and value > end,
-        takes=f"a number above {end:g}",
+        suits=lambda value: _number(value) and end < value <= most,
+        takes=f"a number above {end:g} and at most {most:g}",
     )
 
 
@@ -75,32 +63,32 @@ def _assigner(value: Any) -> bool:
 
 
 HYP_KEYS: dict[str, HypKey] = {
-    "lr0": _above(0, 0.01, "first learning rate"),
-    "lrf": _at_least_0(0.1, "last learning rate, as a share of lr0"),
+    "lr0": _above(0, 10, 0.01, "first learning rate"),
+    "lrf": _from_0_to(100, 0.1, "last learning rate, as a share of lr0"),
     "momentum": _from_0_to_below(1, 0.937, "of SGD; Adam's β1"),
-    "weight_decay": _at_least_0(0.0005, "per update of 64 images; scaled with the batch"),
+    "weight_decay": _from_0_to(10, 0.0005, "per update of 64 images; scaled with the batch"),
     "nbs": HypKey(
         meaning="images of an update: smaller batches are added up to it",
         default=None,
-        suits=lambda value: type(value) is int and value >= 1,
-        takes="a whole number of at least 1",
+        suits=lambda value: type(value) is int and 1 <= value <= 1_000_000,
+        takes="a whole number from 1 to 1000000",
     ),
-    "warmup_epochs": _at_least_0(3.0, "epochs in which the learning rate rises; 1,000 batches at least, 0: none"),
+    "warmup_epochs": _from_0_to(1000, 3.0, "epochs in which the learning rate rises; 1,000 batches at least, 0: none"),
     "warmup_momentum": _from_0_to_below(1, 0.8, "momentum at its start"),
-    "warmup_bias_lr": _at_least_0(0.1, "learning rate of biases at its start"),
-    "box": _at_least_0(0.05, "gain of the box loss"),
-    "cls": _at_least_0(0.3, "gain of the class loss"),
-    "cls_pw": _at_least_0(1.0, "weight of positives in the class loss"),
-    "obj": _at_least_0(0.7, "gain of the objectness loss"),
-    "obj_pw": _at_least_0(1.0, "weight of positives in the objectness loss"),
+    "warmup_bias_lr": _from_0_to(10, 0.1, "learning rate of biases at its start"),
+    "box": _from_0_to(1000, 0.05, "gain of the box loss"),
+    "cls": _from_0_to(1000, 0.3, "gain of the class loss"),
+    "cls_pw": _from_0_to(1000, 1.0, "weight of positives in the class loss"),
+    "obj": _from_0_to(1000, 0.7, "gain of the objectness loss"),
+    "obj_pw": _from_0_to(1000, 1.0, "weight of positives in the objectness loss"),
     "iou_t": _from_0_to(1, 0.2, "not used; published files have it"),
-    "anchor_t": _above(1, 4.0, "largest ratio of a box's side to an anchor's"),
-    "fl_gamma": _at_least_0(0.0, "focal loss above 0"),
-    "hsv_h": _at_least_0(0.015, "hue, ± share"),
-    "hsv_s": _at_least_0(0.7, "saturation, ± share"),
-    "hsv_v": _at_least_0(0.4, "brightness, ± share"),
+    "anchor_t": _above(1, 1000, 4.0, "largest ratio of a box's side to an anchor's"),
+    "fl_gamma": _from_0_to(100, 0.0, "focal loss above 0"),
+    "hsv_h": _from_0_to(100, 0.015, "hue, ± share"),
+    "hsv_s": _from_0_to(100, 0.7, "saturation, ± share"),
+    "hsv_v": _from_0_to(100, 0.4, "brightness, ± share"),
     "degrees": _from_0_to(180, 0.0, "rotation, ±"),
-    "translate": _at_least_0(0.2, "shift, ± share of the image"),
+    "translate": _from_0_to(100, 0.2, "shift, ± share of the image"),
     "scale": _from_0_to_below(1, 0.9, "size, from 1 - scale to 1.1 + scale"),
     "shear": _from_0_to_below(90, 0.0, "± degrees"),
     "perspective": _from_0_to(0.001, 0.0, "± share"),

@@ -1,10 +1,11 @@
 """A run that goes on has the settings it was started with, but for those that do not change what is learnt."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yolofast.config.flags import shown
+from yolofast.config.named_files import is_gone, is_same_file, names_a_file
 from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.values import in_form
@@ -17,9 +18,12 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     changes = {name: in_form(TrainConfig, name, value) for name, value in given.items()}
     if changes.get("batch_size") == -1 or stored.reduce_batch:
         changes.pop("batch_size", None)  # the run has found its own
+    for name in [name for name in changes if names_a_file(name) and is_same_file(changes[name], getattr(stored, name))]:
+        del changes[name]
     for name, value in changes.items():
         declared, before = settings_of(TrainConfig)[name], getattr(stored, name)
-        if value != before and not declared.changes_on_resume:
+        moved = names_a_file(name) and is_gone(stored, name)  # its content is compared when it is read
+        if value != before and not declared.changes_on_resume and not moved:
             what = f"{declared.flag} {shown(value)} with --resume: the run was started with {shown(before) or 'none'}"
             raise UserError(what, fix=f"leave {declared.flag} away, or start a new run with --weights last.pt")
     config = dataclasses.replace(stored, **changes)
@@ -42,6 +46,16 @@ def check_same_recipe(before: Mapping[str, Any], now: Mapping[str, Any]) -> None
     """The same for YOLOX's; what follows from settings, which are checked themselves, may differ."""
     follows = {"model", "epochs", "batch_size"} | (set(ENDS) if before.get("epochs") != now.get("epochs") else set())
     check_same_hyp(*({key: values[key] for key in values if key not in follows} for values in (before, now)))
+
+
+def check_same_classes(before: Sequence[str], now: Sequence[str], data: str) -> None:
+    """A data set may have been moved, or edited since the run began."""
+    if list(before) != list(now):
+        other = f"{len(now)} classes instead of {len(before)}"
+        if len(before) == len(now):
+            other = next(f"{new!r} instead of {old!r}" for old, new in zip(before, now, strict=True) if old != new)
+        fix = "name the data set the run was started with, or start a new run with --weights last.pt"
+        raise UserError(f"the data set has other classes than the run: {other}", where=data, fix=fix)
 
 
 def _plain(value: Any) -> Any:

@@ -110,7 +110,7 @@ class TrainConfig(RunConfig):
         False, "--faithful", published=True, shortcuts={"--fixed": False},
         help="compute what the published code computes, defects included (docs/differences.md)")
     evolve: bool = _training(
-        False, "--evolve", yolov7=True, help="search hyper-parameters by mutation")
+        False, "--evolve", yolov7=True, help="refused: train once with each --hyp file, then `yolofast compare`")
 
     hyp: str = _loss(
         "", "--hyp", published="data/hyp.scratch.p5.yaml", yolov7=True, metavar="FILE",

@@ -5,10 +5,7 @@ from typing import Literal
 from yolofast.config.run import RunConfig
 from yolofast.config.setting import settings_of
 
-NOT_YET_USED = (
-    "evolve",
-    "bucket",
-)
+NOT_YET_USED = ("bucket",)
 """Names of fields; delete a name when it is implemented."""
 
 WITHOUT_EFFECT = ("local_rank", "print_stage_summary", "no_trace", "update")

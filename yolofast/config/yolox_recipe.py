@@ -20,6 +20,10 @@ _SHARES = (
 )  # fmt: skip
 _STEP = 32
 ENDS = ("warmup_epochs", "no_aug_epochs")
+_ENDS_OF_RANGES = {
+    "warmup_epochs": 1e6, "no_aug_epochs": 1e6, "warmup_lr": 10, "weight_decay": 10, "degrees": 180, "shear": 89,
+}  # fmt: skip
+"""They begin at 0. What is beyond is a slip of the keyboard."""
 _VERSIONS = ("current", "vendored")
 _OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size"}
 _LONGEST_ENDS = 0.5
@@ -75,12 +79,13 @@ class YoloXRecipe:
         for name in _SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} is {getattr(self, name):g}", fix="give a share from 0 to 1")
-        for name in ("epochs", "batch_size", "basic_lr_per_img"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a number above 0")
-        for name in ("warmup_epochs", "no_aug_epochs", "warmup_lr", "weight_decay", "degrees", "shear"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a number of at least 0")
+        for name, most in {"epochs": 1e6, "batch_size": 1e6, "basic_lr_per_img": 1}.items():
+            if not 0 < getattr(self, name) <= most:
+                fix = f"give a number above 0 and at most {most:g}"
+                raise UserError(f"{name} is {getattr(self, name):g}", fix=fix)
+        for name, most in _ENDS_OF_RANGES.items():
+            if not 0 <= getattr(self, name) <= most:
+                raise UserError(f"{name} is {getattr(self, name):g}", fix=f"give a number from 0 to {most:g}")
         if self.warmup_epochs + self.no_aug_epochs > self.epochs:
             what = f"{self.warmup_epochs} epochs of warm-up and {self.no_aug_epochs} without augmentation"
             fix = f"train longer, or shorten {' and '.join(ENDS)}"

@@ -1,6 +1,6 @@
 """Compiling in a process of its own, so that training can go on meanwhile.
 
-The other process compiles the same thing for a batch of zeros and throws the result away. What stays are the kernels
+The other process compiles the same thing for images of zeros and throws the result away. What stays are the kernels
 in the cache folder, with which compiling in this process takes seconds instead of minutes. It needs the memory of a
 second step for a moment; where that is not to be had, training stays as it is.
 """
@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from yolofast.engine.compiling import compiled_loss_of, keep_compiled_kernels
-from yolofast.engine.gears import parts_of, tuned_convolutions
+from yolofast.engine.gears import tuned_convolutions
+from yolofast.engine.places import empty_targets
 from yolofast.engine.step import TrainStep
-from yolofast.structures import Batch, Targets
 
 _POLITENESS = 3
 
@@ -27,12 +29,13 @@ _POLITENESS = 3
 class CompileAhead:
     """Begins at once; `finished` says when, `failure` whether and why not."""
 
-    def __init__(self, step: TrainStep, batch: Batch) -> None:
+    def __init__(self, step: TrainStep, images: Tensor, places: Sequence[int]) -> None:
+        """For batches of images like these, with these numbers of places for boxes."""
         keep_compiled_kernels()
         self._folder = tempfile.TemporaryDirectory(prefix="yolofast-compile-", ignore_cleanup_errors=True)
         self._started, self.seconds = time.monotonic(), 0.0
         parcel = Path(self._folder.name) / "step.pt"
-        torch.save(_parcel(step, batch), parcel)
+        torch.save(_parcel(step, images, places), parcel)
         self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(parcel)],
@@ -64,12 +67,13 @@ class CompileAhead:
         self._folder.cleanup()
 
 
-def _parcel(step: TrainStep, batch: Batch) -> dict[str, Any]:
+def _parcel(step: TrainStep, images: Tensor, places: Sequence[int]) -> dict[str, Any]:
     return {
         "model": step.model,
         "criterion": step.criterion,
         "precision": step.precision,
-        "batch": [torch.empty_like(t, device="meta") for t in (batch.images, *parts_of(batch.targets))],
+        "images": torch.empty_like(images, device="meta"),
+        "places": tuple(places),
     }
 
 
@@ -88,10 +92,11 @@ def compile_parcel(path: Path) -> None:
     precision = parcel["precision"]
     nothing: Any = None
     step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)
-    images, boxes, labels, valid = (torch.zeros_like(t, device=precision.device) for t in parcel["batch"])
-    with tuned_convolutions():
-        terms = compiled_loss_of(step)(images, Targets(boxes, labels, valid))
-        step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+    images, loss_of = torch.zeros_like(parcel["images"], device=precision.device), compiled_loss_of(step)
+    for places in parcel["places"]:
+        with tuned_convolutions():
+            terms = loss_of(images, empty_targets(len(images), places, precision.device))
+            step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -61,8 +62,8 @@ class Display:
         """A sign of life while something else than training goes on; for terminals only."""
         return self.console.status(what) if self._live else nullcontext()
 
-    def result(self, row: Mapping[str, float]) -> None:
-        """One line for an epoch that is over, evaluated and saved."""
+    def result(self, row: Mapping[str, Any]) -> None:
+        """One line for an epoch that is over, evaluated and saved; a loss of None was undone."""
         self._finished += 1
         if not self._said_header:
             self._has_gpu = row["gpu_memory"] > 0
@@ -72,7 +73,7 @@ class Display:
             self._said_header = True
         left = self._seconds_left(row["epoch"] + 1, self._finished)
         terms = [row[key] for name in _LOSSES if (key := f"train/{name}_loss") in row]
-        losses = "".join(f"{value:>9.4f}" for value in terms)
+        losses = "".join(f"{_loss(value):>9}" for value in terms)
         scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in _METRICS)
         count = f"{int(row['epoch']) + 1}/{self._epochs}"
         speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
@@ -127,7 +128,7 @@ class EpochLine:
     def _figures(self, losses: Mapping[str, float], seconds: float, waited: float, lr: float) -> str:
         """What matters most comes first: narrow terminals cut the end off."""
         shown = [name for name in _LOSSES if name in losses and (name != _L1 or losses[name])]
-        terms = " ".join(f"{name} {losses[name]:.4f}" for name in shown)
+        terms = " ".join(f"{name} {_loss(losses[name])}" for name in shown)
         speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
         taken = torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0
         memory = f", GPU {taken / 2**30:.1f} GiB" if taken else ""
@@ -141,6 +142,13 @@ def _plain_lines(say: Callable[[str], None], title: str, batches: int) -> Callab
 
 def _moving_line(progress: Progress, task: TaskID) -> Callable[[int, str], None]:
     return lambda done, figures: progress.update(task, completed=done, figures=figures, refresh=True)
+
+
+def _loss(value: float | None) -> str:
+    """In eight letters, however far it has run away."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2g}"
 
 
 def duration(seconds: float) -> str:

@@ -57,11 +57,11 @@ def device_of_rank(name: str) -> torch.device:
         what = f"process {place.local_rank} of this machine has no GPU of its own: "
         what += f"--device names {len(named)}" if name else f"there are {len(named)}"
         raise UserError(what, fix=f"start {len(named)} processes per machine (torchrun --nproc-per-node {len(named)})")
-    return device_of(named[place.local_rank])
+    return device_of(named[place.local_rank], name)
 
 
 def check_devices(config: TrainConfig) -> str:
     """`--device`, if it names GPUs that are there."""
     for number in config.devices:
-        device_of(number)
+        device_of(number, config.device)
     return config.device.removeprefix("cuda:")

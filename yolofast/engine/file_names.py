@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+_SUFFIX = re.compile(r"\.\w{2,5}$")
 _UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
 
 
@@ -31,5 +32,6 @@ class UniqueNames:
 
 def _stem(source: str) -> str:
     if "://" in source:
-        return _UNUSUAL.sub("_", source.split("://", 1)[1].split("?")[0]).strip("_.") or "stream"
+        host, _, path = source.split("://", 1)[1].split("?")[0].partition("/")
+        return _UNUSUAL.sub("_", f"{host}/{_SUFFIX.sub('', path)}").strip("_.") or "stream"
     return f"camera{source}" if source.isdecimal() else Path(source).stem

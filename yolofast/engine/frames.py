@@ -5,7 +5,6 @@ several of them reports it and goes on with the next.
 """
 
 import os
-import re
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import BinaryIO, Protocol
 import cv2
 import numpy as np
 
+from yolofast.engine.addresses import fetch, unreadable, without_password
 from yolofast.engine.pictures import decode_picture, read_picture
 from yolofast.errors import UserError
 from yolofast.pixels import Image
@@ -66,6 +66,17 @@ class PictureFile:
 
 
 @dataclass(frozen=True)
+class PictureAddress:
+    """A picture on a web server."""
+
+    address: str
+
+    def frames(self) -> Generator[Frame]:
+        shown = without_password(self.address)
+        yield Frame(decode_picture(fetch(self.address), shown), shown)
+
+
+@dataclass(frozen=True)
 class PictureBytes:
     """An encoded picture, as piped into standard input."""
 
@@ -101,6 +112,8 @@ class FilmFile:
                 yield Frame(np.asarray(image, np.uint8), name, (read - 1) // self.every, film)
         finally:
             capture.release()
+        if not read and "://" in self.name:
+            raise unreadable(self.name)
         if not read:
             raise UserError("is not a film, or is damaged", where=name, fix="convert it to MP4")
         if stated > 0 and read < stated * _ENOUGH:
@@ -124,14 +137,10 @@ def open_capture(name: str | int) -> cv2.VideoCapture:
         if isinstance(name, int):
             fix = "check that it is plugged in and that no other program uses it"
             raise UserError(f"camera {name} cannot be opened", fix=fix)
-        what = "cannot be opened as a film or stream"
-        raise UserError(what, where=without_password(name), fix="check the name, or convert it to MP4")
+        if "://" in name:
+            raise unreadable(name)
+        raise UserError("cannot be opened as a film", where=name, fix="check the name, or convert it to MP4")
     return capture
-
-
-def without_password(address: str) -> str:
-    """An address as it may be shown and written down; anything else as it is."""
-    return re.sub(r"(?<=://)[^/@]*@", "", address, count=1)
 
 
 def frames_per_second(capture: cv2.VideoCapture) -> float:

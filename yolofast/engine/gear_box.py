@@ -6,6 +6,7 @@ compiles (`compile_ahead.py`), and shifts up when that is done, if what is left 
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
@@ -13,6 +14,7 @@ from yolofast.engine.compile_ahead import CompileAhead
 from yolofast.engine.compiling import compiled_loss_of
 from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear, GraphPool
 from yolofast.engine.pace import Pace, StepClock
+from yolofast.engine.places import places_of, smallest_that_holds, with_places
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.structures import Batch
 
@@ -22,6 +24,18 @@ _WORTH_TUNING = 20_000
 """Steps to come from which on convolutions are tuned for every one of many shapes, which takes seconds each."""
 _WORTH_CAPTURING = 3
 """How often a short batch of one size has to come before it gets a graph: to capture it, it is run several times."""
+_WORTH_MORE_PLACES = 30
+"""How often batches have to hold more boxes than was compiled for before it is compiled for those, too."""
+
+
+@dataclass(frozen=True)
+class _Sort:
+    """What has to be the same for a step to run in the gear that was compiled."""
+
+    images: torch.Size
+    criterion: int
+    version: int
+    """Which layers learn."""
 
 
 class GearBox:
@@ -34,16 +48,22 @@ class GearBox:
         """`steps` are still to come; if they take less than `worth_compiling` seconds nothing is compiled, nor without
         `one_shape`, that is when batches differ in their shapes."""
         self.step, self.name, self._images, self._left, self._say = step, name, images, steps, say
-        self._worth, self._compiles = worth_compiling, name != "eager" and one_shape
+        self._worth, self._compiles, self._one_shape = worth_compiling, name != "eager" and one_shape, one_shape
         self._tunes = one_shape or steps >= _WORTH_TUNING
         self._eager = EagerGear(step, worth_tuning=self._worth_tuning)
         self._pool = GraphPool()
         self._plain: Gear = self._uncompiled()
         self._short_batches: Counter[torch.Size] = Counter()
+        self._places: Counter[int] = Counter()
         self._fast: Gear | None = None
-        self._fast_for: tuple[object, ...] = ()
+        self._fast_for: _Sort | None = None
+        self._fast_places: tuple[int, ...] = ()
         self._ahead: CompileAhead | None = None
+        self._ahead_for: _Sort | None = None
+        self._ahead_places: tuple[int, ...] = ()
         self._pace, self._clock = Pace(step.precision.device), StepClock()
+        self.now = "eager" if self._plain is self._eager else "graph"
+        """The gear in which the last batch of the usual size ran."""
 
     def run(self, batch: Batch, kind: StepKind) -> None:
         self._left -= 1
@@ -55,47 +75,55 @@ class GearBox:
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
+        self._places[places_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)
-        if self._fast is not None and self._fast_for == self._sort_of(batch):
-            try:
-                self._fast.run(batch, kind)
-            except Exception as error:  # noqa: BLE001 - whatever it is: if not the gear's fault, the lower one says so
-                self._give_up(error)
-                self._fast = None
-            else:
-                return
-        self._run_uncompiled(batch, kind)
-
-    @property
-    def now(self) -> str:
-        """The gear that batches of the usual size run in."""
-        if self._fast is not None:
-            return "graph, compiled" if self.name == "graph" else "compiled"
-        return "eager" if self._plain is self._eager else "graph"
+        if not self._run_compiled(batch, kind):
+            self._run_uncompiled(batch, kind)
 
     def close(self) -> None:
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
 
+    def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
+        places = smallest_that_holds(places_of(batch), self._fast_places)
+        if self._fast is None or places is None or self._fast_for != self._sort_of(batch):
+            return False
+        try:
+            self._fast.run(with_places(batch, places), kind)
+        except Exception as error:  # noqa: BLE001 - whatever it is: if not the gear's fault, the lower one says so
+            self._give_up(error)
+            self._fast = None
+            return False
+        self.now = "graph, compiled" if self.name == "graph" else "compiled"
+        return True
+
     def _run_short(self, batch: Batch, kind: StepKind) -> None:
         self._short_batches[batch.images.shape] += 1
         if self._short_batches[batch.images.shape] <= _WORTH_CAPTURING:
             self._eager.run(batch, kind)
         else:
-            self._run_uncompiled(batch, kind)
+            self._run_captured(batch, kind)
 
     def _run_uncompiled(self, batch: Batch, kind: StepKind) -> None:
+        self._run_captured(batch, kind)
+        self.now = "eager" if self._plain is self._eager else "graph"
+
+    def _run_captured(self, batch: Batch, kind: StepKind) -> None:
         if self._plain is not self._eager:
             try:
-                self._plain.run(batch, kind)
+                self._plain.run(self._in_few_shapes(batch), kind)
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
                 self._plain = self._eager
             else:
                 return
         self._eager.run(batch, kind)
+
+    def _in_few_shapes(self, batch: Batch) -> Batch:
+        """Where sizes of images differ, not every size has to be captured for every number of places, too."""
+        return batch if self._one_shape else with_places(batch, max(self._places, default=0))
 
     def _give_up(self, error: Exception) -> None:
         self._say(f"gear: {type(error).__name__}: {_first_line(error)}; going on in a lower gear")
@@ -108,29 +136,33 @@ class GearBox:
     def _worth_tuning(self, batch: Batch) -> bool:
         return self._tunes and len(batch.images) == self._images
 
-    def _sort_of(self, batch: Batch) -> tuple[object, ...]:
-        return batch.images.shape, batch.targets.valid.shape, self._sort_of_step
-
-    @property
-    def _sort_of_step(self) -> tuple[int, int]:
-        """What makes compiling necessary again: another loss, other layers that learn."""
-        return id(self.step.criterion), self.step.version
+    def _sort_of(self, batch: Batch) -> _Sort:
+        return _Sort(batch.images.shape, id(self.step.criterion), self.step.version)
 
     def _look_after_compiling(self, batch: Batch) -> None:
-        if not self._fast_for or self._fast_for[-1] != self._sort_of_step:
-            if not self._worth or self._clock.seconds is not None:
-                self._begin_compiling(batch)
+        if self._clock.seconds is None:
+            return  # what comes, and how fast, is not known yet
+        if self._ahead_for != self._sort_of(batch) or self._too_full_too_often():
+            self._begin_compiling(batch)
         elif self._ahead is not None and self._ahead.finished:
             self._shift_up(self._ahead)
 
+    def _too_full_too_often(self) -> bool:
+        """Batches with more boxes than was compiled for run in the lower gear; a few are welcome to."""
+        most = max(self._ahead_places)
+        return sum(count for places, count in self._places.items() if places > most) > _WORTH_MORE_PLACES
+
     def _begin_compiling(self, batch: Batch) -> None:
         self.close()
-        self._fast, self._fast_for = None, self._sort_of(batch)
+        self._ahead_for, self._ahead_places = self._sort_of(batch), tuple(sorted(self._places))
+        if self._fast_for != self._ahead_for:
+            self._fast = None
         if self._seconds_left < self._worth:
             self._say(f"gear: {self._lower_name}; {self._seconds_left:.0f} s are too few for compiling to pay")
             return
-        self._say(f"gear: {self._lower_name} while kernels compile")
-        self._ahead = CompileAhead(self.step, batch)
+        where = f"{self.name}, and {self._lower_name} for fuller batches" if self._fast else self._lower_name
+        self._say(f"gear: {where} while kernels compile")
+        self._ahead = CompileAhead(self.step, batch.images, self._ahead_places)
 
     def _shift_up(self, ahead: CompileAhead) -> None:
         failure, seconds = ahead.failure, ahead.seconds
@@ -146,6 +178,7 @@ class GearBox:
             self._fast = (
                 GraphGear(self.step, loss_of, self._pool) if self.name == "graph" else EagerGear(self.step, loss_of)
             )
+            self._fast_for, self._fast_places = self._ahead_for, self._ahead_places
 
     @property
     def _seconds_left(self) -> float:

@@ -21,8 +21,9 @@ _MOST_IN_A_ROW = 3
 class NanGuard:
     """`lr_factor` is what the schedule's learning rates are to be multiplied by."""
 
-    def __init__(self, step: TrainStep, lr_factor: float = 1.0) -> None:
-        self._step = step
+    def __init__(self, step: TrainStep, lr_factor: float = 1.0, lower_rate: str = "lower lr0") -> None:
+        """`lower_rate` says how the user can do that."""
+        self._step, self._lower_rate = step, lower_rate
         self.lr_factor, self._in_a_row = lr_factor, 0
         self._on_gpu = step.losses.bad_steps.is_cuda
         self._seen = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
@@ -81,8 +82,8 @@ class NanGuard:
             raise UserError(
                 f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
                 f"{self.lr_factor:g} of the schedule's",
-                fix=f"look at the labels with `{own_command()} check`, lower lr0, or train with --precision fp32; "
-                "a checkpoint, if there is one yet, is that of a good epoch",
+                fix=f"{self._lower_rate}, look at the labels with `{own_command()} check`, or train with --precision "
+                "fp32; a checkpoint, if there is one yet, is that of a good epoch",
             )
         self.back_to_start()
         self.lr_factor *= _LR_FACTOR

@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 import cv2
 import numpy as np
 
-from yolofast.engine.frames import Film, Frame, frames_per_second, open_capture, without_password
+from yolofast.engine.addresses import without_password
+from yolofast.engine.frames import Film, Frame, frames_per_second, open_capture
 from yolofast.errors import UserError
 
 OnFault = Callable[[UserError], None]

@@ -7,7 +7,8 @@ computes what it did, and BatchNorm does in training what it does in inference.
 
 Folding has also divided the convolutions by the deviation of what they give, which before BatchNorm does not matter for
 the result, but for learning: a filter of a hundredth of the length gets a hundred times the gradient, and one step is
-the end of it. So filters are given the length that fresh ones have, and BatchNorm takes it back.
+the end of it. So filters are given the length that fresh ones have, and BatchNorm takes it back. Those that learn get
+longer than that afterwards (`filter_lengths.py`).
 """
 
 from collections.abc import Iterable
@@ -30,6 +31,28 @@ def has_folded_batch_norm(model: nn.Module) -> bool:
     return bool(layers) and all(_is_folded(layer) for layer in layers)
 
 
+def filters_before(model: nn.Module) -> dict[_BatchNorm, Tensor]:
+    """The weights of the convolution before each of the layers, where a block says which one that is."""
+    blocks = [(getattr(module, "conv", None), getattr(module, "bn", None)) for module in model.modules()]
+    return {bn: conv.weight for conv, bn in blocks if isinstance(conv, nn.Conv2d) and isinstance(bn, _BatchNorm)}
+
+
+def lengths_of(filters: Tensor) -> Tensor:
+    return filters.detach().double().flatten(1).square().sum(1).sqrt()
+
+
+@torch.no_grad()
+def scale_filters(layer: _BatchNorm, filters: Tensor, factor: Tensor) -> None:
+    """Makes each filter so many times as long, and the layer behind it undo that."""
+    assert layer.running_mean is not None and layer.running_var is not None
+    before = layer.running_var.double()
+    after = before * factor**2
+    layer.weight.mul_(((after + layer.eps) / (before + layer.eps)).sqrt() / factor)
+    layer.running_mean.mul_(factor)
+    layer.running_var.copy_(after)
+    filters.mul_(factor.view(-1, 1, 1, 1))
+
+
 @torch.no_grad()
 def measure_batch_norm(model: nn.Module, batches: Iterable[Tensor]) -> None:
     """`batches` are inputs of the network, as in training. Leaves the model in the mode it was in."""
@@ -44,7 +67,7 @@ def measure_batch_norm(model: nn.Module, batches: Iterable[Tensor]) -> None:
         for hook in hooks:
             hook.remove()
         model.train(was_training)
-    filters = _filters(model)
+    filters = filters_before(model)
     for layer, moments in measured.items():
         if moments.count:  # auxiliary layers do not run in inference
             _set(layer, *moments.mean_and_variance(), filters.get(layer))
@@ -87,26 +110,13 @@ def _is_folded(layer: _BatchNorm) -> bool:
     return bool(((scale - 1).abs() < _ROUNDING).all() and not layer.running_mean.any())
 
 
-def _filters(model: nn.Module) -> dict[_BatchNorm, Tensor]:
-    """The weights of the convolution before each of the layers, where a block says which one that is."""
-    blocks = [(getattr(module, "conv", None), getattr(module, "bn", None)) for module in model.modules()]
-    return {bn: conv.weight for conv, bn in blocks if isinstance(conv, nn.Conv2d) and isinstance(bn, _BatchNorm)}
-
-
 def _set(layer: _BatchNorm, mean: Tensor, variance: Tensor, filters: Tensor | None) -> None:
     scale, shift = _scale_and_shift(layer)
-    factor = torch.ones_like(mean) if filters is None else _to_fresh_length(filters)
-    if filters is not None:
-        filters.mul_(factor.view(-1, 1, 1, 1).to(filters))
-    mean, variance, scale, shift_of_mean = mean * factor, variance * factor**2, scale / factor, scale * mean
     assert layer.running_mean is not None and layer.running_var is not None
     layer.weight.copy_(scale * (variance + layer.eps).sqrt())
-    layer.bias.copy_(shift + shift_of_mean)
+    layer.bias.copy_(shift + scale * mean)
     layer.running_mean.copy_(mean)
     layer.running_var.copy_(variance)
-
-
-def _to_fresh_length(filters: Tensor) -> Tensor:
-    """What to multiply each filter by; those that do nothing stay as they are."""
-    length = filters.double().flatten(1).norm(dim=1)
-    return torch.where(length > _ROUNDING, _FRESH_LENGTH / length, 1.0)
+    if filters is not None:
+        length = lengths_of(filters)
+        scale_filters(layer, filters, torch.where(length > _ROUNDING, _FRESH_LENGTH / length, 1.0))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,15 +66,21 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
     before = [0.0, *(row["time"] for row in rows)]
     images = sum(row["img/s"] * (row["time"] - start) for row, start in zip(rows, before, strict=False))
     best = next((row for row in rows if row["epoch"] == best_epoch), {})
+    scores = [name for name in COLUMNS if name.startswith(("metrics/", "val/")) and name in best]
     return {
         "epochs": len(rows),
         "best_epoch": best_epoch,
-        "best": {name: best[name] for name in COLUMNS if name.startswith(("metrics/", "val/")) and name in best},
+        "best": {name: _known(best[name]) for name in scores},
         "train_seconds": round(seconds, 3),
         "wall_seconds": round(wall_seconds, 3),
         "images_per_second": round(images / seconds, 1) if seconds else 0.0,
         "peak_gpu_memory_gib": round(max((row["gpu_memory"] for row in rows), default=0.0), 3),
     }
+
+
+def _known(value: float) -> float | None:
+    """JSON has no nan."""
+    return value if math.isfinite(value) else None
 
 
 def _short(value: Any) -> Any:

@@ -95,7 +95,7 @@ class RunPictures:
             path.parent.mkdir(exist_ok=True)
             evaluate(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
 
-        return self._draw(f"predictions/epoch_{epoch:03}.jpg", draw)
+        return self._draw(f"predictions/epoch_{epoch + 1:03}.jpg", draw)
 
     def _draw_batch(self, batch: Batch, path: Path) -> None:
         height, width = batch.images.shape[2:]

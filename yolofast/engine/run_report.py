@@ -69,7 +69,8 @@ def _attempt(make: _Make, run: RunFiles) -> tuple[Element, ...]:
 
 
 def _subtitle(run: RunFiles) -> str:
-    parts = [str(run.args[name]) for name in ("cfg", "data") if run.args.get(name)]
+    named = [Path(str(run.args[name])) for name in ("cfg", "data") if run.args.get(name)]
+    parts = ["/".join(path.parts[-2:]) if path.is_absolute() else str(path) for path in named]
     machine = run.environment.get("gpu") or run.environment.get("cpu")
     version = run.environment.get("yolofast")
     parts += [str(machine)] if machine else []

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,17 @@ from yolofast.engine.distributed_step import distribute
 from yolofast.engine.evaluation import Evaluated, fill_tally
 from yolofast.engine.fit_anchors import fit_anchors
 from yolofast.engine.image_weighting import ImageWeighting
-from yolofast.engine.measured_batch_norm import has_folded_batch_norm, measure_batch_norm
+from yolofast.engine.measured_batch_norm import has_folded_batch_norm
 from yolofast.engine.multi_scale import MultiScale, as_it_is
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.phased_training import PhasedTraining
 from yolofast.engine.plan import frozen_at_random, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
-from yolofast.engine.starting_network import starting_network
+from yolofast.engine.starting_network import check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.training_order import training_order
+from yolofast.engine.unfolding import unfold_batch_norm
 from yolofast.engine.views import Views, evaluation_shape, views_of
 from yolofast.engine.warm_up import warm_up_starts
 from yolofast.engine.yolox_losses import YoloXLosses
@@ -54,11 +54,11 @@ from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, YoloXSchedule, auto_lr, scaled_decay
+from yolofast.own_command import own_command
 from yolofast.ranks import share_counts
 from yolofast.structures import Batch
 
 Say = Callable[[str], None]
-_MEASURED_BATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def prepare_model(
 ) -> Network:  # fmt: skip
     """`plan` is that of a run that goes on."""
     torch.manual_seed(config.seed)
+    check_number_of_heads(config.heads, config.head_config)
     model = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
     model.names = names
     plan_of(config, model, plan).phases[0].freeze(model)
@@ -191,7 +192,8 @@ def refuse_unbuilt(config: TrainConfig) -> None:
     """Settings that would change what is learnt and that the engine cannot follow yet: better no run than another."""
     if config.evolve:
         what = "--evolve: one run trains one network; hyper-parameters are not searched by it"
-        raise UserError(what, fix="leave it away, and try values with a --hyp file that says only what it changes")
+        fix = f"train once with each --hyp file (it may say only what it changes), then `{own_command()} compare RUN …`"
+        raise UserError(what, fix=fix)
 
 
 def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: PlanSpec | None = None) -> Run:
@@ -215,11 +217,10 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         say(f"warning: {word}")
     distribute(step)
     batches = prepare_batches(config, views_of(config, hyp, recipe), data.train, precision, model, say)
+    schedule = planned(prepare_schedule(config, hyp, len(batches), recipe), phases.plan)
     if fresh and config.weights and has_folded_batch_norm(model):
-        say("weights: BatchNorm was folded away; its statistics are measured on the first batches")
-        first = (step.on_device(batch).images for batch in islice(batches.epoch(0), _MEASURED_BATCHES))
-        measure_batch_norm(model, (model.inputs.as_input(images).float() for images in first))
-        step.ema.model.load_state_dict(model.state_dict())
+        per_update = schedule.at(config.epochs - 1, len(batches) - 1).accumulate
+        unfold_batch_norm(step, phases.plan, batches, per_update, say)
     return Run(
         config=config,
         hyp=hyp,
@@ -228,7 +229,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         step=step,
         losses=losses,
         batches=batches,
-        schedule=planned(prepare_schedule(config, hyp, len(batches), recipe), phases.plan),
+        schedule=schedule,
         phases=phases,
         validation=prepare_validation(config, data.val, model, recipe),
         resize=prepare_resize(config, model, len(batches), recipe),
@@ -305,8 +306,10 @@ def prepare_batches(
 
 def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, recipe: YoloXRecipe | None) -> Any:
     height, width = evaluation_shape(config, recipe)
-    cache = "disk" if config.cache in ("auto", "gpu") else config.cache
-    images = open_images_together(index, width, height, cache, augmented=model.inputs.linear, say=lambda text: None)
+    cache = "auto" if config.cache == "gpu" else config.cache
+    images = open_images_together(
+        index, width, height, cache, among=("disk", "off"), augmented=model.inputs.linear, say=lambda text: None
+    )
     batch, stride = config.test_batch_size or 2 * config.batch_size, max(model.layout.strides)
     device, shape = next(model.parameters()).device, (width, height)  # where batches are kept between the epochs
     return validation_batches(index, images, batch, shape, stride, rect=True, inputs=model.inputs, device=device)

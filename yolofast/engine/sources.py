@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from yolofast.dataset.listing import IMAGE_SUFFIXES
+from yolofast.engine.addresses import is_web_address
 from yolofast.engine.frames import (
     FilmFile,
     Frame,
     FrameSource,
+    PictureAddress,
     PictureBytes,
     PictureFile,
     lines_of,
@@ -38,12 +40,21 @@ def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault)
 
 
 def is_live(name: str) -> bool:
-    """A camera, or an address other than that of a film."""
-    return name.isdecimal() or (_ADDRESS.fullmatch(name) is not None and not _is_film_name(name))
+    """A camera, or an address other than that of a film or picture."""
+    is_file = _is_film_name(name) or _is_picture_address(name)
+    return name.isdecimal() or (_ADDRESS.fullmatch(name) is not None and not is_file)
 
 
 def _is_film_name(name: str) -> bool:
-    return Path(name.split("?")[0]).suffix.lower() in FILM_SUFFIXES
+    return _suffix(name) in FILM_SUFFIXES
+
+
+def _is_picture_address(name: str) -> bool:
+    return is_web_address(name) and _suffix(name) in IMAGE_SUFFIXES
+
+
+def _suffix(name: str) -> str:
+    return Path(name.split("?")[0]).suffix.lower()
 
 
 def _streams_of(source: str) -> list[str]:
@@ -95,6 +106,8 @@ def _is_known(path: Path) -> bool:
 
 
 def _one(name: str, every: int) -> FrameSource:
+    if _is_picture_address(name):
+        return PictureAddress(name)
     return FilmFile(name, every) if _ADDRESS.fullmatch(name) or _is_film_name(name) else PictureFile(Path(name))
 
 

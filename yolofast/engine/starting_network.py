@@ -7,8 +7,10 @@ from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
+from yolofast.model.head_config import read_head_config
 from yolofast.model.network import Network, build_model, has_several_heads
 from yolofast.model.yolox_config import yolox_of
+from yolofast.own_command import own_command
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
 
@@ -27,6 +29,16 @@ def starting_network(
     report = apply_weights(model, file, Path(weights), transfer=True)
     say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
     return model
+
+
+def check_number_of_heads(heads: int, head_config: str) -> None:
+    """`--heads` against the grouping, which decides; 0 is not given."""
+    if not heads or not head_config:
+        return
+    found = len(read_head_config(head_config).heads)
+    if found != heads:
+        what = f"--heads is {heads}, but --head-config {head_config} groups the classes into {found}"
+        raise UserError(what, fix=f"--heads {found}, or leave it away; `{own_command()} heads` makes groupings")
 
 
 def _anew(report: LoadReport) -> str:

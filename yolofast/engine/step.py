@@ -160,12 +160,15 @@ class TrainStep:
 
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         """Forward, assignment and loss: the part that is worth compiling."""
-        return self.criterion(self.raw_maps(images), targets)
+        return self.loss_from(self.raw_maps(images), targets)
 
     def raw_maps(self, images: Tensor) -> Sequence[Tensor]:
         with self.precision.autocast():
             raw: Sequence[Tensor] = self.forward(self._inputs.as_input(images))
         return raw
+
+    def loss_from(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
+        return self.criterion(raw, targets)
 
 
 class RunningLosses:

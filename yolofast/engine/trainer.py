@@ -76,6 +76,8 @@ class Trainer:
     save_period: int = -1
     patience: int = 0
     max_steps: int | None = None
+    lower_rate: str = "lower lr0"
+    """For whoever's loss is not a number."""
     resize: Callable[[Batch, int, int], Batch] = as_it_is
     """A batch on the device as it is to be seen, by epoch and number."""
     more_state: Callable[[], dict[str, Any]] = dict
@@ -93,7 +95,7 @@ class Trainer:
         self._late_losses = LateLosses(self.step.losses)
 
     def fit(self) -> Progress:
-        guard = NanGuard(self.step, self.progress.lr_factor)
+        guard = NanGuard(self.step, self.progress.lr_factor, self.lower_rate)
         while self.progress.epoch < self.epochs and not self._should_stop():
             epoch = self.progress.epoch
             try:
@@ -155,14 +157,16 @@ class Trainer:
         if self.batch_record is not None:
             self.batch_record.end_epoch(epoch)
         self.sampler.end_epoch(epoch)
-        self._tell(guard.end_epoch())
+        undone = guard.end_epoch()
+        self._tell(undone)
         even_out(self.step)
         wall = time.perf_counter() - start
         rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr[:3])}
         return {
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
-            **{f"train/{name}_loss": losses[name] for name in self.terms},
+            # An epoch that was undone to its end has taught nothing: there is no loss to state.
+            **{f"train/{name}_loss": None if undone else losses[name] for name in self.terms},
             **rates,
             "img/s": images / wall,
             "data_wait": waited / wall,
@@ -185,7 +189,7 @@ class Trainer:
             self.checkpoints.save_named(BEST, content)
         self.checkpoints.save_last(content)
         if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
-            self.checkpoints.save_named(f"epoch_{epoch:03}.pt", content)
+            self.checkpoints.save_named(f"epoch_{epoch + 1:03}.pt", content)
 
     def _content(self, epoch: int) -> dict[str, Any]:
         progress = self.progress

@@ -13,6 +13,7 @@ from yolofast.engine.trained_model import TrainedModel, shape_of
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.validation import ValidationBatches, validation_batches
+from yolofast.store.choose import Kind
 from yolofast.store.opening import open_images
 from yolofast.store.room import usable_cores
 
@@ -36,7 +37,10 @@ class Subject:
 
     def batches(self, shape: tuple[int, int]) -> ValidationBatches:
         config, inputs, (height, width) = self.config, self.predictor.inputs, shape
-        images, _ = open_images(self.index, width, height, _cache_of(config), augmented=inputs.linear, say=self.say)
+        cache = "auto" if config.cache == "gpu" else config.cache
+        images, _ = open_images(
+            self.index, width, height, cache, among=_caches(config), augmented=inputs.linear, say=self.say
+        )
         return validation_batches(
             self.index, images, config.batch_size, (width, height), self.predictor.stride,
             rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
@@ -67,8 +71,6 @@ def _in_strides(asked: tuple[int, int], stride: int, say: Say) -> tuple[int, int
     return height, width
 
 
-def _cache_of(config: ValConfig) -> str:
-    """Images that are looked at once per size are not worth packing."""
-    if config.cache in ("auto", "gpu"):
-        return "off" if config.task in ("speed", "study") else "disk"
-    return config.cache
+def _caches(config: ValConfig) -> tuple[Kind, ...]:
+    """To choose among. Images that are looked at once per size are not worth packing, JPEG would change the result."""
+    return ("off",) if config.task in ("speed", "study") else ("disk", "off")

@@ -4,6 +4,7 @@ Every kind but `jpeg` and `off` starts from the packed file, so it needs room on
 of free memory, because the training itself will want some; who asks for a kind by name may have nearly all of it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -66,8 +67,11 @@ def choose_cache(
     cores: int,
     pixels_on_disk: int = 0,
     jpeg_on_disk: int = 0,
+    among: Collection[Kind] = KINDS,
 ) -> Choice:
     """The kind of cache for `bytes_needed` bytes of pixels. A kind asked for that cannot fit is a `UserError`.
+
+    `auto` chooses `among` these, of which one has to be `off`.
 
     What is on the disk already, of a finished store or of one in the making, needs no more room there.
     """
@@ -85,7 +89,7 @@ def choose_cache(
         "off": (),
     }
     if auto:
-        return _first_that_fits(needs, cores)
+        return _first_that_fits({kind: needs[kind] for kind in needs if kind in among}, cores)
     kind = next(kind for kind in KINDS if kind == request)
     if lacking := [need for need in needs[kind] if not need.fits]:
         instead = _first_that_fits(needs, cores).kind

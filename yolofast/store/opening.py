@@ -1,12 +1,13 @@
 """The images of a split, wherever it is best to keep them: what loaders call."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import torch
 
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import ImageSource, PackedImages
-from yolofast.store.choose import Choice, choose_cache
+from yolofast.store.choose import KINDS, Choice, Kind, choose_cache
 from yolofast.store.device import usable_device
 from yolofast.store.fitted import Fit
 from yolofast.store.images import FileImages, JpegImages, open_packed
@@ -25,6 +26,7 @@ def open_images(
     device: torch.device | str = "cpu",
     augmented: bool = True,
     shared: bool = False,
+    among: Collection[Kind] = KINDS,
     folder: Path | None = None,
     threads: int | None = None,
     say: Say,
@@ -33,11 +35,12 @@ def open_images(
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
+    `auto` chooses `among` some of these, `off` included.
     `shared`: several processes of this machine want them, so ram is the mapped file, which they have in common.
     """
     device = usable_device(device)
     pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
-    choice = _choose(pixels, jpeg, cache, device)
+    choice = _choose(pixels, jpeg, cache, device, among)
     together = "; one mapped file for all processes" if shared and choice.kind == "ram" else ""
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
@@ -56,7 +59,7 @@ def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> 
     return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
 
 
-def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device) -> Choice:
+def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device, among: Collection[Kind]) -> Choice:
     room = measure_room(pixels.folder, device)
     return choose_cache(
         cache,
@@ -67,4 +70,5 @@ def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device) ->
         cores=room.cores,
         pixels_on_disk=pixels.taken_bytes(),
         jpeg_on_disk=jpeg.taken_bytes(),
+        among=among,
     )

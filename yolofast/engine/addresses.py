@@ -1,0 +1,88 @@
+"""What is behind an address: a picture is fetched whole, and of a film or stream that failed it is found out why.
+
+Those are read by FFmpeg, which says only that it did not work. So the server is asked once more, for one byte: a file
+that is not there, a server that cannot be reached and one that sends files only as wholes need different remedies.
+"""
+
+import base64
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any
+
+from yolofast.errors import UserError
+
+_PATIENCE = 20.0
+"""Seconds a server may be silent."""
+_MOST = 512 * 2**20
+"""Bytes of a picture; more is none."""
+_PARTIAL = 206
+
+
+def is_web_address(name: str) -> bool:
+    return re.match(r"https?://", name, re.IGNORECASE) is not None
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown and written down; anything else as it is."""
+    return re.sub(r"(?<=://)[^/@]*@", "", address, count=1)
+
+
+def fetch(address: str) -> bytes:
+    """The file behind a web address."""
+    with _answer(address) as answer:
+        try:
+            content: bytes = answer.read(_MOST + 1)
+        except (OSError, HTTPException) as error:
+            what = f"could not be fetched to its end: {error}"
+            raise UserError(what, where=without_password(address), fix="try again, or download it first") from error
+    if len(content) > _MOST:
+        raise UserError(f"is larger than {_MOST >> 20} MiB", where=without_password(address), fix="download it first")
+    return content
+
+
+def unreadable(address: str) -> UserError:
+    """Why a film or stream could not be read, as far as it can be found out."""
+    shown = without_password(address)
+    if not is_web_address(address):
+        fix = "check the address, with user and password if it needs them, that the sender is on, and the firewall"
+        return UserError("the stream cannot be opened", where=shown, fix=fix)
+    try:
+        with _answer(address, {"Range": "bytes=0-0"}) as answer:
+            sends_parts, kind = answer.status == _PARTIAL, answer.headers.get_content_type()
+    except UserError as fault:
+        return fault
+    if kind.startswith("text/"):
+        what = f"is a page or text ({kind}), not a film or stream"
+        return UserError(what, where=shown, fix="give the address of the film or stream itself")
+    if not sends_parts:
+        what = "cannot be read as a film: most need to be sent in parts, and the server sends only wholes (no Range)"
+        return UserError(what, where=shown, fix="download it first, then give the file as --source")
+    return UserError("is not a film or stream, or is damaged", where=shown, fix="download it, and convert it to MP4")
+
+
+def _answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
+    shown = without_password(address)
+    try:
+        return urllib.request.urlopen(_request(address, headers or {}), timeout=_PATIENCE)
+    except urllib.error.HTTPError as error:
+        error.close()
+        fix = "check the address" if error.code == 404 else "check the address, and that you may read it"
+        raise UserError(f"the server answers {error.code} {error.reason}", where=shown, fix=fix) from error
+    except (OSError, HTTPException, ValueError) as error:
+        why = getattr(error, "reason", error)
+        fix = "check the address, and that the server runs"
+        raise UserError(f"the server cannot be reached: {why}", where=shown, fix=fix) from error
+
+
+def _request(address: str, headers: Mapping[str, str]) -> urllib.request.Request:
+    """User and password go into a header: as part of the address nobody understands them here."""
+    request = urllib.request.Request(without_password(address), headers={"User-Agent": "yolofast", **headers})
+    parts = urllib.parse.urlsplit(address)
+    if parts.username is not None:
+        user = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+    return request
