@@ -162,3 +162,25 @@ def test_eight_curves_can_be_told_apart(watched, tmp_path):
     )
     assert len(looks) == len(set(looks)) == 16
     assert page.evaluate(CUT_OFF, ".yf-legend") == [0]
+
+
+def test_names_of_points_do_not_cover_one_another(watched, tmp_path):
+    """Twelve runs of almost the same hours and accuracy, and two apart from them."""
+    crowd = [Point(f"a_long_name_{i}", 1.0 + i / 200, 0.3 + (i % 4) / 400) for i in range(12)]
+    points = (*crowd, Point("cheap", 0.5, 0.2, best=True), Point("best", 1.5, 0.4, best=True))
+    path = tmp_path / "points.html"
+    chart = ScatterChart("accuracy and time", "hours", "mAP", points)
+    path.write_text(render_page(Page("points", "", (Section("Money", (chart,)),))), encoding="utf-8")
+    page = watched(offline=True).page
+    page.goto(path.as_uri())
+    names = page.locator("text.yf-of-point")
+    assert {"cheap", "best"} < set(names.all_text_contents()) and names.count() < len(points)
+    boxes = [names.nth(place).bounding_box() for place in range(names.count())]
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            assert any(
+                one[at] + one[size] <= other[at] + 1 or other[at] + other[size] <= one[at] + 1
+                for at, size in (("x", "width"), ("y", "height"))
+            )
+    page.locator("circle.yf-point").nth(5).hover(force=True)
+    assert "a_long_name_" in page.locator(".yf-tip").inner_text()

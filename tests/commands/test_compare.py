@@ -128,6 +128,23 @@ def test_many_kinds_are_listed_below_one_another(tmp_path, capsys):
     assert output.count("overtakes") <= 20 and "…" not in output.split("differs")[0]
 
 
+@pytest.mark.parametrize("count", [5, 6])
+def test_classes_of_many_kinds_can_be_read_on_paper(tmp_path, count):
+    """A column for each of ten kinds would leave room for a letter of the class."""
+    folders = [ours(tmp_path / f"k{n}", rising(5, 0.4 + n / 100), mixup=n / 10) for n in range(count)]
+    for folder, ap in zip(folders, (0.3, 0.1, 0.5, 0.2, 0.25, 0.35), strict=False):
+        classes = {"0": {"name": "cat", "ap50": 2 * ap, "ap": ap}, "1": {"name": "dog"}}
+        (folder / "evaluation.json").write_text(json.dumps({"per_class": classes}))
+    assert main(["compare", *map(str, folders), "--markdown", "c.md", "--json", "c.json"]) == 0
+    classes = (tmp_path / "c.md").read_text().split("## Classes")[1].split("##")[0]
+    heading = next(line for line in classes.splitlines() if line.startswith("| class"))
+    every = all(f"AP50-95 k{n}" in heading for n in range(count))
+    assert every == (count == 5) and len(heading.strip("|").split("|")) == (12 if every else 8)
+    row = "| cat | 0.3000 | 0.3500 | 0.0500 | 0.1000 k1 | 0.5000 k2 | 0.6000 | 0.7000 |"
+    assert (row in classes) == (count == 6)
+    assert len(json.loads((tmp_path / "c.json").read_text())["classes"][0]["ap50"]) == count
+
+
 def test_what_does_not_count_is_said(tmp_path, capsys):
     one, other = ours(tmp_path / "a_0", rising(12)), ours(tmp_path / "b_0", rising(12, 0.45), mixup=0.1)
     again = shutil.copytree(one, tmp_path / "a_1")
@@ -152,6 +169,8 @@ def test_only_own_pages_are_overwritten(pair, tmp_path, capsys):
     assert (tmp_path / "compare.html").read_text() == "mine"
     words = ["compare", *pair, "--output", "new/c.html", "--json", "c.json", "--markdown", "c.md"]
     assert main(words) == 0 and main(words) == 0
+    (tmp_path / "c.md").write_text("my notes on `yolofast compare`\n")  # names it, but is not of it
+    assert main(words) == 2 and "my notes" in (tmp_path / "c.md").read_text()
 
 
 @pytest.mark.parametrize(

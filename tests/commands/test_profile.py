@@ -72,6 +72,7 @@ def test_against_prints_both_and_the_difference(few, folder, capsys):
         (["--output", "nowhere/else"], "there is no such folder"),
         (["--steps", "0"], "not a number of steps"),
         (["--against", "--loadr cpu"], "--loadr"),
+        (["--against", "--loadr cpu"], "fix: see yolofast profile --help"),
         (["--against", "--name 'x"], "close the quotation mark"),
     ],
 )
@@ -83,3 +84,9 @@ def test_mistakes_are_told_before_anything_is_measured(words, message, capsys):
     captured = capsys.readouterr()
     assert code == 2
     assert message in captured.err
+
+
+def test_the_environment_may_ask_for_the_compilers_report(few, capsys, monkeypatch):
+    monkeypatch.setenv("DIAGNOSE_COMPILE", "1")
+    assert main(["profile", *few]) == 0
+    assert "graphs: 1, breaks: 0" in capsys.readouterr().out

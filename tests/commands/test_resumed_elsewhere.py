@@ -1,5 +1,6 @@
 """A run goes on from any folder, and without files it was started with."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -12,6 +13,7 @@ from yolofast.commands.train_beginning import beginning
 from yolofast.config.args_file import from_yaml
 from yolofast.config.named_files import is_gone, with_lasting_names
 from yolofast.config.train import TrainConfig
+from yolofast.engine.kept_copies import copies_used, with_kept_copies
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
 
@@ -76,6 +78,18 @@ def test_with_its_files_and_with_its_own_copies_it_learns_the_same(folder, copie
     assert (kept.cfg, kept.hyp, kept.weights) == (str(folder / "net.yaml"), str(folder / "hyp.yaml"), "")
 
 
+def test_a_damaged_checkpoint_is_no_copy_of_the_network(copied, without, capsys):
+    """The one before it is."""
+    assert resume(copied, epochs=2) == 0
+    expected, last = state_of(copied), copied / "weights" / "last.pt"
+    last.write_bytes(last.read_bytes()[:2000])
+    without("net.yaml")
+    assert resume(copied, epochs=2) == 0
+    said = capsys.readouterr().out
+    assert "going on from last.previous.pt" in said and "the run's own copy is used" in said
+    assert_same_state(state_of(copied), expected)
+
+
 def test_saying_the_same_again_from_the_same_folder(folder, without, monkeypatch):
     monkeypatch.chdir(folder)
     without("hyp.yaml")
@@ -103,6 +117,17 @@ def test_before_the_first_checkpoint_there_is_no_copy_of_the_network(copied, wit
         _ = begun.findable
 
 
+def test_a_plan_that_has_gone(folder, copied):
+    config = from_yaml(TrainConfig, copied / "args.yaml")
+    config = dataclasses.replace(config, plan=str(folder / "plan.yaml"))
+    with pytest.raises(UserError, match=r"--plan .*plan\.yaml, which is not there any more(.|\n)*--plan NEW"):
+        with_kept_copies(config, copied, None)
+    (copied / "plan.yaml").write_text("plan: [{train: [head]}]\n")
+    found = with_kept_copies(config, copied, None)
+    assert found == dataclasses.replace(config, plan=str(copied / "plan.yaml"))
+    assert copies_used(config, found) == [f"--plan {config.plan} is not there any more: the run's own copy is used"]
+
+
 def test_a_data_set_that_has_moved(folder, copied, without, capsys):
     assert resume(copied, "--data", "other.yaml") == 2
     assert f"--data other.yaml with --resume: the run was started with {folder}" in capsys.readouterr().err
@@ -118,6 +143,14 @@ def test_a_data_set_that_has_moved(folder, copied, without, capsys):
     other.unlink()
     assert resume(copied, "--data", str(moved)) == 0
     assert from_yaml(TrainConfig, copied / "args.yaml").data == str(moved)
+
+
+def test_images_that_have_come_or_gone_are_told(folder, copied, without, capsys):
+    images = sorted((folder / "shapes" / "images" / "train").iterdir())
+    without(images[0].relative_to(folder))
+    assert resume(copied) == 0
+    words = f"data.yaml has {len(images) - 1} images to train on, the run began with {len(images)}"
+    assert words in capsys.readouterr().out
 
 
 def test_a_network_edited_since(folder, copied, capsys):

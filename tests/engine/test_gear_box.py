@@ -6,11 +6,12 @@ import time
 
 import pytest
 import torch
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-from tests.engine.small_step import AsksTheHost, small_batch, small_step
+from tests.engine.small_step import AskingMap, AsksTheHost, small_batch, small_step
 from yolofast.engine import gear_box
 from yolofast.engine.compile_report import compile_report
-from yolofast.engine.compiling import forget_unused, kernel_folder
+from yolofast.engine.compiling import forget_unused, keep_compiled_kernels, kernel_folder
 from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.places import with_places
 from yolofast.engine.step import StepKind
@@ -49,7 +50,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
         return box.now
 
     while len(said) < 2 and time.monotonic() < deadline:
-        run(3), run(8), time.sleep(0.05)
+        run(8), time.sleep(0.05)
     run(images=3)  # an epoch's last batch in between
     assert [run(3), run(5), run(8), run(16), run(8)] == ["compiled"] * 3 + ["eager", "compiled"]
     assert run(16) == "eager" and run(8) == "compiled"
@@ -66,7 +67,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
 
 
 def test_what_cannot_be_compiled_says_why_and_goes_on():
-    said, box_step = [], small_step(AsksTheHost())
+    said, box_step = [], small_step(network=AskingMap)
     box = GearBox(box_step, "compile", 2, 10_000, said.append)
     run_until_compiled(box, said)
     box.close()
@@ -137,6 +138,20 @@ def test_the_cpu_runs_as_written():
 
 def test_kernels_of_other_sources_are_kept_elsewhere(tmp_path):
     assert kernel_folder().parent.name == "kernels" and len(kernel_folder().name) == 16
+
+
+@pytest.mark.parametrize("chosen", [None, default_cache_dir(), "mine"])
+def test_kernels_are_kept_where_the_user_says_or_in_the_cache_folder(chosen, tmp_path, monkeypatch):
+    """What torch sets by itself is nobody's choice: it would mix kernels of all sources, among temporary files."""
+    kernel_folder.cache_clear()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", chosen or "")
+    if chosen is None:
+        monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    keep_compiled_kernels()
+    ours = str(kernel_folder())
+    kernel_folder.cache_clear()
+    assert ours.startswith(str(tmp_path))
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == ("mine" if chosen == "mine" else ours)
 
 
 def test_report_of_a_whole_graph():

@@ -1,6 +1,7 @@
 """Marks in a step change nothing that it computes, and are not there when nobody times it."""
 
 import time
+from itertools import pairwise
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from tests.engine.small_step import SquaredLevels, small_batch, small_step
 from tests.model.small import SMALL
 from yolofast import build_loss, build_model
+from yolofast.engine.compiling import compiled_loss_of
 from yolofast.engine.gears import EagerGear
 from yolofast.engine.precision import Precision
 from yolofast.engine.profile_clock import HostClock
@@ -87,8 +89,9 @@ def test_each_head_of_a_1b4h_assigns():
     assert marks == [ASSIGN, LOSS] * model.layout.heads
 
 
-def test_a_compiled_region_is_not_marked_inside_and_not_compiled_again():
-    """`fullgraph` raises if a mark breaks the graph; a guard on the probe would compile once more."""
+def test_compiled_regions_are_marked_between_and_not_compiled_again():
+    """Network and loss are a region each. `fullgraph` raises if a mark breaks a graph; a guard on the probe would
+    compile once more."""
     compiled = []
 
     def backend(graph, inputs):
@@ -97,14 +100,14 @@ def test_a_compiled_region_is_not_marked_inside_and_not_compiled_again():
 
     torch._dynamo.reset()
     step = small_step(SquaredLevels())
-    loss_of = torch.compile(step.loss_of, fullgraph=True, dynamic=False, backend=backend)
+    loss_of = compiled_loss_of(step, backend)
     for timed in (False, True, False):
         if timed:
-            assert phases_of(step, small_batch(0), ADDED, loss_of) == [FUSED, BACKWARD, REST]
+            assert phases_of(step, small_batch(0), ADDED, loss_of) == [FORWARD, FUSED, BACKWARD, REST]
         else:
             EagerGear(step, loss_of).run(small_batch(0), ADDED)
     torch._dynamo.reset()
-    assert len(compiled) == 1
+    assert len(compiled) == 2
 
 
 def test_time_adds_up_and_sleep_is_told_from_work():
@@ -195,6 +198,7 @@ def test_steps_that_move_weights_are_sampled_as_often_as_they_come(every, accumu
     assert len(chosen) == every * accumulate
     moving = sum(n % accumulate == 0 for n in chosen)
     assert moving == pytest.approx(len(chosen) / accumulate, rel=0.2)
+    assert min(later - earlier for earlier, later in pairwise(chosen)) == every - 1, "the one before is past by then"
 
 
 def test_no_sampler_does_nothing():

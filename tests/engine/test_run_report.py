@@ -214,6 +214,10 @@ def test_it_is_made_again_from_the_folder(copy, tmp_path, capsys):
     before = (copy / "report.html").read_text()
     (copy / "report.html").unlink()
     assert main(["report", str(copy), "--markdown", str(tmp_path / "report.md")]) == 0
+    assert main(["report", str(copy), "--markdown", str(tmp_path / "report.md")]) == 0  # its own may be replaced
+    (tmp_path / "mine.md").write_text("mine")
+    assert main(["report", str(copy), "--markdown", str(tmp_path / "mine.md")]) == 2
+    assert (tmp_path / "mine.md").read_text() == "mine"
     assert (copy / "report.html").read_text() == before.replace("Run &lt;b&gt;run", "Run copy")
     assert "report.html" in capsys.readouterr().out
     assert all(f"## {title}" in (tmp_path / "report.md").read_text() for title in SECTIONS)

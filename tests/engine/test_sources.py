@@ -175,6 +175,12 @@ def test_a_picture_over_http_is_a_picture(server):
     assert np.array_equal(found.image, picture(3))
 
 
+def test_addresses_may_be_typed_as_they_read(server):
+    Files.content = {"/my%20stra%C3%9Fe%2B1.png": ("image/png", cv2.imencode(".png", picture(3))[1].tobytes())}
+    (found,), faults = frames(f"http://me:se%20cret@{server}/my straße%2B1.png")
+    assert not faults and np.array_equal(found.image, picture(3))
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [

@@ -78,7 +78,8 @@ def test_a_run_folder_appears_with_its_first_files(tmp_path):
 def test_the_last_two_states_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(3):
-        checkpoints.save_last({"step": {}, "epoch": epoch})
+        checkpoints.save({"step": {}, "epoch": epoch})
+    checkpoints.finish()
     assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["last.previous.pt", "last.pt"]
     last = tmp_path / "weights" / "last.pt"
     assert read_state(last)[0]["epoch"] == 2
@@ -94,7 +95,8 @@ def test_the_last_two_states_are_kept(tmp_path):
 def test_a_state_that_was_cut_off_is_told_in_plain_words(tmp_path, left):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(2):
-        checkpoints.save_last({"step": {"some": torch.zeros(10_000)}, "epoch": epoch})
+        checkpoints.save({"step": {"some": torch.zeros(10_000)}, "epoch": epoch})
+    checkpoints.finish()
     last = tmp_path / "weights" / "last.pt"
     last.write_bytes(last.read_bytes()[:left])
     state, warning = read_state(last)

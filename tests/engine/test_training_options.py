@@ -31,14 +31,14 @@ class StoppedError(Exception):
 
 
 def run_to_first_checkpoint(monkeypatch, words):
-    save = Checkpoints.save_last
+    save = Checkpoints.save
 
-    def save_and_stop(self, content):
-        save(self, content)
+    def save_and_stop(self, content, *names):
+        save(self, content, *names)
         raise StoppedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoints, "save_last", save_and_stop)
+        patch.setattr(Checkpoints, "save", save_and_stop)
         with pytest.raises(StoppedError):
             main(words)
 

@@ -59,6 +59,28 @@ def test_a_graph_trains_as_eager_does(kinds):
     assert_close(run(graph, GraphGear(graph), kinds), run(eager, EagerGear(eager), kinds), 1e-4)
 
 
+def test_after_a_capture_that_failed_all_goes_on():
+    """Also random numbers: torch leaves its generator believing that it is being captured."""
+    said, step = [], make_step("bf16")
+    inner = step.criterion
+
+    def asking(raw, targets):
+        terms = inner(raw, targets)
+        assert terms.total.item() == terms.total.item()
+        return terms
+
+    step.criterion = asking
+    box = GearBox(step, "graph", BATCH, 100, said.append, one_shape=False)
+    for number in range(3):
+        box.run(batch(number), ALONE)
+    assert len(said) == 1 and "a lower gear" in said[0] and box.now == "eager"
+    assert torch.rand(1000, device="cuda").std() > 0.2
+    graph = GraphGear(make_step("bf16"))
+    graph.run(batch(0), ALONE)
+    assert graph.captured == 1
+    torch.cuda.synchronize()
+
+
 @pytest.mark.parametrize("sizes", [{2: 3, 4: 5}, {1: 3, 2: 3, 3: 3, 4: 3, 5: 3}])
 def test_short_batches_between_replays(sizes):
     """Those that come often get a graph of their own, in the memory of the other."""

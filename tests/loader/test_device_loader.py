@@ -12,6 +12,7 @@ from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import ResidentPixels, StagedPixels
 from yolofast.loader.order import EpochOrder
+from yolofast.structures import bucketed
 
 LEVELS = InputFormat(dtype=torch.uint8, gain=1)
 CPU = torch.device("cpu")
@@ -60,6 +61,19 @@ def test_batches_are_what_planning_and_rendering_give(data, name):
             rows = planned.rows[planned.rows[:, 0] == b]
             assert torch.equal(boxes[b][valid[b]], torch.from_numpy(rows[:, 2:]))
             assert labels[b][valid[b]].tolist() == rows[:, 1].tolist()
+
+
+def test_every_batch_has_the_places_it_needs_itself(data):
+    """Not those of the fullest among the batches that were planned with it."""
+    wide, own = kept(loader_for(data).epoch(2)), kept(loader_for(data, capacity=None).epoch(2))
+    seen = set()
+    for (_, boxes, labels, valid, _), (_, few_boxes, few_labels, few_valid, _) in zip(wide, own, strict=True):
+        places = few_valid.shape[1]
+        assert places == bucketed(int(valid.sum(1).max())) and not valid[:, places:].any()
+        assert torch.equal(boxes[:, :places], few_boxes) and torch.equal(labels[:, :places], few_labels)
+        assert torch.equal(valid[:, :places], few_valid) and few_boxes.is_contiguous()
+        seen.add(places)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])

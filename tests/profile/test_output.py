@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.profile.figures import ON_CPU, made_up
 from yolofast.profile.as_json import comparison_json, profile_json
 from yolofast.profile.comparison import compare
-from yolofast.profile.phases import FORWARD, FUSED
+from yolofast.profile.phases import ASSIGN, FUSED
 from yolofast.profile.records import PhaseFigures, Waits, Work
 from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
@@ -29,12 +29,12 @@ def test_infinities_become_null():
 
 
 def test_rows_of_phases_and_of_the_twin():
-    part = PhaseFigures(name=FORWARD, mean_ms=1.5, std_ms=0.5, median_ms=1.5, share=0.25)
+    part = PhaseFigures(name=ASSIGN, mean_ms=1.5, std_ms=0.5, median_ms=1.5, share=0.25)
     profile = made_up(phases={FUSED: 4.0}, split=(part,), split_of=FUSED)
     rows = list(phase_rows(profile))
     names = [row[0] for row in rows]
-    assert names[names.index(FUSED) + 1] == "  forward"
-    assert rows[names.index(FUSED) + 1][1:] == ("1.50 ± 0.50", "25.0%", "by the twin")
+    assert names[names.index(FUSED) + 1] == "  assign"
+    assert rows[names.index(FUSED) + 1][1:] == ("1.50 ± 0.50", "25.0%", "share of assign+loss, by the twin")
     assert rows[-1][0] == "step"
     assert "images/s" in rows[-1][3]
 

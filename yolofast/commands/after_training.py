@@ -102,7 +102,8 @@ def _commands(run: Run, weights: Path) -> list[str]:
     commands, config, yolofast = [], run.config, own_command()
     if (weights / BEST).exists():
         best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
-        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{_thresholds(run.recipe)}")
+        more = _thresholds(run.recipe) + (" --single-cls" if config.single_cls else "")
+        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
         commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
     if (weights / LAST).exists() and config.max_steps is None:
         longer = f"  {yolofast} train --resume {_quoted(weights.parent)} --epochs {2 * config.epochs}"

@@ -9,6 +9,7 @@ from yolofast.commands.compare_page import page_of
 from yolofast.commands.compare_terminal import print_comparison
 from yolofast.commands.compare_weights import with_weights
 from yolofast.commands.console import console
+from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
 from yolofast.pages.html import render_page
@@ -17,8 +18,6 @@ from yolofast.report.compare.as_json import MADE_BY, as_json
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.read_folder import read_runs
 
-_MARK = f"<!-- {MADE_BY} -->"
-_TAIL_BYTES = 4096
 _STANDARD_OUTPUT = "-"
 
 
@@ -26,12 +25,12 @@ def run(args: argparse.Namespace) -> None:
     asked = _asked(args)
     targets = [Path(name) for name in (args.output, args.markdown, args.json) if name not in (None, _STANDARD_OUTPUT)]
     for path in targets:
-        refuse_foreign(path)
+        refuse_foreign(path, MADE_BY)
     found = compare([with_weights(one) for one in read_runs(args.runs, args.names or ())], asked)
     page = page_of(found)
-    _write(Path(args.output), f"{render_page(page)}{_MARK}\n")
+    _write(Path(args.output), render_page(page) + mark(MADE_BY))
     if args.markdown is not None:
-        _write(Path(args.markdown), f"{render_markdown(page)}\n{_MARK}\n")
+        _write(Path(args.markdown), f"{render_markdown(page)}\n{mark(MADE_BY)}")
     if args.json == _STANDARD_OUTPUT:
         print(json.dumps(as_json(found), indent=2))
         return
@@ -54,21 +53,6 @@ def _asked(args: argparse.Namespace) -> Asked:
         hours=tuple(args.hours or ()),
         images=args.images,
     )
-
-
-def refuse_foreign(path: Path) -> None:
-    """Whatever was not written by this command is not overwritten."""
-    if path.is_dir():
-        raise UserError("is a folder", where=path, fix="name a file in it")
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        head = file.read(_TAIL_BYTES)
-        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        tail = file.read()
-    if MADE_BY.encode() not in head + tail:
-        fix = "name another file (--output, --markdown, --json FILE), or remove it"
-        raise UserError("exists and was not written by `yolofast compare`", where=path, fix=fix)
 
 
 def _write(path: Path, text: str) -> None:

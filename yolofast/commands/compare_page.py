@@ -1,8 +1,9 @@
 """A comparison as a page: what to conclude first, then figures, differences, curves, money, and what supports them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from yolofast.commands.compare_charts import bar_chart, cost_chart, curve_charts, time_chart
+from yolofast.commands.compare_classes import class_elements
 from yolofast.pages.elements import Callout, Cell, Element, Figures, Marked, Page, Paragraph, Section, Table
 from yolofast.report.compare import words
 from yolofast.report.compare.comparison import Comparison
@@ -12,8 +13,12 @@ from yolofast.report.compare.run import Phase
 from yolofast.report.compare.spread import Spread
 from yolofast.report.compare.summary import Row
 from yolofast.report.compare.verdict import BETTER, CAUTION
+from yolofast.report.statistics import CALM, STEADY
 
 _HEADLINES = ("mAP50", "mAP50-95", "hours", "img/s", "GPU memory, GiB")
+_SENTENCES = 4
+_BEFORE_FIGURES = 6
+"""Conclusions and remarks that stand above the table; more would hide it."""
 
 
 def page_of(found: Comparison) -> Page:
@@ -25,7 +30,7 @@ def page_of(found: Comparison) -> Page:
         Section("Accuracy", tuple(_accuracy(found))),
         Section("Losses", tuple(_losses(found))),
         Section("The last epochs", tuple(_stability(found))),
-        Section("Classes", tuple(_classes(found, names))),
+        Section("Classes", tuple(class_elements(found, names))),
         Section("Time and money", tuple(_money(found))),
         Section("Where the time goes", tuple(_profiles(found))),
         Section("Checkpoints", tuple(_weights(found))),
@@ -39,19 +44,28 @@ def page_of(found: Comparison) -> Page:
 def _summary(found: Comparison, names: list[str]) -> Iterator[Element]:
     if len(names) == 2:
         yield Figures(tuple(_headlines(found, names)))
+    said: tuple[Element, ...] = tuple(_callouts(found))
+    figures = _summary_table(found, names)
+    yield from (*said, figures) if len(said) <= _BEFORE_FIGURES else (figures, *said)
+
+
+def _callouts(found: Comparison) -> Iterator[Callout]:
     for conclusion in found.conclusions:
         kind = "warn" if conclusion.kind == CAUTION else "good" if conclusion.kind == BETTER else "note"
         yield Callout(kind, f"{conclusion.kind}: {conclusion.text}.")  # type: ignore[arg-type]
     for remark in found.remarks:
         serious = remark.kind in (CONTRADICTION, NOT_COMPARABLE)
         yield Callout("warn" if serious else "note", f"{remark.kind}: {remark.text}")
+
+
+def _summary_table(found: Comparison, names: list[str]) -> Table:
     titles = (title for name in names[1:] for title in (name, "change"))
     rows = tuple(_summary_row(row, names) for row in found.summary)
     caption = (
         "Accuracies of the best epoch, unless it says otherwise. Kinds with several runs: mean ± standard deviation. "
         f"Changes are from {names[0]}."
     )
-    yield Table(("", names[0], *titles, "better"), rows, caption)
+    return Table(("", names[0], *titles, "better"), rows, caption)
 
 
 def _headlines(found: Comparison, names: list[str]) -> Iterator[tuple[str, Cell]]:
@@ -101,8 +115,11 @@ def _difference_row(one: Difference, runs: int) -> tuple[Cell, ...]:
 def _accuracy(found: Comparison) -> Iterator[Element]:
     yield from curve_charts(found, ("mAP50", "mAP50-95", "precision", "recall"))
     for measure, listed in found.overtakings.items():
-        if listed:
-            yield Paragraph(f"{measure}: {words.overtakings(listed)}.")
+        texts = words.overtakings(listed)
+        if len(texts) > _SENTENCES:
+            yield Table((f"{measure}: who overtakes whom",), tuple((text,) for text in texts))
+        else:
+            yield from (Paragraph(f"{measure}: {text}.") for text in texts)
     yield from _chosen_epochs(found, losses=False)
 
 
@@ -129,33 +146,8 @@ def _stability(found: Comparison) -> Iterator[Element]:
     )
     if rows:
         columns = ("", "run", "epochs", "mean", "standard deviation", "of the mean", "trend over them", "")
-        yield Table(columns, rows, f"At most the last {found.asked.last} epochs")
-
-
-def _classes(found: Comparison, names: list[str]) -> Iterator[Element]:
-    if not found.classes:
-        return
-    gains = [row.gain for row in found.classes if row.gain is not None]
-    more, fewer = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    sure = sum(row.beyond_spread for row in found.classes)
-    repeated = any(std is not None for row in found.classes for std in row.ap_std)
-    note = f"{sure} of them by more than both standard deviations together, and only those are marked"
-    if not repeated:
-        note = "from one run of each: a class moves more from seed to seed than mAP does"
-    yield Paragraph(f"From {names[0]} to {names[-1]}, {more} classes gain and {fewer} lose; {note}.")
-    rows: list[tuple[Cell, ...]] = []
-    for row in found.classes:
-        gain: Cell = row.gain
-        if row.gain is not None and row.beyond_spread:
-            gain = Marked(row.gain, "best" if row.gain > 0 else "worse")
-        rows.append((row.name, *_scores(row.ap, row.ap_std), gain, *_scores(row.ap50, row.ap50_std)))
-    columns = ("class", *(f"AP50-95 {name}" for name in names), "gain", *(f"AP50 {name}" for name in names))
-    yield Table(columns, tuple(rows), sortable=True)
-
-
-def _scores(means: Sequence[float | None], stds: Sequence[float | None]) -> list[Cell]:
-    pairs = zip(means, stds, strict=True)
-    return [mean if std is None else words.around(mean, std) for mean, std in pairs]
+        words_for = f"very stable: a standard deviation below {STEADY:.0%} of the mean, stable: below {CALM:.0%}"
+        yield Table(columns, rows, f"At most the last {found.asked.last} epochs; {words_for}")
 
 
 def _money(found: Comparison) -> Iterator[Element]:

@@ -17,11 +17,16 @@ _LISTED = ("mAP50", "mAP50-95", "precision", "recall", "epochs", "hours", "img/s
 
 def print_comparison(out: Console, found: Comparison) -> None:
     names = [group.name for group in found.groups]
-    out.print(_beside(found, names) if len(names) <= _SIDE_BY_SIDE else _below(found, names))
+    if len(names) <= _SIDE_BY_SIDE:
+        out.print(_beside(found, names))
+    else:
+        out.print(_below(found, names))
+        _lines(out, [f"changes are from {names[0]}; * is the best of its column"])
     several = [group for group in found.groups if len(group) > 1]
     _lines(out, [f"{group.name}: {len(group)} runs, {', '.join(run.name for run in group.runs)}" for group in several])
     _lines(out, ["", *_differences(found)])
-    _lines(out, [f"{measure}: {words.overtakings(listed)}" for measure, listed in found.overtakings.items() if listed])
+    for measure, listed in found.overtakings.items():
+        _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
     _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
     _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
     _lines(out, ["", *(f"{one.kind}: {one.text}" for one in found.conclusions)])
@@ -52,7 +57,7 @@ def _below(found: Comparison, names: list[str]) -> Table:
 def _cell(row: Row, place: int) -> str:
     """The best has a star; differences are of the first, in percent."""
     share = row.change(place) if place else None
-    change = "" if share is None else f" {share:+.0%}"
+    change = "" if share is None else f" {share:+.1%}"
     return words.spread(row.values[place], row.digits) + change + ("*" if row.winner == place else "")
 
 

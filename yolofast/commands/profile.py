@@ -14,6 +14,7 @@ from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
 from yolofast.commands.train_beginning import beginning
 from yolofast.config.demonstration import demonstration, is_demonstration
+from yolofast.config.environment import compile_request
 from yolofast.config.flag_parser import parse_flags
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         steps=args.profile_steps,
         warm_up=args.profile_warm_up,
         trace=None if args.trace is None else _writable(Path(args.trace)),
-        with_compile_report=args.compile_report,
+        with_compile_report=args.compile_report or compile_request("auto").diagnose,
     )
     files = _json_files(args)
     # What --json prints has to be read by a program.
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json == "-":
         print(content)
         return
-    _print(out, found, with_report=args.compile_report)
+    _print(out, found)
     for path in (*files, *([request.trace] if request.trace else [])):
         out.print(f"written: {path}", soft_wrap=True)
 
@@ -124,17 +125,17 @@ def _as_json(found: Profile | Against) -> dict[str, Any]:
     return {**profile_json(found.first), "against": second, "comparison": comparison}
 
 
-def _print(out: Console, found: Profile | Against, *, with_report: bool) -> None:
+def _print(out: Console, found: Profile | Against) -> None:
     if isinstance(found, Profile):
-        _print_profile(out, found, with_report=with_report)
+        _print_profile(out, found)
         return
     for name, profile in (("first", found.first), ("second", found.second)):
         out.print(f"\n{name}")
-        _print_profile(out, profile, with_report=with_report)
+        _print_profile(out, profile)
     out.print(f"\n{in_words(found.comparison)}")
 
 
-def _print_profile(out: Console, profile: Profile, *, with_report: bool) -> None:
+def _print_profile(out: Console, profile: Profile) -> None:
     out.print(f"\n{title(profile.setup)}", soft_wrap=True)
     rows = table("phase", ">ms", ">share", "")
     for row in phase_rows(profile):
@@ -148,5 +149,5 @@ def _print_profile(out: Console, profile: Profile, *, with_report: bool) -> None
         out.print()
         for line in verdict_lines(verdict):
             out.print(line, soft_wrap=True)
-    if with_report:
+    if profile.compile_report:
         out.print(f"\n{profile.compile_report}", soft_wrap=True)

@@ -16,7 +16,7 @@ from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.named_files import with_lasting_names
-from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe
+from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
 from yolofast.engine.batch_record import BatchRecord
@@ -101,6 +101,8 @@ def _run(begun: Beginning) -> Path:
     run = dataclasses.replace(built, config=config)  # what is written down names the files the run was started with
     if state is not None:
         check_same_classes(state["names"], run.data.train.names, config.data)
+        for word in other_images(state.get("images"), len(run.data.train), config.data):
+            display.say(word)
     if hyp is not None:
         check_same_hyp(hyp, run.hyp) if run.recipe is None else check_same_recipe(hyp, run.hyp)
     if compile_request(config.gear).diagnose:
@@ -134,7 +136,8 @@ def _run(begun: Beginning) -> Path:
         trainer.recorder.close()
     if ran_out is not None:
         del run, trainer  # and with them what they hold on the device
-        return _run(Beginning(with_smaller_batch(config, display.say), folder, ran_out, plan=plan))
+        smaller = with_smaller_batch(config, display.say)
+        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint))
     return folder
 
 
@@ -205,7 +208,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         display=display,
         epochs=config.epochs,
         progress=progress,
-        settings={"config": _plain(config), "hyp": run.hyp, "img_shape": list(evaluation_shape(config, run.recipe))},
+        settings=_kept_settings(run),
         terms=LOSSES if run.recipe is not None else LOSSES[:3],  # only YOLOX has L1
         evaluate_every_epoch=not config.notest,
         save_every_epoch=not config.nosave,
@@ -220,6 +223,12 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         sampler=recorded_phases(run, gear, folder, progress.epoch),
         after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
     )
+
+
+def _kept_settings(run: Run) -> dict[str, Any]:
+    """What a checkpoint says of the run beside its state."""
+    shape = list(evaluation_shape(run.config, run.recipe))
+    return {"config": _plain(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}
 
 
 def _lower_rate(run: Run) -> str:

@@ -10,7 +10,7 @@ from yolofast.config.from_settings import from_settings
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
-from yolofast.engine.checkpoints import read_state
+from yolofast.engine.checkpoints import PREVIOUS, read_state
 from yolofast.engine.hyp_file import read_hyp
 from yolofast.engine.kept_copies import with_kept_copies
 from yolofast.engine.plan_copy import kept_plan
@@ -57,7 +57,8 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     state, warning = read_state(run.checkpoint)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
     note = f"warning: {warning}" if warning else None
-    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder), run.checkpoint)
+    read = run.checkpoint.with_name(PREVIOUS) if warning else run.checkpoint
+    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder), read)
 
 
 def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:

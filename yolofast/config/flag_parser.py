@@ -34,7 +34,8 @@ class FlagParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             message += nearest(wrong[1], re.findall(r"[\w-]+", wrong[2]))
-        self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message}\n  fix: see {self.prog} --help\n")
+        command = self.prog.partition(" --")[0]  # flags may be those in the value of a flag, as of --against
+        self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message}\n  fix: see {command} --help\n")
 
 
 def parse_flags(config_class: type[Config], defaults: Config, argv: Sequence[str], prog: str) -> argparse.Namespace:

@@ -26,7 +26,7 @@ only defaults differ. All of them are made from `yolofast/config/`, and so is th
 - Python uses the same names with `_`: `TrainConfig(img_size=(320,))`. `from_settings(TrainConfig, {"imgsz": 320})`
   takes every other spelling too.
 - A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
-  may then be given anew.
+  may then be given anew, and those that name a file which has gone.
 - *not yet used* and *no effect*: known so that old commands are understood; `train` refuses those that would change
   what is learnt."""
 _ENVIRONMENT = """\

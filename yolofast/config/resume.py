@@ -58,6 +58,14 @@ def check_same_classes(before: Sequence[str], now: Sequence[str], data: str) -> 
         raise UserError(f"the data set has other classes than the run: {other}", where=data, fix=fix)
 
 
+def other_images(before: int | None, now: int, data: str) -> list[str]:
+    """What there is to tell if images have come or gone; older checkpoints do not know how many there were."""
+    if before in (None, now):
+        return []
+    words = f"has {now} images to train on, the run began with {before}: it goes on, but not to the same weights"
+    return [f"warning: --data {data} {words}"]
+
+
 def _plain(value: Any) -> Any:
     """Checkpoints keep lists where settings have tuples."""
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -20,6 +20,8 @@ _PATIENCE = 20.0
 _MOST = 512 * 2**20
 """Bytes of a picture; more is none."""
 _PARTIAL = 206
+_MEANT = "%:/?#[]@!$&'()*+,;="
+"""What is sent as it is typed; spaces and letters of other alphabets are not."""
 
 
 def is_web_address(name: str) -> bool:
@@ -80,7 +82,8 @@ def _answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
 
 def _request(address: str, headers: Mapping[str, str]) -> urllib.request.Request:
     """User and password go into a header: as part of the address nobody understands them here."""
-    request = urllib.request.Request(without_password(address), headers={"User-Agent": "yolofast", **headers})
+    sent = urllib.parse.quote(without_password(address), safe=_MEANT)
+    request = urllib.request.Request(sent, headers={"User-Agent": "yolofast", **headers})
     parts = urllib.parse.urlsplit(address)
     if parts.username is not None:
         user = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"

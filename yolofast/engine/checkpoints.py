@@ -1,11 +1,16 @@
 """The checkpoints of a run: the last two states, so that one is always whole, and the best weights."""
 
+import os
 import pickle
+import shutil
 import zipfile
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
@@ -14,23 +19,61 @@ LAST, PREVIOUS, BEST = "last.pt", "last.previous.pt", "best.pt"
 
 
 class Checkpoints:
+    """Written by a thread while training goes on: the disk takes longer than a short epoch."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
+        self._thread = ThreadPoolExecutor(1, "checkpoints")
+        self._writing: Future[None] | None = None
 
-    def save_last(self, content: dict[str, Any]) -> Path:
-        """Written beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
+    def save(self, content: dict[str, Any], *names: str) -> None:
+        """As the last state, and under other names before. Takes a copy; raises what went wrong with the one before."""
+        self.finish()
+        self._writing = self._thread.submit(self._write, copied(content), names)
+
+    def finish(self) -> None:
+        """Until all is on the disk."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def has(self, name: str) -> bool:
+        self.finish()
+        return (self.folder / name).exists()
+
+    def _write(self, content: dict[str, Any], names: Sequence[str]) -> None:
+        """Beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
         fresh = save_checkpoint(self.folder / "last.new.pt", content)
+        for name in names:
+            same_file_as(fresh, self.folder / name)
         last = self.folder / LAST
         if last.exists():
             last.replace(self.folder / PREVIOUS)
-        return fresh.replace(last)
+        fresh.replace(last)
 
-    def has(self, name: str) -> bool:
-        return (self.folder / name).exists()
 
-    def save_named(self, name: str, content: dict[str, Any]) -> Path:
-        return save_checkpoint(self.folder / name, content)
+def copied(value: Any) -> Any:
+    """On the host, so that training may change its own."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [copied(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def same_file_as(path: Path, name: Path) -> None:
+    """Another name for a file nobody ever changes; a copy of it where the disk knows no such thing."""
+    beside = name.with_name(f".{name.name}.{os.getpid()}.tmp")
+    beside.unlink(missing_ok=True)
+    try:
+        os.link(path, beside)
+    except OSError:
+        shutil.copyfile(path, beside)
+    beside.replace(name)
 
 
 def read_state(last: Path) -> tuple[dict[str, Any], str | None]:

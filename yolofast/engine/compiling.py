@@ -8,40 +8,50 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from yolofast.cache_folder import user_cache_folder
 from yolofast.engine.step import LossOf, TrainStep
+from yolofast.profile.phases import FUSED
 from yolofast.structures import LossTerms, Targets
 
 _SECONDS_KEPT = 30 * 24 * 3600
 _KINDS_OF_BATCHES = 64
 """Numbers of places, losses and sets of layers that learn, in one run; torch gives up beyond."""
+_FOLDER_SETTING = "TORCHINDUCTOR_CACHE_DIR"
+"""Torch sets it itself, to a folder among temporary files, as soon as anything imports its compiler."""
 _COMPILED_PARTS = ("model", "assign", "loss", "engine")
 
 
-def compiled_loss_of(step: TrainStep) -> LossOf:
+def compiled_loss_of(step: TrainStep, backend: str | Callable[..., Any] = "inductor") -> LossOf:
     """Compiles at its first call and its first backward pass, or finds what an earlier run has compiled."""
     keep_compiled_kernels()
     torch._dynamo.config.recompile_limit = _KINDS_OF_BATCHES
-    network = torch.compile(step.raw_maps, fullgraph=True, dynamic=False)
-    loss = torch.compile(step.loss_from, fullgraph=True, dynamic=False)
+    network = torch.compile(step.raw_maps, fullgraph=True, dynamic=False, backend=backend)
+    loss = torch.compile(step.loss_from, fullgraph=True, dynamic=False, backend=backend)
 
     def loss_of(images: Tensor, targets: Targets) -> LossTerms:
-        return loss(network(images), targets)
+        raw = network(images)
+        if step.probe is not None:
+            step.probe.mark(FUSED)
+        return loss(raw, targets)
 
     return loss_of
 
 
 def keep_compiled_kernels() -> None:
     """In the cache folder rather than among temporary files, and for losses that write their own gradient too."""
-    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(kernel_folder())
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # takes a second
+
+    if os.environ.get(_FOLDER_SETTING) in (None, os.path.abspath(default_cache_dir())):
+        os.environ[_FOLDER_SETTING] = str(kernel_folder())
         forget_unused(kernel_folder())
     import torch._functorch.config as tracing
 

@@ -23,11 +23,11 @@ class NoCheckpoints(Checkpoints):
     def has(self, name: str) -> bool:
         return True
 
-    def save_last(self, content: dict[str, Any]) -> Path:
-        return Path()
+    def save(self, content: dict[str, Any], *names: str) -> None:
+        pass
 
-    def save_named(self, name: str, content: dict[str, Any]) -> Path:
-        return Path()
+    def finish(self) -> None:
+        pass
 
 
 class NoRecorder(Recorder):

@@ -133,6 +133,10 @@ class GearBox:
     def _uncompiled(self) -> Gear:
         return GraphGear(self.step, None, self._pool, self._worth_tuning) if self.name == "graph" else self._eager
 
+    def _compiled(self) -> Gear:
+        loss_of = compiled_loss_of(self.step)
+        return GraphGear(self.step, loss_of, self._pool) if self.name == "graph" else EagerGear(self.step, loss_of)
+
     def _worth_tuning(self, batch: Batch) -> bool:
         return self._tunes and len(batch.images) == self._images
 
@@ -142,19 +146,27 @@ class GearBox:
     def _look_after_compiling(self, batch: Batch) -> None:
         if self._clock.seconds is None:
             return  # what comes, and how fast, is not known yet
-        if self._ahead_for != self._sort_of(batch) or self._too_full_too_often():
+        if self._ahead_for != self._sort_of(batch):
             self._begin_compiling(batch)
-        elif self._ahead is not None and self._ahead.finished:
-            self._shift_up(self._ahead)
+        elif self._ahead is not None:
+            if self._ahead.finished:
+                self._shift_up(self._ahead)
+        elif self._too_full_too_often():
+            self._begin_compiling(batch)
 
     def _too_full_too_often(self) -> bool:
         """Batches with more boxes than was compiled for run in the lower gear; a few are welcome to."""
         most = max(self._ahead_places)
         return sum(count for places, count in self._places.items() if places > most) > _WORTH_MORE_PLACES
 
+    def _usual_places(self) -> tuple[int, ...]:
+        """Batches with numbers that come seldom get more places; the most there were stay."""
+        most, seldom = max(self._places), self._places.total() / 10
+        return tuple(sorted(places for places, count in self._places.items() if places == most or count > seldom))
+
     def _begin_compiling(self, batch: Batch) -> None:
         self.close()
-        self._ahead_for, self._ahead_places = self._sort_of(batch), tuple(sorted(self._places))
+        self._ahead_for, self._ahead_places = self._sort_of(batch), self._usual_places()
         if self._fast_for != self._ahead_for:
             self._fast = None
         if self._seconds_left < self._worth:
@@ -173,11 +185,8 @@ class GearBox:
             self._say(f"gear: stays {self._lower_name}, kernels are compiled but the run is nearly over")
         else:
             self._say(f"gear: {self.name}, kernels compiled in {seconds:.0f} s")
-            loss_of = compiled_loss_of(self.step)
             self._plain = self._uncompiled()  # lets go of the memory of what was captured
-            self._fast = (
-                GraphGear(self.step, loss_of, self._pool) if self.name == "graph" else EagerGear(self.step, loss_of)
-            )
+            self._fast = self._fast or self._compiled()
             self._fast_for, self._fast_places = self._ahead_for, self._ahead_places
 
     @property

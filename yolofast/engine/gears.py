@@ -62,6 +62,11 @@ class GraphGear:
         self._graphs: dict[tuple[object, ...], _Captured] = {}
         self._version = step.version
 
+    @property
+    def captured(self) -> int:
+        """How many graphs there are so far."""
+        return len(self._graphs)
+
     def run(self, batch: Batch, kind: StepKind) -> None:
         if self._version != self.step.version:
             self._graphs.clear()  # they move other weights than are to be moved now
@@ -97,7 +102,7 @@ class _Captured:
                     step.run(self._images, self._targets, kind, loss_of)
             torch.cuda.current_stream().wait_stream(stream)
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, pool=pool):
+            with random_numbers_after_failure(), torch.cuda.graph(self._graph, pool=pool):
                 step.run(self._images, self._targets, kind, loss_of)
         self._marks: Sequence[Any] = () if step.probe is None else step.probe.captured()
 
@@ -134,6 +139,18 @@ def tried_only(step: TrainStep) -> Iterator[None]:
     finally:
         for tensor, value in zip(step.tensors(), before, strict=True):
             tensor.copy_(value)
+
+
+@contextmanager
+def random_numbers_after_failure() -> Iterator[None]:
+    """A capture that fails leaves torch's generator believing that it goes on; the next random number would raise."""
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = generator.clone_state()
+    try:
+        yield
+    except BaseException:
+        generator.graphsafe_set_state(before)
+        raise
 
 
 @contextmanager

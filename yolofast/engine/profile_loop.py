@@ -1,9 +1,11 @@
 """The steps of a run as training makes them – loader, schedule, copies, gear, record – without epochs around them.
 
 They are those of the middle of the run: its warm-up is over, and mosaics are not closed yet. A batch that is not full
-is left out: it would be another step.
+is left out: it would be another step. So is one with more boxes than any before, once a gear has captured or compiled
+its steps.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 
 from yolofast.engine.gears import Gear
 from yolofast.engine.pace import Pace
+from yolofast.engine.places import places_of, smallest_that_holds, with_places
 from yolofast.engine.profile_record import makes_batches_here
 from yolofast.engine.profile_sampler import PhaseSampler
 from yolofast.engine.setup import Run
@@ -31,6 +34,14 @@ class StepLoop:
         run.start_epoch(self.epoch)
         self._source: Iterator[tuple[int, Batch]] = iter(())
         self._pace = Pace(self.device)
+        self._seen_places: Counter[int] = Counter()
+        self._usual_places: tuple[int, ...] = ()
+
+    def keep_to_usual_places(self) -> None:
+        """From now on batches have as many places for boxes as came often: other steps would have to be captured or
+        compiled."""
+        seldom = self._seen_places.total() / 10
+        self._usual_places = tuple(places for places, count in self._seen_places.items() if count > seldom)
 
     def first_batch(self) -> Batch:
         """One that is full, on the device, as the step sees it. Its tensors are its own."""
@@ -72,8 +83,12 @@ class StepLoop:
 
     def _full(self, batches: Any) -> Iterator[tuple[int, Batch]]:
         for number, batch in batches:
-            if len(batch.images) == self.run.images_per_step:
-                yield number, batch
+            if len(batch.images) != self.run.images_per_step:
+                continue
+            self._seen_places[places_of(batch)] += 1
+            places = smallest_that_holds(places_of(batch), self._usual_places or self._seen_places)
+            if places is not None:
+                yield number, with_places(batch, places)
 
     def wait(self) -> None:
         """For all that was queued."""

@@ -22,7 +22,7 @@ from yolofast.engine.setup import Run
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.as_json import summary, without_nan
 from yolofast.profile.phases import AUGMENT, ORDER, TO_DEVICE
-from yolofast.profile.statistics import beside, phase_figures
+from yolofast.profile.statistics import beside, phase_figures, spread
 
 CSV_FILE, JSON_FILE = "profile.csv", "profile.json"
 _BESIDE = (AUGMENT, TO_DEVICE)
@@ -71,15 +71,14 @@ class RecordedPhases(PhaseSampler):
         """Of the epochs in the last one's gear: those before it shifted up would only blur it."""
         gear = self._rows[-1][_GEAR]
         rows = [_numbers(row) for row in self._rows if row[_GEAR] == gear]
-        step = fmean(row["step"] for row in rows)
+        step = spread([row["step"] for row in rows])
         phases = phase_figures([{name: row[name] for name in ORDER if name in row} for row in rows])
         for name in _BESIDE:
             if values := [row[f"{name} beside"] for row in rows if f"{name} beside" in row]:
-                phases += (beside(name, values, step, "on the GPU's side stream"),)
+                phases += (beside(name, values, step.mean, "on the GPU's side stream"),)
         busy = [row["gpu_busy"] for row in rows if "gpu_busy" in row]
         return {
-            **summary(phases, gear, fmean(busy) if busy else None, self._images / step * 1e3),
-            "step_ms": step,
+            **summary(phases, step, gear, fmean(busy) if busy else None, self._images / step.mean * 1e3),
             "timed_steps": len(rows),
             "every": self._every,
         }

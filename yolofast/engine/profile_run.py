@@ -30,7 +30,7 @@ from yolofast.profile.words import counted
 Say = Callable[[str], None]
 _EVERY_IN_GRAPHS = 4
 """A graph's marks are read before it is replayed again; the host is three steps ahead."""
-_CAPTURING_STEPS = 4 * _EVERY_IN_GRAPHS
+_CAPTURING_STEPS, _MOST_TURNS = 4 * _EVERY_IN_GRAPHS, 8
 _BUSY_STEPS = 20
 _LOOKED_AT_STEPS = 4
 _BLOCK_LEAD_IN = 2
@@ -70,14 +70,24 @@ class Meter:
         self._blocks: list[Block] = []
 
     def warm_up(self, steps: int) -> None:
-        """Also captures what will be replayed, with marks and without."""
-        least = _CAPTURING_STEPS if self._chosen.captured else 0
-        self._loop.steps(max(steps, least), self._chosen.gear, self._sampler)
+        """Also captures what will be replayed, with marks and without, for each number of boxes that comes often."""
+        self._loop.steps(steps, self._chosen.gear, self._sampler)
+        if self._chosen.captured or self._chosen.compiled:
+            self._loop.keep_to_usual_places()
+        if isinstance(self._chosen.gear, GraphGear):
+            self._capture_all(self._chosen.gear)
         self._loop.wait()
         self._sampler.take()
         if self._on_gpu:  # what compiling and trying took is not the run's
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self._device)
+
+    def _capture_all(self, gear: GraphGear) -> None:
+        for _ in range(_MOST_TURNS):
+            before = gear.captured
+            self._loop.steps(_CAPTURING_STEPS, gear, self._sampler)
+            if gear.captured == before:
+                return
 
     def lead_in(self) -> None:
         """Uses up what was prepared while others were measured, so that a block is like any other."""

@@ -131,8 +131,11 @@ class NoSampler(PhaseSampler):
 
 
 def is_chosen(iteration: int, every: int) -> bool:
-    """One of each `every` steps, and not always the same one: weights may move every so many steps too."""
-    return iteration % every == iteration // every % every
+    """One of each `every` steps, and not always the same one: weights may move every so many steps too.
+
+    From turn to turn it is an earlier one, so that never two come one after the other: the first may not be past yet.
+    """
+    return iteration % every == -(iteration // every) % every
 
 
 def durations(marks: Sequence[Mark], clock: Clock) -> tuple[dict[str, float], dict[str, float]]:

@@ -12,8 +12,8 @@ from yolofast.profile.records import PhaseFigures
 from yolofast.profile.statistics import phase_figures
 
 _WARM_UP, _STEPS = 8, 16
-_IN_REGION = (FORWARD, ASSIGN, LOSS)
-_IN_GRAPH = (*_IN_REGION, BACKWARD, OPTIMIZER, EMA)
+_IN_REGION = (ASSIGN, LOSS)
+_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
 
 
 class Split(NamedTuple):

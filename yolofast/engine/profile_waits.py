@@ -13,15 +13,21 @@ from yolofast.profile.records import Waits
 def count_waits(steps: Callable[[int], None], count: int) -> Waits:
     """While `steps(count)` run on a GPU."""
     mode = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("warn")
+    _set_mode("warn")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             steps(count)
     finally:
-        torch.cuda.set_sync_debug_mode(mode)
+        _set_mode(mode)
     places = Counter(_place(one) for one in caught if "synchroniz" in str(one.message))
     return Waits(sum(places.values()) / count, tuple(place for place, _ in places.most_common(5)))
+
+
+def _set_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is a prototype, and may miss some
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 def _place(warning: warnings.WarningMessage) -> str:

@@ -15,7 +15,7 @@ from yolofast.engine.precision import LossScale, Precision
 from yolofast.engine.step_record import StepRecord
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.optimizer import Optimizer
-from yolofast.profile.phases import BACKWARD, EMA, FORWARD, FUSED, OPTIMIZER, REST
+from yolofast.profile.phases import BACKWARD, EMA, FORWARD, OPTIMIZER, REST
 from yolofast.ranks import world
 from yolofast.structures import Batch, InputConvention, LossTerms, Targets
 
@@ -78,7 +78,7 @@ class TrainStep:
     def run(self, images: Tensor, targets: Targets, kind: StepKind, loss_of: LossOf | None = None) -> None:
         """`loss_of` is the step's own, unless a compiled form of it is given."""
         own, mark = (self.loss_of, unmarked) if self.probe is None else (self.probe.loss_of, self.probe.mark)
-        mark(FORWARD if loss_of is None else FUSED)
+        mark(FORWARD)
         self.prepare_gradients(kind)
         with nullcontext() if kind.updates else self.alone():
             terms = (loss_of or own)(images, targets)

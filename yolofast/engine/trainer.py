@@ -1,12 +1,13 @@
 """The loop around the step: epochs, evaluation, records and checkpoints.
 
 Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
-tensors and the number of the next epoch. A run killed at any moment repeats at most the epoch it was in, to the same
-numbers.
+tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before if
+that was still being written, to the same numbers.
 """
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.step import StepKind, TrainStep
+from yolofast.errors import UserError
 from yolofast.optim.schedule import Schedule
 from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
@@ -95,6 +97,16 @@ class Trainer:
         self._late_losses = LateLosses(self.step.losses)
 
     def fit(self) -> Progress:
+        try:
+            self._fit()
+        except BaseException:
+            with suppress(UserError):  # why the run ends is what its user has to know
+                self.checkpoints.finish()
+            raise
+        self.checkpoints.finish()
+        return self.progress
+
+    def _fit(self) -> None:
         guard = NanGuard(self.step, self.progress.lr_factor, self.lower_rate)
         while self.progress.epoch < self.epochs and not self._should_stop():
             epoch = self.progress.epoch
@@ -115,7 +127,6 @@ class Trainer:
                 self._save(epoch, last)
             self.display.result(row)
             self.pictures.epoch_over()
-        return self.progress
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
         self.start_epoch(epoch)
@@ -183,13 +194,13 @@ class Trainer:
             self.best_found = found
 
     def _save(self, epoch: int, last: bool) -> None:
-        content = self._content(epoch)
-        # Before `last`, which knows which epoch was the best: a kill in between repeats the epoch.
+        names = []
+        # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
         if self.progress.best_epoch == epoch or (last and not self.checkpoints.has(BEST)):
-            self.checkpoints.save_named(BEST, content)
-        self.checkpoints.save_last(content)
+            names.append(BEST)
         if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
-            self.checkpoints.save_named(f"epoch_{epoch + 1:03}.pt", content)
+            names.append(f"epoch_{epoch + 1:03}.pt")
+        self.checkpoints.save(self._content(epoch), *names)
 
     def _content(self, epoch: int) -> dict[str, Any]:
         progress = self.progress

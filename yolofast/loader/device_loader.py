@@ -28,7 +28,7 @@ from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import EpochOrder, OrderedBatch
 from yolofast.loader.padded import padded_targets
 from yolofast.profile.phases import AUGMENT, TO_DEVICE
-from yolofast.structures import Batch, BatchMix, Targets
+from yolofast.structures import Batch, BatchMix, Targets, bucketed
 
 Ints = npt.NDArray[np.int64]
 _BATCHES_PER_PLAN = 8
@@ -55,6 +55,8 @@ class _Chunk:
     targets: Targets
     fetched: Fetched
     images: list[Ints]
+    places: list[int]
+    """How many places for boxes each batch needs; the chunk has those of its fullest."""
     mixes: list[BatchMix]
     shape: tuple[int, int]
     """Height and width."""
@@ -119,8 +121,13 @@ class DeviceLoader:
             thread.join()
 
     def _one_ahead(self, rendered: Iterator[_Rendered]) -> Iterator[Batch]:
-        """Hand out a batch only when the one after it is being rendered, as far as there are slots for that."""
+        """Hand out a batch only when the one after it is being rendered, as far as there are slots for that.
+
+        The first one goes at once: the GPU has nothing to do yet.
+        """
         waiting: deque[_Rendered] = deque()
+        for item in islice(rendered, 1):
+            yield from self._lend(item)
         for item in rendered:
             waiting.append(item)
             if len(waiting) == len(self._slots):
@@ -151,11 +158,11 @@ class DeviceLoader:
                 data = chunk.fetched.on_device()
                 table, targets = chunk.table.to(self.device), chunk.targets.to(self.device, non_blocking=True)
             first = 0
-            for images, mix in zip(chunk.images, chunk.mixes, strict=True):
+            for images, places, mix in zip(chunk.images, chunk.places, chunk.mixes, strict=True):
                 which, slot = slice(first, first + len(images)), number % len(self._slots)
                 out = _images_in(self._slots[slot], len(images), *chunk.shape)
-                part = Targets(targets.boxes[which], targets.labels[which], targets.valid[which])
                 with self._side_stream():
+                    part = _part(targets, which, places)
                     ready = self._render_when_free(slot, table.of_images(which), data, out)
                 yield _Rendered(Batch(out, part, images, mix=mix), ready, slot)
                 first, number = which.stop, number + 1
@@ -213,8 +220,10 @@ class DeviceLoader:
         table = build_table(plan, fetched.starts, sizes, pin=self._on_gpu)
         targets = padded_targets(planned.rows, len(images), self.capacity, pin=self._on_gpu)
         shape, ends = (planner.height, planner.width), np.cumsum([len(batch.images) for batch in batches]).tolist()
-        mixes = [plan.mix(slice(end - len(batch.images), end)) for end, batch in zip(ends, batches, strict=True)]
-        return _Chunk(table, targets, fetched, [batch.images for batch in batches], mixes, shape)
+        parts = [slice(end - len(batch.images), end) for end, batch in zip(ends, batches, strict=True)]
+        places = [self.capacity or bucketed(int(targets.valid[part].sum(1).max())) for part in parts]
+        mixes = [plan.mix(part) for part in parts]
+        return _Chunk(table, targets, fetched, [batch.images for batch in batches], places, mixes, shape)
 
     def _fetch(self, plan: Plan) -> tuple[Fetched, Plan, Ints]:
         """The pixels a plan needs, the plan in terms of what is fetched, and its sizes."""
@@ -230,6 +239,12 @@ class DeviceLoader:
         image_bytes = 3 * self.pixels.sizes.prod(axis=1).mean()
         batch_bytes = image_bytes * _IMAGES_PER_IMAGE * self._batch
         return int(np.clip(_FETCHED_BYTES // batch_bytes, 1, _BATCHES_PER_PLAN))
+
+
+def _part(targets: Targets, images: slice, places: int) -> Targets:
+    """Boxes come first, so what is cut off is empty."""
+    parts = (targets.boxes[images, :places], targets.labels[images, :places], targets.valid[images, :places])
+    return Targets(*(part.contiguous() for part in parts))
 
 
 def _images_in(slot: Tensor, count: int, height: int, width: int) -> Tensor:

@@ -6,15 +6,14 @@ from typing import Any
 
 from yolofast.profile.comparison import Comparison, in_words
 from yolofast.profile.limits import limits
-from yolofast.profile.records import PhaseFigures, Profile
+from yolofast.profile.records import PhaseFigures, Profile, Spread
 from yolofast.profile.verdicts import verdicts
 
 
 def profile_json(profile: Profile) -> dict[str, Any]:
     setup = asdict(profile.setup)
     values = {
-        **summary(profile.phases, profile.setup.gear, profile.usage.gpu_busy, profile.images_per_second),
-        "step_ms": {"mean": profile.step.mean, "std": profile.step.std},
+        **summary(profile.phases, profile.step, profile.setup.gear, profile.usage.gpu_busy, profile.images_per_second),
         "steps": profile.steps,
         "measured_by": profile.measured_by,
         "split": [asdict(phase) for phase in profile.split],
@@ -34,7 +33,11 @@ def profile_json(profile: Profile) -> dict[str, Any]:
 
 
 def summary(
-    phases: tuple[PhaseFigures, ...], gear: str, gpu_busy: float | None, images_per_second: float | None
+    phases: tuple[PhaseFigures, ...],
+    step: Spread,
+    gear: str,
+    gpu_busy: float | None,
+    images_per_second: float | None,
 ) -> dict[str, Any]:
     """What `profile.json` of a run's folder says too."""
     return {
@@ -42,6 +45,7 @@ def summary(
         "gear": gear,
         "gpu_busy": gpu_busy,
         "images_per_second": images_per_second,
+        "step_ms": {"mean": step.mean, "std": step.std},
     }
 
 

@@ -2,8 +2,8 @@
 
 DATA_WAIT, TO_DEVICE, AUGMENT = "data wait", "host→device", "augment"
 FORWARD, ASSIGN, LOSS, BACKWARD, OPTIMIZER, EMA = "forward", "assign", "loss", "backward", "optimizer", "EMA"
-FUSED = "forward+assign+loss"
-"""The same three as one compiled region, into which nobody can look."""
+FUSED = "assign+loss"
+"""Both as one compiled region, into which nobody can look."""
 GRAPH = "graph"
 """What of a captured graph lies before its first mark; all of it where there are no marks inside."""
 REST = "rest"

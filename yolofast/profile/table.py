@@ -25,7 +25,7 @@ def phase_rows(profile: Profile) -> Iterator[tuple[str, str, str, str]]:
         yield _row(phase, phase.name, phase.beside and f"beside the step, {phase.beside}")
         if profile.split and phase.name == profile.split_of:
             for part in profile.split:
-                yield _row(part, f"  {part.name}", "by the twin")
+                yield _row(part, f"  {part.name}", f"share of {profile.split_of}, by the twin")
     if OPTIMIZER not in {phase.name for phase in (*profile.phases, *profile.split)}:
         yield f"{OPTIMIZER}, {EMA}", "–", "", "no weights moved in these steps: give more --steps"
     step = profile.step

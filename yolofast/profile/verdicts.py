@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from yolofast.profile.data_verdicts import slow_data, slow_transfer
 from yolofast.profile.limits import limits
-from yolofast.profile.phases import BACKWARD, FORWARD, FUSED
+from yolofast.profile.phases import BACKWARD, FORWARD
 from yolofast.profile.records import Profile
 from yolofast.profile.step_verdicts import (
     slow_assignment,
@@ -29,7 +29,7 @@ def verdicts(profile: Profile) -> tuple[Verdict, ...]:
 
 def _nothing(profile: Profile) -> Verdict:
     busy = profile.usage.gpu_busy
-    ms = profile.phase_ms(FORWARD, FUSED, BACKWARD)
+    ms = profile.phase_ms(FORWARD, BACKWARD)
     evidence = f"the network itself takes {share_of(profile, ms):.0%} of the step"
     if busy is not None:
         evidence = f"the GPU is busy {busy:.0%} of the time"

@@ -23,12 +23,12 @@ def test_nothing_is_said_of_runs_that_are_fine(tmp_path):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({"data": "coco.yaml"}, "different validation sets: a voc.yaml, b coco.yaml"),
+        ({"data": "coco.yaml"}, "different validation sets: voc.yaml (a), coco.yaml (b)"),
         ({"img_size": 320}, ""),
         ({"epochs": 9}, "b: has 5 of 9 planned epochs"),
-        ({"assigner": "tal"}, "training losses of different assigners are not comparable: a ota, b tal"),
+        ({"assigner": "tal"}, "training losses of different assigners are not comparable: ota (a), tal (b)"),
         ({"box": 0.1}, ""),
-        ({"environment": {"gpu": "other"}}, "different hardware (gpu): a card, b other"),
+        ({"environment": {"gpu": "other"}}, "different hardware (gpu): card (a), other (b)"),
     ],
 )
 def test_one_thing_is_wrong(tmp_path, args, words):
@@ -39,13 +39,25 @@ def test_one_thing_is_wrong(tmp_path, args, words):
 def test_sizes_and_gains(tmp_path):
     one, other = (ours(tmp_path / str(n), rising(5, 0.4 + n / 100), img_size=n * 320, box=n / 10) for n in (1, 2))
     text = remarks(one, other)
-    assert "evaluated at different sizes: 1 320, 2 640" in text and "losses with different box: 1 0.1, 2 0.2" in text
+    assert "evaluated at different sizes: 320 (1), 640 (2)" in text
+    assert "losses with different box: 0.1 (1), 0.2 (2)" in text
+
+
+def test_runs_with_one_value_are_named_together(tmp_path):
+    args = (("ota", 32), ("ota", 32.0), ("anchor", 64), ("ota", 32))
+    folders = [
+        ours(tmp_path / f"r{n}", rising(5, 0.4 + n / 100), assigner=assigner, conf=conf)
+        for n, (assigner, conf) in enumerate(args)
+    ]
+    text = remarks(*folders)
+    assert "are not comparable: ota (r0, r1, r3), anchor (r2); they are" in text
+    assert "different conf: 32 (r0, r1, r3), 64 (r2); which" in text  # 32 and 32.0 are the same
 
 
 def test_different_trainers(tmp_path):
     one, other = ours(tmp_path / "a", rising(5), data="coco.yaml"), ultralytics(tmp_path / "b", rising(5))
     text = remarks(one, other)
-    assert "losses of different trainers are not comparable: a yolofast, b Ultralytics" in text
+    assert "losses of different trainers are not comparable: yolofast (a), Ultralytics (b)" in text
     assert "the hours of a are of training alone, those of b of everything" in text
 
 
@@ -78,7 +90,7 @@ def test_validation_sets_are_counted(tmp_path):
     folders = [ours(tmp_path / name, rising(3, top)) for name, top in (("a", 0.4), ("b", 0.41))]
     for images, folder in zip((800, 801), folders, strict=True):
         (folder / "evaluation.json").write_text(json.dumps({"images": images, "per_class": {}}))
-    assert "different numbers of validation images: a 800, b 801" in remarks(*folders)
+    assert "different numbers of validation images: 800 (a), 801 (b)" in remarks(*folders)
 
 
 def test_a_total_that_is_no_sum(tmp_path):
@@ -98,7 +110,7 @@ def test_who_does_not_say_it_is_left_out_of_the_sentence(tmp_path):
     one, other, silent = (ours(tmp_path / name, rising(5, top)) for name, top in (("a", 0.4), ("b", 0.41), ("c", 0.42)))
     for folder, settings in ((one, "img_size: 320"), (other, "img_size: 640"), (silent, "seed: 0")):
         (folder / "args.yaml").write_text(f"{settings}\nname: {folder.name}\n")
-    assert "evaluated at different sizes: a 320, b 640; which" in remarks(one, other, silent)
+    assert "evaluated at different sizes: 320 (a), 640 (b); which" in remarks(one, other, silent)
 
 
 def test_what_another_setting_overrules_is_not_listed(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from tests.report.compare.folders import ours, rising
+from yolofast.report.compare.classes import ClassRow
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.extrapolation import extrapolate
 from yolofast.report.compare.money import pareto
@@ -138,6 +139,25 @@ def test_what_was_not_measured_is_said(tmp_path):
     assert row.values == (None, None) and row.remark == "not measured (--profile-every)"
 
 
+@pytest.mark.parametrize(("gpus", "words"), [(1, "not measured (pynvml is missing)"), (0, "no GPU")])
+def test_what_could_not_be_measured_is_not_asked_for_again(tmp_path, gpus, words):
+    """Both runs had --profile-every."""
+    folders = [
+        ours(tmp_path / name, rising(5, top), environment={"gpus": gpus}) for name, top in (("a", 0.4), ("b", 0.41))
+    ]
+    for folder in folders:
+        (folder / "profile.json").write_text('{"phases": [{"name": "forward", "mean_ms": 1.0}], "gpu_busy": null}')
+    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+    assert next(row.remark for row in found.summary if row.name == "GPU busy, %") == words
+
+
+@pytest.mark.parametrize(("pace", "listed"), [(10.6, ["slow"]), (11.0, ["slow", "fast"])])
+def test_time_for_less_than_another_epoch_is_not_spoken_of(tmp_path, pace, listed):
+    """The fast one did 6 epochs. In 63.6 s it could have done 6.4, in 66 s 6.6, which is 7."""
+    runs = {"fast": {"scores": rising(6), "seconds": 10}, "slow": {"scores": rising(6, 0.41), "seconds": pace}}
+    assert [one.group for one in compared(tmp_path, **runs).at_the_same_time] == listed
+
+
 def test_no_guess_from_a_few_epochs():
     assert extrapolate(np.arange(1.0, 6.0), np.linspace(0.1, 0.3, 5), 10.0) is None
     assert extrapolate(np.arange(1.0, 21.0), np.full(20, np.nan), 30.0) is None
@@ -183,3 +203,11 @@ def test_classes_have_a_spread_where_runs_were_repeated(tmp_path):
     within, beyond = cat("a", "b"), cat("a", "c")
     assert within.ap_std == pytest.approx((0.05 * 2**0.5, 0.01 * 2**0.5)) and not within.beyond_spread
     assert beyond.gain == pytest.approx(0.26) and beyond.beyond_spread
+
+
+def test_without_repeated_runs_of_both_no_gain_is_beyond_the_spread():
+    """An unknown spread is not a spread of 0."""
+    for stds in ((None, None), (0.01, None), (None, 0.01), (None, 0.01, None)):
+        means = (0.1, *(0.5 for _ in stds[1:]))
+        assert not ClassRow("cat", means, means, stds, stds).beyond_spread
+    assert ClassRow("cat", (0.1, 0.5), (0.1, 0.5), (0.01, 0.01), (0.01, 0.01)).beyond_spread

@@ -99,6 +99,17 @@ def test_many_comparisons_are_paid_for():
     assert holm([]) == []
 
 
+def test_an_adjusted_probability_is_called_so(tmp_path):
+    tops = {"a": (0.40, 0.41), "b": (0.45, 0.47), "c": (0.42, 0.43)}
+    paths = [
+        str(ours(tmp_path / f"{kind}{n}", rising(5, top))) for kind, two in tops.items() for n, top in enumerate(two)
+    ]
+    several = compare(read_runs(paths), Asked(groups=("a*", "b*", "c*"))).conclusions
+    assert all("adjusted for 2 comparisons" in one.text for one in several) and len(several) == 2
+    (alone,) = compare(read_runs(paths[:4]), Asked(groups=("a*", "b*"))).conclusions
+    assert "adjusted" not in alone.text
+
+
 def test_how_many_runs_would_show_it():
     """Two groups with a standard deviation each as large as the difference need 16 (the usual rule)."""
     one = spread_of([0.0, 2**0.5])

@@ -73,7 +73,9 @@ def test_batch_384_contradicts_nothing(tmp_path):
 
 def test_losses_of_different_assigners(found):
     (remark,) = [remark for remark in found.remarks if remark.kind == NOT_COMPARABLE]
-    assert remark.text.startswith("training losses of different assigners are not comparable: noota anchor, ota ota")
+    assert remark.text.startswith(
+        "training losses of different assigners are not comparable: anchor (noota), ota (ota)"
+    )
     # Its validation losses are always of one assigner.
     assert row(found, "val loss, last epoch").remark == "equal"
 

@@ -88,6 +88,23 @@ def event(clock, step):
     return struct.pack("<Q", len(content)) + b"crc." + content + b"crc."
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("evaluation.json", '{"per_class": 5}'),
+        ("evaluation.json", '{"per_class": [1, null]}'),
+        ("summary.json", '{"wall_seconds": 1%s}' % ("0" * 400)),
+        ("profile.json", '{"phases": [{"name": 3}]}'),
+        ("env.json", "null"),
+    ],
+)
+def test_values_of_another_kind_are_left_out(tmp_path, name, content):
+    folder = ours(tmp_path / "a", rising(5))
+    (folder / name).write_text(content)
+    run = read_run(folder, "a")
+    assert not run.classes and run.profile is None and 0 < run.hours < 1
+
+
 def test_tensorboard_s_clock(tmp_path):
     first = b"".join(event(1000 + 60 * n, n - 1 if n else 0) for n in range(201))
     (tmp_path / "events.out.tfevents.1.a").write_bytes(first + event(99999, 1)[:-9])  # torn by a kill

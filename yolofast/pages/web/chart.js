@@ -484,14 +484,9 @@
     const marks = visible.map((one) => {
       const place = { cx: x(one.x), cy: y(one.y), r: one.best ? 6 : 4.5 };
       const node = make(box.svg, "circle", { ...place, class: "yf-point " + colourOf(one.group).name + (one.best ? " yf-best" : "") });
-      return { node, one, at: place.cx };
+      return { node, one, at: place.cx, height: place.cy };
     });
-    if (visible.length <= 20)
-      for (const mark of marks) {
-        const end = mark.at > box.width * 0.7;
-        const place = { x: mark.at + (end ? -9 : 9), y: y(mark.one.y) - 7, class: "yf-tick", "text-anchor": end ? "end" : "start" };
-        make(box.svg, "text", place, cut(mark.one.name, 28));
-      }
+    nameMarks(box, marks);
     if (!visible.length) empty(box);
     describe(box, spec, visible.map((one) => `${one.name}: ${shown(one.x)}, ${shown(one.y)}`));
     visitMarks(box, marks, ({ one, at }) => {
@@ -500,6 +495,32 @@
     });
     return box;
   }
+
+  /* A name stands in the first of four places where it covers no point, no other name and no edge; below and above the
+     rising front before on it. The best points choose first. A name without a place is left to the legend, the tip and
+     the table of values. */
+  function nameMarks(box, marks) {
+    const taken = marks.map(({ at, height }) => ({ left: at - 6, right: at + 6, top: height - 6, bottom: height + 6 }));
+    const inside = (area) => area.left >= box.left && area.right <= box.width && area.top >= 0 && area.bottom <= box.height - EDGE.bottom;
+    const free = (area) => inside(area) && !taken.some((other) => overlap(area, other));
+    for (const { one, at, height } of [...marks].sort((a, b) => b.one.best - a.one.best)) {
+      const name = make(box.svg, "text", { class: "yf-tick yf-of-point" }, cut(one.name, 28));
+      const length = name.getComputedTextLength();
+      const areas = [[9, 15], [-9 - length, -7], [9, -7], [-9 - length, 15]].map(([right, down]) => ({
+        left: at + right, right: at + right + length, top: height + down - 10, bottom: height + down + 3,
+      }));
+      const area = areas.find(free);
+      if (!area) {
+        name.remove();
+        continue;
+      }
+      taken.push(area);
+      name.setAttribute("x", area.left);
+      name.setAttribute("y", area.bottom - 3);
+    }
+  }
+
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
   const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 

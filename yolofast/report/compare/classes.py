@@ -24,10 +24,10 @@ class ClassRow:
 
     @property
     def beyond_spread(self) -> bool:
-        """The gain is larger than both standard deviations together. No test: there are many classes."""
-        if self.gain is None:
-            return False
-        return abs(self.gain) > (self.ap_std[0] or 0.0) + (self.ap_std[-1] or 0.0)
+        """The gain is larger than both standard deviations together; never where one is not known. No test: there are
+        many classes."""
+        first, last = self.ap_std[0], self.ap_std[-1]
+        return self.gain is not None and first is not None and last is not None and abs(self.gain) > first + last
 
 
 def per_class(groups: Sequence[Group]) -> list[ClassRow]:

@@ -100,8 +100,22 @@ def _said(
 ) -> Remark | None:
     if not _differ(runs, value):
         return None
-    listed = ", ".join(f"{run.name} {value(run)}" for run in runs if value(run) not in _SILENCE)
-    return Remark(kind, f"{what}: {listed}; {words}.")
+    return Remark(kind, f"{what}: {_by_value(runs, value)}; {words}.")
+
+
+def _by_value(runs: Sequence[Run], value: Callable[[Run], Any]) -> str:
+    """Each value with the runs that have it, like `words.difference`: of many runs most have the same."""
+    having: list[tuple[Any, list[str]]] = []
+    for run in runs:
+        said = value(run)
+        if said in _SILENCE:
+            continue
+        names = next((names for other, names in having if same(said, other)), None)
+        if names is None:
+            having.append((said, [run.name]))
+        else:
+            names.append(run.name)
+    return ", ".join(f"{said} ({', '.join(names)})" for said, names in having)
 
 
 def _differ(runs: Sequence[Run], value: Callable[[Run], Any]) -> bool:

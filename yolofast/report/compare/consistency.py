@@ -42,11 +42,11 @@ def _iterations(run: Run, told: int | None) -> Remark | None:
     seen = iterations * batch
     if abs(seen / known[0] - 1) <= _SLACK or 0 <= seen - known[0] < batch:
         return None
-    fits = known[0] / iterations
+    fits = math.ceil(known[0] / iterations)
     return Remark(
         CONTRADICTION,
         f"{run.name}: {iterations:,} iterations of batch {batch:g} are {seen:,.0f} images, but {known[1]}. "
-        f"A batch of about {fits:.0f} would fit.",
+        f"A batch of about {fits:,} would fit.",
     )
 
 

@@ -78,14 +78,15 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def at_the_same_time(curves: Sequence[Curves]) -> list[AtTheSameTime]:
-    """The first and each other one whose hours are known, both ways; ends that almost coincide say nothing."""
+    """The first and each other one whose hours are known, both ways. Ends that almost coincide say nothing, nor does
+    spare time that is too short for another epoch."""
     timed = [curve for curve in curves if curve.seconds is not None and np.isfinite(curve.column(MAP)).any()]
     found = []
     for other in timed[1:]:
         sooner, later = sorted((timed[0], other), key=_end)
         if not math.isclose(_end(sooner), _end(later), rel_tol=_AT_ONCE):
             found += [_beside(later, sooner), _beside(sooner, later)]
-    return found
+    return [one for one in found if one.possible is None or round(one.possible) > one.epochs]
 
 
 def _beside(curve: Curves, finished: Curves) -> AtTheSameTime:

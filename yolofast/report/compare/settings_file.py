@@ -1,6 +1,7 @@
 """What a run's files say of its settings and its machine, under one name for each thing whoever wrote it."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,16 @@ def read_json(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ValueError("it is too large")
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole)
         if not isinstance(values, dict):
             raise ValueError("it holds no entries")
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path.name} cannot be read: {str(error)[:100]}")
         return {}
     return values
+
+
+def _whole(digits: str) -> int | float:
+    """Beyond what any counter reaches it is not a number: no float could hold it."""
+    value = int(digits)
+    return value if abs(value) < 2**63 else math.nan

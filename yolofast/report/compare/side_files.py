@@ -21,9 +21,9 @@ def read_classes(folder: Path, problems: list[str]) -> dict[str, ClassScore]:
 
 
 def _classes(listed: Any) -> dict[str, ClassScore]:
-    rows = list(listed.items()) if isinstance(listed, dict) else list(enumerate(listed or []))
+    listed = dict(enumerate(listed)) if isinstance(listed, list) else listed
     scores: dict[str, ClassScore] = {}
-    for key, row in rows:
+    for key, row in listed.items() if isinstance(listed, dict) else ():
         if isinstance(row, dict) and _is_number(row.get("ap50")) and _is_number(row.get("ap")):
             scores[str(row.get("name", key))] = ClassScore(float(row["ap50"]), float(row["ap"]))
     return scores

@@ -80,12 +80,19 @@ def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict
         values = tuple(spread_of(figure.value(run) for run in group.runs) for group in groups)
         if all(value is None for value in values):
             if figure.name == GPU_BUSY:
-                rows.append(Row(figure.name, figure.better, values, figure.digits, None, NOT_MEASURED))
+                rows.append(Row(figure.name, figure.better, values, figure.digits, None, _why_not_measured(groups)))
             continue
         reason = not_comparable.get(HOURS if figure.name.startswith(_COST) else figure.name, "")
         winner, remark = (None, reason) if reason else _winner(groups, values, figure)
         rows.append(Row(figure.name, figure.better, values, figure.digits, winner, remark))
     return rows
+
+
+def _why_not_measured(groups: Sequence[Group]) -> str:
+    runs = [run for group in groups for run in group.runs]
+    if all(run.environment.get("gpus") == 0 for run in runs):
+        return "no GPU"
+    return "not measured (pynvml is missing)" if any(run.profile for run in runs) else NOT_MEASURED
 
 
 def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Figure) -> tuple[int | None, str]:

@@ -35,7 +35,7 @@ def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
     """By mAP50-95, or mAP50 where that is all there is."""
     measure = MAP if any(_values(group, MAP) for group in groups) else MAP50
     tests = _tests(groups, measure)
-    return [_conclusion(groups[0], other, measure, tests.get(other.name), last) for other in groups[1:]]
+    return [_conclusion(groups[0], other, measure, tests.get(other.name), len(tests), last) for other in groups[1:]]
 
 
 def within_chance(groups: Sequence[Group], measure: str) -> set[str]:
@@ -53,7 +53,9 @@ def _tests(groups: Sequence[Group], measure: str) -> dict[str, tuple[Test, float
     return {name: (test, p) for (name, test), p in zip(known.items(), raised, strict=True)}
 
 
-def _conclusion(first: Group, other: Group, measure: str, test: tuple[Test, float] | None, last: int) -> Conclusion:
+def _conclusion(
+    first: Group, other: Group, measure: str, test: tuple[Test, float] | None, tests: int, last: int
+) -> Conclusion:
     one, two = _values(first, measure), _values(other, measure)
     if one is None or two is None:
         missing = first.name if one is None else other.name
@@ -62,13 +64,17 @@ def _conclusion(first: Group, other: Group, measure: str, test: tuple[Test, floa
         return Conclusion(other.name, CAUTION, f"nothing can be concluded in {measure}: {why}", measure)
     if test is None:
         return _caution(first, other, one, two, measure, last)
-    return _tested(first.name, other.name, one, two, measure, *test)
+    return _tested(first.name, other.name, one, two, measure, *test, tests)
 
 
-def _tested(first: str, other: str, one: Spread, two: Spread, measure: str, test: Test, p: float) -> Conclusion:
+def _tested(
+    first: str, other: str, one: Spread, two: Spread, measure: str, test: Test, p: float, tests: int
+) -> Conclusion:
+    adjusted = f", adjusted for {tests} comparisons" if tests > 1 else ""
     figures = (
         f"{two.mean:.4f} ± {two.std:.4f} ({two.n} runs) against {one.mean:.4f} ± {one.std:.4f} ({one.n} runs): "
-        f"{test.difference:+.4f}, with 95 % between {test.low:+.4f} and {test.high:+.4f}; Welch's t-test, p = {p:.2g}"
+        f"{test.difference:+.4f}, with 95 % between {test.low:+.4f} and {test.high:+.4f}; Welch's t-test, "
+        f"p = {p:.2g}{adjusted}"
     )
     if p <= SURE:
         kind = BETTER if test.difference > 0 else WORSE

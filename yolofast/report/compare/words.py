@@ -74,7 +74,7 @@ def difference(one: Difference, names: list[str]) -> str:
     runs: dict[str, list[str]] = {}
     for name, value in zip(names, one.values, strict=True):
         runs.setdefault(setting(value), []).append(name)
-    return ", ".join(f"{value} ({' '.join(having)})" for value, having in runs.items())
+    return ", ".join(f"{value} ({', '.join(having)})" for value, having in runs.items())
 
 
 def overtaking(one: Overtaking) -> str:
@@ -82,12 +82,13 @@ def overtaking(one: Overtaking) -> str:
     return f"{at}: {one.ahead} overtakes {one.behind}"
 
 
-def overtakings(listed: Sequence[Overtaking]) -> str:
-    """Who overtakes whom. Those who change places again and again are equally good: only the last time is told."""
-    pairs: dict[frozenset[str], list[Overtaking]] = {}
+def overtakings(listed: Sequence[Overtaking]) -> list[str]:
+    """Who overtakes whom, a text per pair and clock. Those who change places again and again are equally good: only the
+    last time is told."""
+    pairs: dict[tuple[frozenset[str], str], list[Overtaking]] = {}
     for one in listed:
-        pairs.setdefault(frozenset((one.ahead, one.behind)), []).append(one)
-    return "; ".join(_of_a_pair(some) for some in pairs.values())
+        pairs.setdefault((frozenset((one.ahead, one.behind)), one.unit), []).append(one)
+    return [_of_a_pair(some) for some in pairs.values()]
 
 
 def _of_a_pair(listed: list[Overtaking]) -> str:
@@ -101,7 +102,9 @@ def same_time(one: AtTheSameTime) -> str:
     """What is extrapolated says so, and how far it can be trusted."""
     head = f"when {one.finished} was over, after {one.hours:.3g} h, {one.group}"
     if one.possible is None:
-        return f"{head} had done {one.epochs} epochs and reached mAP50-95 {number(one.reached, 4)}"
+        return (
+            f"{head} had done {one.epochs} epoch{'s' * (one.epochs != 1)} and reached mAP50-95 {number(one.reached, 4)}"
+        )
     head += f" was over, its best {number(one.reached, 4)}; at its pace it could have done {one.possible:,.0f} epochs"
     guess = one.guess
     if guess is None:
