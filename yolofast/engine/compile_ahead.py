@@ -94,7 +94,7 @@ def compile_parcel(path: Path) -> None:
     step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)
     images, loss_of = torch.zeros_like(parcel["images"], device=precision.device), compiled_loss_of(step)
     for places in parcel["places"]:
-        with tuned_convolutions():
+        with tuned_convolutions(), step.batch_counters.counted_together():
             terms = loss_of(images, empty_targets(len(images), places, precision.device))
             step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
 

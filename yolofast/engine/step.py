@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from yolofast.engine.batch_counters import BatchCounters
 from yolofast.engine.criterion import Criterion, state_of
 from yolofast.engine.precision import LossScale, Precision
 from yolofast.engine.step_record import StepRecord
@@ -66,6 +67,7 @@ class TrainStep:
         self.losses = RunningLosses(precision.device)
         self.record: StepRecord | None = None
         self.probe: StepProbe | None = None
+        self.batch_counters = BatchCounters(model)
         self._inputs: InputConvention = getattr(model, "inputs", InputConvention())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._sums: list[Tensor] = []
@@ -81,7 +83,8 @@ class TrainStep:
         mark(FORWARD)
         self.prepare_gradients(kind)
         with nullcontext() if kind.updates else self.alone():
-            terms = (loss_of or own)(images, targets)
+            with self.batch_counters.counted_together():
+                terms = (loss_of or own)(images, targets)
             mark(BACKWARD)
             self.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
         mark(REST)

@@ -221,7 +221,8 @@ class DeviceLoader:
         targets = padded_targets(planned.rows, len(images), self.capacity, pin=self._on_gpu)
         shape, ends = (planner.height, planner.width), np.cumsum([len(batch.images) for batch in batches]).tolist()
         parts = [slice(end - len(batch.images), end) for end, batch in zip(ends, batches, strict=True)]
-        places = [self.capacity or bucketed(int(targets.valid[part].sum(1).max())) for part in parts]
+        boxes = targets.valid.numpy().sum(axis=1)
+        places = [self.capacity or bucketed(int(boxes[part].max())) for part in parts]
         mixes = [plan.mix(part) for part in parts]
         return _Chunk(table, targets, fetched, [batch.images for batch in batches], places, mixes, shape)
 

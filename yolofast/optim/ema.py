@@ -23,7 +23,8 @@ class ModelEma:
         source, target = trained.state_dict(), self.model.state_dict()
         moving = [name for name, value in target.items() if value.is_floating_point()]
         self._source, self._target = [source[n] for n in moving], [target[n] for n in moving]
-        self._counts = [(source[n], target[n]) for n in target if n not in set(moving)]
+        counts = [name for name in target if name not in set(moving)]
+        self._counted, self._counts = [source[n] for n in counts], [target[n] for n in counts]
         device = self._target[0].device
         self.updates = torch.zeros((), dtype=torch.float64, device=device)
 
@@ -35,8 +36,8 @@ class ModelEma:
         difference = torch._foreach_sub(self._source, self._target)
         torch._foreach_mul_(difference, share)
         torch._foreach_add_(self._target, difference)
-        for trained, average in self._counts:
-            average.copy_(trained)
+        if self._counts:
+            torch._foreach_copy_(self._counts, self._counted)
 
     def state_dict(self) -> dict[str, Any]:
         return {"model": self.model.state_dict(), "updates": self.updates}
