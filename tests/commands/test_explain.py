@@ -3,6 +3,7 @@
 import cv2
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.engine.two_ranks import small_cfg_file
 from yolofast import build_model
@@ -10,6 +11,7 @@ from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import make_shapes
 from yolofast.dataset.shapes_outline import NAMES
+from yolofast.engine.explain_picture import _draw_chances, _draw_rates
 from yolofast.engine.explain_remarks import remarks
 from yolofast.engine.explanation import explain
 from yolofast.engine.plan import frozen_at_random
@@ -133,7 +135,7 @@ def test_remarks_on_plans(folder, data):
     plan = folder / "plan.yaml"
     plan.write_text("plan: [{until: 2, train: [head]}, {until: 5}, {until: 90}]")
     found = remarks(explained(folder, data, plan=str(plan), epochs=4, hyp={"warmup_epochs": 0}))
-    assert any("1 of its phases get no epoch in a run of 4" in text for text in found)
+    assert any("1 of its phases gets no epoch in a run of 4" in text for text in found)
     assert any("phase 2 thaws layers at" in text for text in found)
     found = remarks(explained(folder, data, plan=str(plan), epochs=100))
     assert any("its last phase goes on for 10 epochs more" in text for text in found)
@@ -150,6 +152,28 @@ def test_remarks_on_yolox(data):
     assert any(f"it closes and L1 starts with epoch {closes + 1}, one earlier" in text for text in found)
     assert [row.loss for row in run.rows[closes - 1 : closes + 1]] == ["simota", "simota + L1"]
     assert [row.chances["mosaic"] > 0 for row in run.rows[closes - 1 : closes + 1]] == [True, False]
+
+
+def test_a_fine_tuning_recipe_without_weights_is_told(data):
+    """Runs that were taken for fine-tuning have begun with random values, at a sixteenth of the learning rate."""
+    tuned = explained_yolox(data, epochs=30, recipe_values=("basic_lr_per_img=9.375e-6",))
+    assert any("weights: none are given" in text and "at 1/16.7 of" in text for text in remarks(tuned))
+    assert not any("weights:" in text for text in remarks(explained_yolox(data, epochs=30)))
+
+
+def test_the_picture_shows_a_warm_up_as_it_bends(data):
+    """And both of two shares that are equal, of which one would hide the other."""
+    run = explained_yolox(data, epochs=10, batch_size=2)
+    figure = Figure()
+    rates, chances = figure.subplots(1, 2)
+    _draw_rates(rates, run)
+    x, y = rates.lines[0].get_data()
+    half, end = (y[np.flatnonzero(x == place / run.batches)[0]] for place in (run.batches // 2 - 1, run.batches - 1))
+    assert run.recipe.warmup_epochs == 1 and half == pytest.approx(end / 4)
+    _draw_chances(chances, run)
+    widths = {patch.get_label(): patch.get_linewidth() for patch in chances.patches}
+    assert run.rows[0].chances["mosaic"] == run.rows[0].chances["fliplr"] and widths["mosaic"] > widths["fliplr"]
+    assert [text.get_text() for text in chances.texts] == ["simota + L1 →"]
 
 
 def test_scopes_are_named_as_the_plan_would_name_them(folder, data):

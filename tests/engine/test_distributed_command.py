@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,9 +28,9 @@ def flags(folder, **changes):
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
 
 
-def torchrun(folder, *program):
+def torchrun(folder, *program, places=("--standalone", "--nproc-per-node", "2")):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "YOLOFAST_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
+    command = [sys.executable, "-m", "torch.distributed.run", *places, *program]
     return subprocess.Popen(
         command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -54,6 +55,22 @@ def test_two_processes_are_one_run_that_one_process_can_go_on_with(folder, monke
     rows = list(csv.DictReader((folder / "runs" / "exp" / "results.csv").open()))
     assert [row["epoch"] for row in rows] == ["0", "1", "2"]
     assert all(float(row["train/box_loss"]) > 0 for row in rows)
+
+
+def test_two_launchers_are_one_run_too(folder):
+    """As on two machines, which see the same paths."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    processes = []
+    for machine in ("0", "1"):
+        where = ("--nnodes", "2", "--node-rank", machine, "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
+        words = ("-m", "yolofast.cli", "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
+        processes.append(torchrun(folder, *words, places=(*where, "--master-port", port)))
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert [output.count("run: ") for output in outputs] == [1, 0], "the first speaks"
+    assert torch.load(folder / "runs" / "machines" / "weights" / "last.pt", weights_only=True)["next_epoch"] == 1
 
 
 def test_when_one_process_dies_the_other_says_so_and_stops(folder):

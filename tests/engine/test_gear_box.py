@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from tests.engine.small_step import AskingMap, AsksTheHost, small_batch, small_step
@@ -49,12 +50,15 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
         box.run(ran[-1], ALONE)
         return box.now
 
+    counters.clear()
     while len(said) < 2 and time.monotonic() < deadline:
         run(8), time.sleep(0.05)
     run(images=3)  # an epoch's last batch in between
     assert [run(3), run(5), run(8), run(16), run(8)] == ["compiled"] * 3 + ["eager", "compiled"]
     assert run(16) == "eager" and run(8) == "compiled"
     box.close()
+    # Here nothing was compiled again: what the other process has compiled was found.
+    assert counters["inductor"]["fxgraph_cache_hit"] == 4 and not counters["inductor"]["fxgraph_cache_miss"]
     assert said[0] == "gear: eager while kernels compile"
     assert said[1].startswith("gear: compile, kernels compiled in"), said
     assert said[2:] == ["gear: compile, and eager for fuller batches while kernels compile"]

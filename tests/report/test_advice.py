@@ -6,7 +6,8 @@ import pytest
 from tests.report import planted
 from yolofast.report.diagnosis import diagnose
 from yolofast.report.history import Epochs
-from yolofast.report.ship import choose_epoch
+from yolofast.report.read_run import read_history
+from yolofast.report.ship import _noise_near, choose_epoch
 
 
 def changes(found):
@@ -101,6 +102,21 @@ def test_the_epoch_to_ship_is_the_best_within_noise():
     choice = choose_epoch(epochs(fitness, val))
     assert choice.best == 6 and choice.epoch == 4 and set(choice.as_good) >= {4, 6} and 2 not in choice.as_good
     assert "lowest validation loss" in choice.criterion
+
+
+def test_what_is_learned_is_no_noise():
+    rising = [0.2 - 0.1 * 0.8**n for n in range(12)]
+    assert choose_epoch(epochs(rising, np.linspace(3, 4, 12))).epoch == 12
+    noisy = 0.3 + 0.01 * np.random.default_rng(0).standard_normal(400)
+    assert _noise_near(noisy, 200, width=200) == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_run_that_breaks_at_once_begins_anew(tmp_path):
+    """There is nothing before its first epoch to go on from."""
+    (tmp_path / "log.csv").write_text("epoch,loss\n0,nan\n1,nan\n")
+    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; begin anew")
+    (tmp_path / "log.csv").write_text("epoch,loss\n0,3\n1,nan\n")
+    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; go on from before epoch 2")
 
 
 def test_without_scores_the_validation_loss_decides():

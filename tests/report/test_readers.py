@@ -91,6 +91,12 @@ def test_foreign_csv(tmp_path):
     assert len(history.batches) == 500 and 10 <= len(history.epochs) <= 100
 
 
+def test_a_spreadsheet_s_mark_is_no_part_of_a_heading(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss\n7,3\n8,2\n", encoding="utf-8-sig")
+    assert read_history(path).epochs.number.tolist() == [7, 8]
+
+
 def test_an_empty_cell_is_missing_and_nan_is_broken(tmp_path):
     path = tmp_path / "log.csv"
     rows = [f"{i},{5 - i / 10},{5 - i / 20}" for i in range(10)]
@@ -171,3 +177,53 @@ def test_phases_follow_the_learning_rate(tmp_path):
     smooth = 0.005 * (1 + np.cos(np.linspace(0, np.pi, 10))) + 1e-5
     (tmp_path / "a.csv").write_text("epoch,loss,lr\n" + "".join(f"{i},5,{x}\n" for i, x in enumerate(smooth)))
     assert len(find_phases(read_history(tmp_path / "a.csv"))) == 1
+
+
+def test_the_last_row_of_a_repeated_epoch_counts(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss\n0,9\n1,8\n2,7\n1,5\n2,4\n")
+    epochs = read_history(path).epochs
+    assert epochs.number.tolist() == [1, 2, 3] and epochs.train.tolist() == [9, 5, 4]
+    path.write_text("epoch,iter,loss\n0,0,9\n0,1,8\n1,0,7\n1,0,5\n1,1,4\n")
+    assert read_history(path).batches.loss.tolist() == [9, 8, 5, 4]
+    path.write_text("iter,loss\n0,9\n1,8\n0,7\n1,6\n")  # of no known epoch: numbers that start again are no repetition
+    assert read_history(path).batches.loss.tolist() == [9, 8, 7, 6]
+
+
+def test_training_and_validation_in_rows_of_their_own_are_one_epoch(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss,val_loss\n0,5,\n0,,6\n1,4,\n1,,5\n")
+    epochs = read_history(path).epochs
+    assert epochs.train.tolist() == [5, 4] and epochs.val.tolist() == [6, 5]
+
+
+def test_epochs_that_were_not_evaluated_have_no_score(tmp_path):
+    """YOLOv7 writes zeros there; the noise of evaluations is not that between them and zero."""
+    score, val = np.linspace(0.1, 0.4, 30), falling(30, 1)
+    score[np.arange(30) % 3 != 2] = val[np.arange(30) % 3 != 2] = 0
+    path = tmp_path / "results.txt"
+    path.write_text(results_txt(falling(30), val, score))
+    history = read_history(path)
+    assert np.isfinite(history.epochs.fitness).tolist() == (np.arange(30) % 3 == 2).tolist()
+    assert diagnose(history).choice.as_good == (30,)
+
+
+@pytest.mark.parametrize(("warm_up", "last"), [(0.4, 1), (1, 1), (1.5, 2), (2, 2)])
+def test_batches_show_where_the_warm_up_ends(tmp_path, warm_up, last):
+    """Also within the first epoch, which rates at the ends of epochs do not show."""
+    rates = [min((i + 1) / 20 / warm_up, 1) ** 2 * (1 - i / 400) for i in range(200)]
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,batch,loss,lr\n" + "".join(f"{i // 20},{i},5,{rate}\n" for i, rate in enumerate(rates)))
+    phases = find_phases(read_history(path))
+    assert [(phase.first, phase.last, phase.warms_up) for phase in phases] == [(1, last, True), (last + 1, 10, False)]
+
+
+def test_totals_are_of_the_terms_that_are_always_there(tmp_path):
+    """L1 joins the loss late: nothing gets worse when it does."""
+    path = tmp_path / "log.csv"
+    rows = [f"{i},{9 - i},{i // 5},{8 - i},{i // 5}" for i in range(8)]
+    path.write_text("\n".join(["epoch,train/box_loss,train/l1_loss,val/box_loss,val/l1_loss", *rows]))
+    epochs = read_history(path).epochs
+    assert epochs.train.tolist() == [9 - i for i in range(8)] and epochs.val.tolist() == [8 - i for i in range(8)]
+    path.write_text("epoch,train/box_loss,train/l1_loss\n0,1,2\n1,1,1\n")
+    assert read_history(path).epochs.train.tolist() == [3, 2]

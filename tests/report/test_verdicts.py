@@ -92,7 +92,19 @@ def with_closed_mosaic(history):
     return dataclasses.replace(history, batches=batches, epochs=dataclasses.replace(history.epochs, train=train))
 
 
-@pytest.mark.parametrize("seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic, with_sizes])
+def with_another_assigner(history):
+    """From epoch 31 on both losses are made of other pairs."""
+    batches, epochs = history.batches, history.epochs
+    factor, factors = np.where(batches.epoch > 30, 1.5, 1.0), np.where(epochs.number > 30, 1.5, 1.0)
+    names = tuple("ota" if epoch > 30 else "anchor" for epoch in batches.epoch.tolist())
+    batches = dataclasses.replace(batches, loss=batches.loss * factor, assigner=names)
+    epochs = dataclasses.replace(epochs, train=epochs.train * factors, val=epochs.val * factors)
+    return dataclasses.replace(history, batches=batches, epochs=epochs)
+
+
+@pytest.mark.parametrize(
+    "seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic, with_another_assigner, with_sizes]
+)
 def test_clean_runs_are_left_alone(seen):
     """One alarm in a hundred runs is allowed; there was none in 500 when this was written."""
     alarms = [found for seed in range(100) if (found := kinds(seen(planted.clean(np.random.default_rng(1000 + seed)))))]
@@ -129,3 +141,18 @@ def test_shares_are_those_that_were_planted():
     assert around.effects.slopes["mosaic"] == pytest.approx(0.5, rel=0.05)
     parts = dataclasses.asdict(around.shares)
     assert sum(parts.values()) == pytest.approx(1)
+
+
+def test_shares_of_two_causes_are_of_the_same_whole():
+    """Mosaics and sizes at once: what sizes do is a share of all, not of what mosaics leave."""
+    rng = np.random.default_rng(0)
+    sizes, reach = planted.drawn_sizes(rng, 10), np.ptp(planted.SIZES)
+    history = planted.made_up(
+        rng, planted.learns, noise=0.04, factor=lambda c: 1 + 0.35 * c["mosaic"] + 0.16 * c["size"] / reach, sizes=sizes
+    )
+    mix = 0.35**2 * planted.MOSAIC * (1 - planted.MOSAIC) / planted.IMAGES
+    size = 0.16**2 * sizes.var() / reach**2
+    shares, whole = diagnose(history).around.shares, mix + size + 0.04**2
+    assert shares.mix == pytest.approx(mix / whole, abs=0.04)
+    assert shares.image_size == pytest.approx(size / whole, abs=0.04)
+    assert shares.rest == pytest.approx(0.04**2 / whole, abs=0.04)

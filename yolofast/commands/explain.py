@@ -41,7 +41,8 @@ def _title(run: Explanation) -> str:
 
 def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     last = run.rows[-1]
-    yield "images", f"{run.images:,} in {run.batches:,} batches of {run.batch}; {run.images_seen:,} seen in all"
+    batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
+    yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} seen in all"
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
     images = _images_per_update(run, last).last
     updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
@@ -64,7 +65,8 @@ def _warmup(run: Explanation) -> str:
     if not iterations:
         return "none"
     shape = "linear" if isinstance(base, YoloV7Schedule) else "quadratic"
-    return f"{iterations:,} iterations ({iterations / run.batches:.2f} epochs), {shape}"
+    length = "1 iteration" if iterations == 1 else f"{iterations:,} iterations"
+    return f"{length} ({iterations / run.batches:.2f} epochs), {shape}"
 
 
 def _mosaic(run: Explanation) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,9 +72,32 @@ def _parcel(step: TrainStep, images: Tensor, places: Sequence[int]) -> dict[str,
         "model": step.model,
         "criterion": step.criterion,
         "precision": step.precision,
+        "settings": _settings_of_torch(),
         "images": torch.empty_like(images, device="meta"),
         "places": tuple(places),
     }
+
+
+def _settings_of_torch() -> dict[str, Any]:
+    """Those that decide what is compiled: with others, nothing of it would be found here."""
+    return {
+        "threads": torch.get_num_threads(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "matmul": torch.get_float32_matmul_precision(),
+    }
+
+
+def _set_in_torch(settings: dict[str, Any]) -> None:
+    """Only what differs: setting to what it is anyway counts as another setting for torch."""
+    setters: dict[str, Callable[[Any], None]] = {
+        "threads": torch.set_num_threads,
+        "deterministic": torch.use_deterministic_algorithms,
+        "matmul": torch.set_float32_matmul_precision,
+    }
+    now = _settings_of_torch()
+    for name, value in settings.items():
+        if value != now[name]:
+            setters[name](value)
 
 
 def _environment() -> dict[str, str]:
@@ -89,6 +112,7 @@ def compile_parcel(path: Path) -> None:
         os.nice(_POLITENESS)
     # Written by the process that waits for us, into a folder that only its user can read.
     parcel = torch.load(path, weights_only=False)
+    _set_in_torch(parcel["settings"])
     precision = parcel["precision"]
     nothing: Any = None
     step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)

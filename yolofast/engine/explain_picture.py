@@ -5,7 +5,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.engine.explanation import CHANCES, Explanation
+from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, rate_of
+from yolofast.optim.groups import BIASES
+
+_POINTS, _WIDEST = 600, 6
 
 
 def explain_picture(run: Explanation) -> bytes:
@@ -32,16 +35,13 @@ def explain_picture(run: Explanation) -> bytes:
 
 
 def _draw_rates(panel: Any, run: Explanation) -> None:
-    """From the first to the last batch of every epoch, and a gap where a scope is frozen."""
-    places = _ends_of_epochs(run)
+    """In so many batches that a warm-up is seen as it bends, and with a gap where a scope is frozen."""
+    drawn = [(row, batch, run.schedule.at(row.epoch, batch)) for row in run.rows for batch in _some_batches(run)]
+    places = [row.epoch + batch / run.batches for row, batch, _ in drawn]
     for number, scope in enumerate(run.scopes):
-        values: list[float] = []
-        for row in run.rows:
-            rate = row.lr.get(scope.name)
-            values += [rate.first, rate.last] if rate is not None else [np.nan, np.nan]
-        width = 1.5 + 2 * (len(run.scopes) - 1 - number)  # where they are equal, all are to be seen
-        panel.plot(places, values, linewidth=width, label=scope.name)
-    biases = [value for row in run.rows for value in (row.bias_lr.first, row.bias_lr.last)]
+        values = [rate_of(scope, row.phase, at) if scope.name in row.lr else np.nan for row, _, at in drawn]
+        panel.plot(places, values, linewidth=_width(number, len(run.scopes)), label=scope.name)
+    biases = [at.lr[BIASES] for _, _, at in drawn]
     panel.plot(places, biases, linewidth=1, linestyle="--", color="grey", label="biases")
     highest = max(rate.last for row in run.rows for rate in row.lr.values())
     panel.set_ylim(0, 1.15 * highest or 1)  # biases may start far above
@@ -62,13 +62,24 @@ def _draw_learning(panel: Any, run: Explanation) -> None:
 
 def _draw_chances(panel: Any, run: Explanation) -> None:
     edges = [*(row.epoch for row in run.rows), run.rows[-1].epoch + 1]
-    for name in CHANCES:
+    seen = [name for name in CHANCES if any(row.chances[name] for row in run.rows)]
+    for number, name in enumerate(seen):
         values = [row.chances[name] for row in run.rows]
-        if any(values):
-            panel.stairs(values, edges, baseline=None, linewidth=2, label=name)
-    panel.set_ylim(0, 1.05)
-    panel.set_title("share of images", fontsize=11)
-    panel.legend(fontsize=8)
+        panel.stairs(values, edges, baseline=None, linewidth=_width(number, len(seen)), label=name)
+    turns = [row for before, row in zip(run.rows, run.rows[1:], strict=False) if row.loss != before.loss]
+    for row in turns:
+        _mark_loss(panel, row, is_late=row.epoch > len(run.rows) / 2)
+    panel.set_ylim(0, 1.15)
+    panel.set_title("share of images" + ("; the loss where it changes" if turns else ""), fontsize=11)
+    if seen:
+        panel.legend(fontsize=8)
+
+
+def _mark_loss(panel: Any, row: EpochFacts, is_late: bool) -> None:
+    """Beside its line, on the side where there is room."""
+    panel.axvline(row.epoch, color="black", linestyle="--", linewidth=1)
+    text, side, away = (f"{row.loss} →", "right", -3) if is_late else (f"→ {row.loss}", "left", 3)
+    panel.annotate(text, (row.epoch, 1.08), fontsize=8, ha=side, xytext=(away, 0), textcoords="offset points")
 
 
 def _draw_update(panel: Any, run: Explanation) -> None:
@@ -77,6 +88,17 @@ def _draw_update(panel: Any, run: Explanation) -> None:
     panel.plot(places, values, linewidth=2)
     panel.set_ylim(0, 1.15 * max(values))
     panel.set_title("images per update", fontsize=11)
+
+
+def _width(number: int, count: int) -> float:
+    """The first lies lowest and is the widest: where lines are equal, all are to be seen."""
+    return 1.5 + min(2, _WIDEST / count) * (count - 1 - number)
+
+
+def _some_batches(run: Explanation) -> list[int]:
+    """Of an epoch: the first, the last, and as many in between as a picture can show."""
+    count = min(max(_POINTS // len(run.rows), 2), run.batches)
+    return [round(place) for place in np.linspace(0, run.batches - 1, count).tolist()]
 
 
 def _ends_of_epochs(run: Explanation) -> list[float]:

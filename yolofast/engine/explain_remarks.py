@@ -15,6 +15,8 @@ _RAMPED = 3 * _RAMP
 _FULL_SPEED = 0.5
 """Of the highest learning rate: from there on thawing without a warm-up is worth a word."""
 _ADAM_LR = 0.005
+_FINE = 0.2
+"""Of the learning rate for training from scratch: below it a recipe is one for fine-tuning."""
 
 
 def remarks(run: Explanation) -> list[str]:
@@ -65,6 +67,12 @@ def _of_update(run: Explanation, schedule: YoloV7Schedule) -> Iterator[str]:
 def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
     size = run.config.batch_size
     yield f"learning rate: {recipe.lr(size):.4g} = basic_lr_per_img {recipe.basic_lr_per_img:.4g} × batch {size}"
+    if not run.config.weights and recipe.basic_lr_per_img <= _FINE * YoloXRecipe().basic_lr_per_img:
+        share = YoloXRecipe().basic_lr_per_img / recipe.basic_lr_per_img
+        yield (
+            f"weights: none are given; training begins with random values, at 1/{share:.3g} of the learning rate that "
+            "is published for that: give --weights"
+        )
     written = read_yolox_recipe(run.config.recipe, run.config.recipe_values) if run.config.recipe else recipe
     own = run.plan.phases[0].warmup_epochs
     if own is not None and own != written.warmup_epochs:
@@ -104,16 +112,18 @@ def _of_average(run: Explanation) -> Iterator[str]:
     decay = YOLOV7_DECAY if run.recipe is None else run.recipe.ema_decay
     if run.updates < _RAMPED:
         reached = decay * (1 - math.exp(-run.updates / _RAMP))
+        spans = round(1 / (1 - reached))
         yield (
             f"average: its decay rises over some {_RAMPED:,} updates and the run has {run.updates:,}: "
-            f"it ends at {reached:.4f} instead of {decay:g} and spans about {1 / (1 - reached):,.0f} updates"
+            f"it ends at {reached:.4f} instead of {decay:g} and spans about {spans:,} update{'s' * (spans != 1)}"
         )
 
 
 def _of_plan(run: Explanation) -> Iterator[str]:
     plan = run.plan
     if plan.unreached:
-        yield f"plan: {plan.unreached} of its phases get no epoch in a run of {run.config.epochs}"
+        verb = "gets" if plan.unreached == 1 else "get"
+        yield f"plan: {plan.unreached} of its phases {verb} no epoch in a run of {run.config.epochs}"
     if plan.extended:
         yield f"plan: its last phase goes on for {plan.extended} epochs more than it says"
     for before, phase in zip(plan.phases, plan.phases[1:], strict=False):

@@ -209,8 +209,12 @@ def _facts(
 
 
 def _rate(scope: Scope, phase: Phase, first: StepSettings, last: StepSettings) -> Range:
-    place = phase.paces.index(phase.learning[min(scope.layers)]) * _GROUPS
-    return Range(first=first.lr[place], last=last.lr[place])
+    return Range(first=rate_of(scope, phase, first), last=rate_of(scope, phase, last))
+
+
+def rate_of(scope: Scope, phase: Phase, settings: StepSettings) -> float:
+    """The learning rate of its weights; it has to be learning in that phase."""
+    return settings.lr[phase.paces.index(phase.learning[min(scope.layers)]) * _GROUPS]
 
 
 def _updates(

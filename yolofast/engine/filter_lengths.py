@@ -9,8 +9,8 @@ angles to a filter, lengthen it, weight decay shortens it, and where both are eq
 whose last factor does not depend on the length. Files with BatchNorm folded in have lost the lengths. With that of
 fresh filters, those of the first layer turn by some per cent in a step, ten times as fast as any other, and neither the
 layers above nor the running statistics can follow. So lengths are computed from measured gradients, with the settings
-the published YOLOX and YOLOv7 were trained with rather than those of the run: its learning rate then means what it does
-for a file that has BatchNorm.
+the published YOLOX was trained with rather than those of the run: its learning rate then means what it does for a file
+that has BatchNorm.
 
 Gradients are those of the run's batches. Where these are smaller than in the published training, gradients are longer,
 and filters become rather too long than too short: they learn slowly, but lose nothing.

@@ -44,10 +44,9 @@ def give_advice(history: History, around: Fluctuation | None, verdicts: list[Ver
 
 def _diverged(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     key, before = setting(history, LR)
-    advice.lines.append(
-        "take a third of the learning rate and warm up twice as long; "
-        f"go on from before epoch {verdict.numbers['epoch']:.0f}"
-    )
+    epoch = int(verdict.numbers["epoch"])
+    onward = "begin anew" if epoch == history.epochs.number[0] else f"go on from before epoch {epoch}"
+    advice.lines.append(f"take a third of the learning rate and warm up twice as long; {onward}")
     advice.change(key, before, _scaled(before, 1 / 3))
     if isinstance(warm_up := history.settings.get("warmup_epochs"), int | float):
         longest = history.settings.get(EPOCHS, len(history.epochs)) // _LONGEST_WARM_UP

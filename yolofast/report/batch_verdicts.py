@@ -61,7 +61,7 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
             text = f"the loss oscillates by ±{period.amplitude:.1%} with a period of {_in_epochs(epochs)}"
             numbers = {"period": epochs, "amplitude": period.amplitude, "share": share, "chance": period.chance}
             return Verdict(OSCILLATION, text, numbers)
-    return _of_validation(history.epochs.val)
+    return _of_validation(history.one_validation.val)
 
 
 def _of_validation(val: Floats) -> Verdict | None:

@@ -40,8 +40,9 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
 
 def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     """The validation loss rises from its minimum on, beyond its noise, while the training loss goes on falling."""
-    kept = np.isfinite(history.epochs.val) & np.isfinite(history.epochs.train)
-    number, val, train = (getattr(history.epochs, name)[kept] for name in ("number", "val", "train"))
+    epochs = history.one_validation
+    kept = np.isfinite(epochs.val) & np.isfinite(epochs.train)
+    number, val, train = (getattr(epochs, name)[kept] for name in ("number", "val", "train"))
     if len(val) < 2 * _OVERFIT_EPOCHS:
         return None
     smooth = _middle_of_three(val)
@@ -60,7 +61,7 @@ def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     text = (
         f"since epoch {first} the validation loss rose by {rise / level:.0%} while the training loss fell by {fall:.0%}"
     )
-    good = history.epochs.fitness[kept]
+    good = epochs.fitness[kept]
     if np.isfinite(good).all() and good[best:].argmax() > len(after) // 2:
         text += "; mAP still rose, so it is confidence rather than detection that gets worse"
     return Verdict(OVERFITTING, text, {"epoch": first, "val_rise": rise / level, "train_fall": fall})

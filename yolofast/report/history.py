@@ -3,6 +3,7 @@
 Epochs count from 1, as people do; nan is what is not known. A loss that was not a number is infinite.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +85,15 @@ class History:
         if self.batches is not None:
             return self.batches.loss, self.batches.lr, self.batches.epoch, "batch"
         return self.epochs.train, self.epochs.lr, self.epochs.number, "epoch"
+
+    @property
+    def one_validation(self) -> Epochs:
+        """The epochs without validation losses of an earlier assigner, which have another level."""
+        batches, epochs = self.batches, self.epochs
+        if not self.same_loss or batches is None or len(batches.assigner) != len(batches):
+            return epochs
+        earlier = batches.epoch[np.array(batches.assigner) != batches.assigner[-1]]
+        return dataclasses.replace(epochs, val=np.where(np.isin(epochs.number, earlier), np.nan, epochs.val))
 
 
 def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:

@@ -9,6 +9,8 @@ from yolofast.report.history import Batches, Epochs, Floats, History, Ints
 
 _STEP_RATIO, _STEP_OVER_USUAL = 0.7, 4.0
 _LATEST_PEAK = 0.5
+_WARM = 0.99
+"""Of the highest rate: a batch below it is still warming up."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Phase:
 def find_phases(history: History) -> list[Phase]:
     epochs = history.epochs
     changes: dict[int, list[str]] = {}
-    warm_up = _end_of_warm_up(epochs)
+    warm_up = _end_of_warm_up(history)
     if warm_up:
         changes[warm_up + 1] = ["warm-up over"]
     for epoch, what in _steps_of_lr(epochs, warm_up) + (_of_batches(history.batches) if history.batches else []):
@@ -45,14 +47,24 @@ def find_phases(history: History) -> list[Phase]:
     ]
 
 
-def _end_of_warm_up(epochs: Epochs) -> int:
+def _end_of_warm_up(history: History) -> int:
     """The last epoch in which the learning rate was still rising from the start; 0 without a warm-up."""
-    lr = epochs.lr
-    if len(lr) < 3 or not np.isfinite(lr).all() or lr.max() <= 0:
+    epochs, batches = history.epochs, history.batches
+    if batches is not None and np.isfinite(batches.lr).all():
+        rising = _rising(batches.lr)
+        below = np.flatnonzero(batches.lr[:rising] < _WARM * batches.lr.max())
+        return int(batches.epoch[below[-1]]) if len(epochs) >= 3 and len(below) else 0
+    rising = _rising(epochs.lr)  # rates at the ends of epochs: the last one is that of the peak
+    return int(epochs.number[rising]) if len(epochs) >= 3 and rising else 0
+
+
+def _rising(lr: Floats) -> int:
+    """How many values come before the highest one, if they only rise and are less than half of all; otherwise 0."""
+    if not len(lr) or not np.isfinite(lr).all() or lr.max() <= 0:
         return 0
     peak = int(lr.argmax())
     rises = lr[0] < 0.9 * lr[peak] and (np.diff(lr[: peak + 1]) >= 0).all()
-    return int(epochs.number[peak]) if rises and peak < _LATEST_PEAK * len(lr) else 0
+    return peak if rises and peak < _LATEST_PEAK * len(lr) else 0
 
 
 def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str]]:

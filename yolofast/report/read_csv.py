@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
+from yolofast.report.comparable_rows import each_once, without_late_terms
 from yolofast.report.history import CONTENTS, Batches, Epochs, Floats, History, epochs_of
 from yolofast.report.table_file import Columns, read_columns
 
@@ -18,10 +19,15 @@ _MAP50 = ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map5
 
 def read_csv(path: Path) -> History:
     columns = read_columns(path)
-    if any(name in columns for name in _BATCH):
-        batches = batches_of(columns)
+    if batch := next((name for name in _BATCH if name in columns), None):
+        batches = batches_of(each_once(columns, "epoch", batch))
         return History(source=str(path), format="CSV, a row per batch", epochs=epochs_of(batches), batches=batches)
-    return History(source=str(path), format="CSV, a row per epoch", epochs=epochs_of_columns(columns))
+    return History(source=str(path), format="CSV, a row per epoch", epochs=steady_epochs_of(columns))
+
+
+def steady_epochs_of(columns: Columns) -> Epochs:
+    """With totals that can be compared from epoch to epoch."""
+    return epochs_of_columns(without_late_terms(each_once(columns, "epoch")))
 
 
 def epochs_of_columns(columns: Columns) -> Epochs:

@@ -6,7 +6,7 @@ from typing import Any
 
 from yolofast.errors import UserError
 from yolofast.report.history import RUN_FOLDER, History
-from yolofast.report.read_csv import batches_of, epochs_of_columns, read_csv
+from yolofast.report.read_csv import batches_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
@@ -43,7 +43,7 @@ def _read_own(folder: Path) -> History:
     return History(
         source=str(folder),
         format=RUN_FOLDER,
-        epochs=epochs_of_columns(read_columns(folder / RESULTS)),
+        epochs=steady_epochs_of(read_columns(folder / RESULTS)),
         batches=batches_of(read_columns(folder / BATCHES)) if (folder / BATCHES).exists() else None,
         settings=settings,
         # The published code validates with another assigner than it trains with.

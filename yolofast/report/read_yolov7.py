@@ -23,7 +23,8 @@ def read_results_txt(path: Path) -> History:
         fitness=fitness(table[:, _MAP], table[:, _MAP50], len(table)),
         lr=np.full(len(table), np.nan),
     )
-    epochs.val[epochs.val == 0] = np.nan  # it was not evaluated
+    is_evaluated = epochs.val != 0
+    epochs.val[~is_evaluated], epochs.fitness[~is_evaluated] = np.nan, np.nan
     return History(source=str(path), format=YOLOV7_LOG, epochs=epochs, same_loss=False)
 
 

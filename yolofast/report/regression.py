@@ -47,9 +47,10 @@ def regress(values: Floats, contents: Mapping[str, Floats], sizes: Floats | None
     shares: dict[str, float] = {}
     _add_group(centred, kept, shares, {name: contents[name] for name in MIX if name in contents})
     alone = _slopes(centred, kept)
-    of_size = size_effect(_left(centred, kept), sizes)
-    if of_size is not None:
-        kept[SIZE], shares[SIZE] = of_size.of_values, of_size.share
+    left = _left(centred, kept)
+    of_size = size_effect(left, sizes)
+    if of_size is not None:  # its share is of what was left
+        kept[SIZE], shares[SIZE] = of_size.of_values, of_size.share * float(left @ left) / float(centred @ centred)
     _add_group(centred, kept, shares, {name: contents[name] for name in BOXES if name in contents})
     slopes = _slopes(centred, kept)
     fitted = centred - _left(centred, kept)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.report.history import Epochs, Floats
-from yolofast.report.statistics import noise_between
 
 BY_SCORE = "highest 0.1 · mAP50 + 0.9 · mAP50-95"
 
@@ -59,6 +58,6 @@ def _highest(epochs: Epochs, measure: Floats, criterion: str) -> Choice:
 
 
 def _noise_near(values: Floats, best: int, width: int = 10) -> float:
-    """From the evaluations around it: those of the beginning differ because the network learns."""
+    """From the evaluations around it, beside a line through each three of them: what a network learns is no noise."""
     near = values[max(best - width, 0) : best + width + 1]
-    return noise_between(near) if len(near) > 4 else 0.0
+    return float(np.sqrt(np.mean(np.diff(near, 2) ** 2) / 6)) if len(near) > 4 else 0.0

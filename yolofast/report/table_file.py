@@ -51,7 +51,7 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"is {path.stat().st_size:,} bytes, too large for a log", where=path, fix="check the path")
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8-sig", errors="replace")  # some begin with a mark
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise UserError(what, where=path, fix="check the path and its permissions") from None
