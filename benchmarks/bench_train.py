@@ -2,9 +2,9 @@
 
     python -m benchmarks.bench_train --data DATA.yaml [--cases yolov7-tiny:320:64:ota …] [--at-once 5] [--loader cpu]
 
-A case is network, image size (one side, or height x width), batch and assigner. `yolox-s:640:64:simota:held` is the
-same step without assigning (`held_assignment.py`): the difference of two rows is what SimOTA costs. YOLOX sees what its
-recipe says, mosaics and mixup included, at one size.
+A case is network, image size (one side, or height x width), batch and assigner. `yolox-s:640:64:simota:held` times a
+second row in the same process, the step without assigning (`held_assignment.py`): the difference is what SimOTA costs.
+YOLOX sees what its recipe says, mosaics and mixup included, at one size.
 
 Each case runs in a process of its own, which builds the run with `prepare_run`, compiles the step and captures it. When
 all processes of a group stand ready they are timed one after the other, so that nothing compiles meanwhile. `step` is
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,10 @@ from yolofast.engine.yolox_settings import with_recipe
 CASES = (
     "yolov7-tiny:320:64:ota", "yolov7:320:64:ota", "yolov7-tiny:640:64:ota", "yolov7:640:64:ota",
     "yolov7-tiny:320:384:ota", "yolov7-tiny:320:64:anchor", "yolov7:320:64:anchor",
-    "yolox-s:320:64:simota", "yolox-s:320:64:simota:held", "yolox-s:640:64:simota", "yolox-s:640:64:simota:held",
-    "yolox-l:640:64:simota", "yolox-l:640:64:simota:held", "yolox-l:800x1440:32:simota",
+    "yolox-s:320:64:simota:held", "yolox-s:640:64:simota:held", "yolox-l:640:64:simota:held",
     "yolox-l:800x1440:32:simota:held",
 )  # fmt: skip
+HELD = ":held"
 _ALONE = StepKind(sums=False, updates=True)
 _HEADER = (
     "network", "img", "batch", "assigner", "gear", "step ms", "img/s", "step alone ms", "GPU busy %",
@@ -165,22 +166,33 @@ def kernel_share(run: Run, gear: Gear, epoch: int) -> float:
 def child(case: str, data: str, loader: str, gear_name: str, seconds: float) -> None:
     begun = time.perf_counter()
     run = prepare_run(configuration(case, data, loader), lambda text: print(text, file=sys.stderr))
-    if case.endswith(":held"):
-        run = with_held_assignment(run)
-    gear = gear_of(run, gear_name)
     run.step.optimizer.set((1e-3, 1e-3, 1e-3), 0.9)
+    gear: Gear | None = gear_of(run, gear_name)
     one_epoch(run, gear, 0)
     ready = time.perf_counter() - begun
     torch.cuda.empty_cache()
     print("ready", flush=True)
     sys.stdin.readline()
-    one_epoch(run, gear, 1)
-    print(json.dumps({**measure(run, gear, seconds), "ready": ready}), flush=True)
+    print(json.dumps({**timed(run, gear, seconds), "ready": ready}), flush=True)
+    if case.endswith(HELD):
+        gear = None  # the memory of two graphs may be more than there is
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        begun, run = time.perf_counter(), with_held_assignment(run)
+        gear = gear_of(run, gear_name)
+        one_epoch(run, gear, 0)
+        ready = time.perf_counter() - begun
+        print(json.dumps({**timed(run, gear, seconds), "ready": ready}), flush=True)
     run.close()
 
 
-def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[dict[str, Any] | None]:
-    """A process for each case; all get ready side by side, then each is timed alone."""
+def timed(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
+    one_epoch(run, gear, 1)
+    return measure(run, gear, seconds)
+
+
+def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[list[dict[str, Any]]]:
+    """A process for each case; all get ready side by side, then each is timed alone. What each case's rows hold."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_train", "--data", args.data, "--child", case, "--gears", gear,
@@ -192,17 +204,22 @@ def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[dic
     watch = ThreadPoolExecutor(len(processes))
     asked = [watch.submit(process.stdout.readline) for process in processes if process.stdout]
     wait(asked, timeout=args.patience)
-    results: list[dict[str, Any] | None] = []
+    results = []
     for process, answer in zip(processes, asked, strict=True):
         is_ready = answer.done() and answer.result() == "ready\n"
         if not is_ready:
             process.kill()
         out = process.communicate("go\n" if is_ready else None)[0]
-        results.append(json.loads(out) if is_ready and out.strip() else None)
+        results.append([json.loads(row) for row in out.splitlines()] if is_ready else [])
     return results
 
 
-def line(case: str, gear: str, found: dict[str, Any] | None) -> str:
+def rows(case: str, gear: str, found: list[dict[str, Any]]) -> list[str]:
+    wanted = [case.removesuffix(HELD), case] if case.endswith(HELD) else [case]
+    return [row(one, gear, result) for one, result in zip_longest(wanted, found)]
+
+
+def row(case: str, gear: str, found: dict[str, Any] | None) -> str:
     cfg, size, batch, *assigner = case.split(":")
     cells = [cfg, size, batch, ", ".join(assigner), gear]
     if found is None:
@@ -237,8 +254,8 @@ def main() -> None:
     for first in range(0, len(pairs), args.at_once):
         some = pairs[first : first + args.at_once]
         for (case, gear), found in zip(some, measured(some, args), strict=True):
-            lines.append(line(case, gear, found))
-            print(lines[-1], flush=True)
+            lines += rows(case, gear, found)
+            print("\n".join(rows(case, gear, found)), flush=True)
     if args.out:
         args.out.write_text("\n".join(lines) + "\n")
 
