@@ -29,7 +29,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 _TINY = ("--cfg", "yolov7-tiny", "--weights", "", "--img", "320", "--batch-size", "64")
-_NANO = ("--cfg", "yolox-nano", "--img", "320", "--batch-size", "64")
+_NANO = ("--cfg", "yolox-nano", "--img", "320", "--batch-size", "8", "--set", "multi_scale=false")
+"""A batch as small as those who fine-tune on little memory have, with the curves that they see."""
 STUDIES: dict[str, dict[str, tuple[str, ...]]] = {
     "assigners": {
         "OTA, GPU pipeline": (*_TINY, "--assigner", "ota"),
@@ -99,7 +100,7 @@ def spread(values: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else f"{middle:.{digits}f}"
 
 
-def row_of(variant: str, runs: list[Finished], oscillates: bool) -> str:
+def row_of(variant: str, runs: list[Finished], oscillations: list[float]) -> str:
     cells = [
         variant,
         spread([100 * float(run.best[_MAP50]) for run in runs], 2),
@@ -108,8 +109,8 @@ def row_of(variant: str, runs: list[Finished], oscillates: bool) -> str:
         spread([run.wall for run in runs], 0),
         f"{statistics.median(float(row['img/s']) for run in runs for row in run.rows):,.0f}",
     ]
-    if oscillates:
-        cells.append(spread([oscillation(diagnosed(run)) for run in runs], 1))
+    if oscillations:
+        cells.append(spread(oscillations, 1))
     return "| " + " | ".join(cells) + f" | {len(runs)} |"
 
 
@@ -178,14 +179,15 @@ def follow_advice(
 
 def report(args: argparse.Namespace, variants: dict[str, tuple[str, ...]], runs: list[Finished]) -> None:
     oscillates = args.study == "finetune"
+    with ThreadPoolExecutor(args.at_once) as pool:
+        around = list(pool.map(lambda run: oscillation(diagnosed(run)), runs)) if oscillates else []
     head = ["variant", "mAP50 %", "mAP50-95 %", "best epoch", "wall s", "img/s in training"]
     head += ["oscillation %"] * oscillates + ["seeds"]
     lines = [f"- {name}: `{' '.join(flags)}`" for name, flags in variants.items()]
     lines += ["", "| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    lines += [
-        row_of(variant, [run for run in runs if run.variant == variant], oscillates)
-        for variant in dict.fromkeys(run.variant for run in runs)
-    ]
+    for variant in dict.fromkeys(run.variant for run in runs):
+        chosen = [n for n, run in enumerate(runs) if run.variant == variant]
+        lines.append(row_of(variant, [runs[n] for n in chosen], [around[n] for n in chosen] if oscillates else []))
     print("\n".join(lines), flush=True)
     (args.out / f"{args.study}.md").write_text("\n".join(lines) + "\n")
     draw(runs, args.out / f"{args.study}.png")

@@ -4,7 +4,7 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from yolofast.augment.multi_scale import yolov7_size, yolox_size
+from yolofast.augment.multi_scale import yolov7_range, yolov7_size, yolox_range, yolox_size
 
 
 @pytest.mark.parametrize(("size", "stride"), [(320, 32), (640, 32), (640, 64), (100, 32)])
@@ -14,6 +14,7 @@ def test_yolov7_takes_every_multiple_of_the_stride_from_half_to_one_and_a_half(s
     last = (int(1.5 * size) + stride - 1) // stride * stride
     assert set(sizes) == set(range(max(first, stride), last + 1, stride))
     assert sum(a != b for a, b in pairwise(sizes)) > 500, "a new size for every batch"
+    assert yolov7_range(size, stride) == (min(sizes), max(sizes))
 
 
 def test_yolov7_sizes_are_equally_likely():
@@ -33,6 +34,8 @@ def test_yolox_changes_every_ten_iterations():
 def test_yolox_width_follows_the_shape_and_steps_can_be_given():
     sizes = {yolox_size(800, 1440, 0, 0, 10 * i, steps=(14, 20)) for i in range(300)}
     assert sizes == {(32 * step, 32 * int(step * 1440 / 800)) for step in range(14, 21)}
+    assert yolox_range(800, 1440, (14, 20)) == (min(sizes), max(sizes))
+    assert yolox_range(640, 640) == ((480, 480), (800, 800))
 
 
 def test_small_inputs_never_vanish():

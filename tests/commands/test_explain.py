@@ -69,6 +69,18 @@ def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, m
     assert not (folder / "runs").exists()
 
 
+def test_sizes_that_change_are_told(folder, data, capsys):
+    def sizes(*words):
+        assert main(["train", "--data", data, "--device", "cpu", "--epochs", "2", *words, "--explain"]) == 0
+        return [line.split(maxsplit=2)[2] for line in capsys.readouterr().out.splitlines() if "image sizes" in line]
+
+    assert sizes("--cfg", "yolox-nano") == ["320×320 to 640×640, drawn anew for every 10 batches"]
+    assert sizes("--cfg", "yolox-nano", "--set", "multi_scale=false", "--set", "ema=false") == []
+    tiny = ("--cfg", str(small_cfg_file(folder)), "--img", "128")
+    assert sizes(*tiny, "--multi-scale") == ["64×64 to 192×192, drawn anew for every batch"]
+    assert sizes(*tiny) == []
+
+
 def test_a_picture_that_cannot_be_written(folder, data, capsys):
     where = str(folder / "nowhere" / "schedule.png")
     cfg = str(small_cfg_file(folder))

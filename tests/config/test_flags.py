@@ -45,6 +45,15 @@ def test_spellings(line, expected):
     assert {name: getattr(config, name) for name in expected} == expected
 
 
+def test_values_of_a_recipe_add_up():
+    """A second --set, such as the one `diagnose` proposes, leaves the first one's values as they are."""
+    line = "--set multi_scale=false mosaic_prob=0.5 --set mosaic_prob=0.3"
+    assert train(line).recipe_values == ("multi_scale=false", "mosaic_prob=0.5", "mosaic_prob=0.3")
+    more = config_from_flags(TrainConfig, train(line), ["--set", "ema=false"], "yolofast profile --against")
+    assert more.recipe_values == (*train(line).recipe_values, "ema=false")
+    assert train("--img 320 --img 416").img_size == (416,)
+
+
 def test_a_plain_parser_knows_the_flags_too():
     parser = argparse.ArgumentParser()
     add_flags(parser, TrainConfig, TrainConfig())

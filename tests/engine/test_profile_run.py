@@ -42,6 +42,36 @@ def run(data):
     return prepared(data)
 
 
+class CountedEpochs:
+    """Batches, and how many epochs of them were begun."""
+
+    def __init__(self, inner):
+        self._inner, self.begun = inner, 0
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def __len__(self):
+        return len(self._inner)
+
+    def epoch(self, number, start_batch=0):
+        self.begun += 1
+        yield from self._inner.epoch(number, start_batch)
+
+
+def test_no_epoch_begins_within_a_block(run):
+    """Six batches are an epoch, two are not measured: so each block of three needs one of its own."""
+    counted = CountedEpochs(run.batches)
+    meter = Meter(replace(run, batches=counted), lambda text: None)
+    meter.warm_up(1)
+    for _ in range(3):
+        meter.lead_in(3)
+        before = counted.begun
+        meter.block(3)
+        assert counted.begun == before
+    assert counted.begun >= 3
+
+
 class Slow:
     """Anything, with a nap before one of its methods."""
 

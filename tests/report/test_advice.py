@@ -84,8 +84,13 @@ def test_text_and_settings_say_the_same_numbers():
         assert before == history.settings[key] and f"{key} from {before:g} to {after:g}" in found.advice.lines[0]
 
 
-def test_noise_needs_no_change():
-    assert not diagnose(planted.noise_only(np.random.default_rng(0))).advice.changes
+def test_noise_is_no_fault_and_a_larger_batch_is_calmer():
+    history = planted.noise_only(np.random.default_rng(0))
+    before = history.settings["batch_size"]
+    found = diagnose(history)
+    assert "no fault" in found.advice.lines[0]
+    assert changes(found) == {"batch_size": (before, 2 * before)}
+    assert f"({before} -> {2 * before})" in found.advice.lines[1]
 
 
 def epochs(fitness, val):

@@ -7,6 +7,7 @@ from rich.console import Console
 from torch import nn
 
 from yolofast.atomic_file import write_whole
+from yolofast.augment.multi_scale import YOLOX_EVERY, yolov7_range, yolox_range
 from yolofast.commands.console import console, table
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
@@ -43,6 +44,8 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     last = run.rows[-1]
     batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
     yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} seen in all"
+    if sizes := _sizes(run):
+        yield "image sizes", sizes
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
     images = _images_per_update(run, last).last
     updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
@@ -57,6 +60,19 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     steady = {name: last.chances[name] for name in CHANCES if not _changes(run, name) and last.chances[name]}
     if steady:
         yield "in every epoch", ", ".join(f"{name} {value:.3g}" for name, value in steady.items())
+
+
+def _sizes(run: Explanation) -> str | None:
+    """None where there is one, which the title says."""
+    height, width = run.views.height, run.views.width
+    if run.recipe is not None:
+        shapes = yolox_range(height, width, run.recipe.random_size)
+        every, changing = f"every {YOLOX_EVERY} batches", run.recipe.multi_scale
+    else:
+        sides = yolov7_range(run.config.train_size, max(run.model.layout.strides))
+        shapes, every, changing = ((sides[0],) * 2, (sides[1],) * 2), "every batch", run.config.multi_scale
+    least, greatest = (f"{high}×{wide}" for high, wide in shapes)
+    return f"{least} to {greatest}, drawn anew for {every}" if changing else None
 
 
 def _warmup(run: Explanation) -> str:

@@ -38,7 +38,11 @@ def given_settings(config_class: type[RunConfig], namespace: argparse.Namespace)
 def from_args(config_class: type[Config], namespace: argparse.Namespace) -> Config:
     """The defaults given to `add_flags`, changed by the flags."""
     defaults: Config = getattr(namespace, DEFAULTS)
-    return from_settings(config_class, given_settings(config_class, namespace), defaults)
+    given = given_settings(config_class, namespace)
+    longer = {
+        name: [*getattr(defaults, name), *given[name]] for name in given if settings_of(config_class)[name].adds_up
+    }
+    return from_settings(config_class, given | longer, defaults)
 
 
 def _add_flag(group: argparse._ActionsContainer, config_class: type[RunConfig], name: str, default: Any) -> None:
@@ -65,7 +69,7 @@ def _argument(config_class: type[RunConfig], name: str, declared: Setting) -> di
     if declared.bare is not None:
         details |= {"nargs": "?", "const": declared.bare}
     elif takes_many(config_class, name):
-        details["nargs"] = "+"
+        details |= {"nargs": "+", "action": "extend" if declared.adds_up else "store"}
     return details
 
 

@@ -35,6 +35,8 @@ class Setting:
     """Numbers allowed outside the range: -1 for `find it yourself`."""
     counts: tuple[int, int] = (1, 10_000)
     """Of a tuple: how many values it may have."""
+    adds_up: bool = False
+    """Whether a flag that is given again adds values to the earlier ones, instead of taking their place."""
     changes_on_resume: bool = False
     """Whether a resumed run may have another value: it must not change what is learnt."""
 

@@ -119,7 +119,7 @@ class TrainConfig(RunConfig):
         "", "--recipe", metavar="FILE",
         help="YOLOX: how it is trained, a file or yolox-s, nuscenes-stable-v3 …; empty: as published for the network")
     recipe_values: tuple[str, ...] = _loss(
-        (), "--set", counts=(0, 1000), metavar="KEY=VALUE",
+        (), "--set", counts=(0, 1000), metavar="KEY=VALUE", adds_up=True,
         help="YOLOX: values of the recipe to change, such as mosaic_prob=0.3 input_size=800,1440")
     label_smoothing: float = _loss(
         0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")

@@ -113,7 +113,7 @@ class _Captured:
 
     def replay(self, batch: Batch, probe: StepProbe | None) -> None:
         self._fill(batch)
-        if probe is not None:
+        if probe is not None and not self._marks:  # with marks inside, each part has its own row
             probe.mark(GRAPH)
         self._graph.replay()
         if probe is not None:

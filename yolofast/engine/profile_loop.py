@@ -33,6 +33,8 @@ class StepLoop:
         run.step.record = StepRecord(self.device, len(run.batches))  # as training does, before anything is captured
         run.start_epoch(self.epoch)
         self._source: Iterator[tuple[int, Batch]] = iter(())
+        self._number = -1
+        """Of the last batch, in its epoch."""
         self._pace = Pace(self.device)
         self._seen_places: Counter[int] = Counter()
         self._usual_places: tuple[int, ...] = ()
@@ -42,6 +44,14 @@ class StepLoop:
         compiled."""
         seldom = self._seen_places.total() / 10
         self._usual_places = tuple(places for places, count in self._seen_places.items() if count > seldom)
+
+    def make_room(self, steps: int) -> None:
+        """If an epoch can hold so many steps, so can what is left of this one, or else the next one begins: its first
+        batch takes longer."""
+        left = len(self.run.batches) - self._number - 1
+        if left < steps <= len(self.run.batches):
+            for _ in self._source:
+                pass
 
     def first_batch(self) -> Batch:
         """One that is full, on the device, as the step sees it. Its tensors are its own."""
@@ -79,6 +89,7 @@ class StepLoop:
         if found is None:
             self._source = self._full(enumerate(self.run.batches.epoch(self.epoch)))
             found = next(self._source)
+        self._number = found[0]
         return found
 
     def _full(self, batches: Any) -> Iterator[tuple[int, Batch]]:

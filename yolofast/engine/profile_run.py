@@ -34,6 +34,8 @@ _CAPTURING_STEPS, _MOST_TURNS = 4 * _EVERY_IN_GRAPHS, 8
 _BUSY_STEPS = 20
 _LOOKED_AT_STEPS = 4
 _BLOCK_LEAD_IN = 2
+_SHORT_BATCH = 1
+"""At the end of an epoch, which is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +91,12 @@ class Meter:
             if gear.captured == before:
                 return
 
-    def lead_in(self) -> None:
-        """Uses up what was prepared while others were measured, so that a block is like any other."""
+    def lead_in(self, steps: int) -> None:
+        """Uses up what was prepared while others were measured, so that a block of `steps` is like any other."""
         ahead = self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0
-        self._loop.steps(max(ahead, _BLOCK_LEAD_IN), self._chosen.gear, NoSampler())
+        unmeasured = max(ahead, _BLOCK_LEAD_IN)
+        self._loop.make_room(unmeasured + steps + _SHORT_BATCH)
+        self._steps(unmeasured)
         self._loop.wait()
 
     def block(self, steps: int) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from yolofast.augment.multi_scale import YOLOX_EVERY, yolox_range
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.build_loss import SIMOTA_VERSIONS
@@ -47,8 +48,8 @@ def largest_input(recipe: YoloXRecipe) -> tuple[int, int]:
     height, width = recipe.input_size
     if not recipe.multi_scale:
         return height, width
-    steps = recipe.random_size[1] if recipe.random_size is not None else height // 32 + 5
-    return max(steps * 32, height), max(int(steps * width / height) * 32, width)
+    _, greatest = yolox_range(height, width, recipe.random_size)
+    return max(greatest[0], height), max(greatest[1], width)
 
 
 def described(config: TrainConfig, recipe: YoloXRecipe, plan: Plan) -> str:
@@ -57,7 +58,7 @@ def described(config: TrainConfig, recipe: YoloXRecipe, plan: Plan) -> str:
     closing = "mosaic never closes, no L1"
     if recipe.closes_at is not None:
         closing = f"from epoch {recipe.closes_at + 1} on no mosaic, but L1"
-    sizes = ", sizes change every 10 batches" if recipe.multi_scale else ""
+    sizes = f", sizes change every {YOLOX_EVERY} batches" if recipe.multi_scale else ""
     rate = f"{recipe.lr(config.batch_size):g} ({recipe.basic_lr_per_img:g} × {config.batch_size})"
     own = plan.phases[0].warmup_epochs
     warmup = f"{recipe.warmup_epochs if own is None else own:g} of warm-up"

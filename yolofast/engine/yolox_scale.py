@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from yolofast.augment.multi_scale import yolox_size
+from yolofast.augment.multi_scale import YOLOX_EVERY, yolox_size
 from yolofast.structures import Batch
-
-_EVERY = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +30,7 @@ class YoloXMultiScale:
     def size(self, epoch: int, number: int) -> tuple[int, int]:
         """Height and width of a batch."""
         iteration = epoch * self.batches + number
-        if iteration < _EVERY:
+        if iteration < YOLOX_EVERY:
             return self.height, self.width
         return yolox_size(self.height, self.width, self.seed, 0, iteration, self.steps)
 

@@ -149,7 +149,7 @@ def _holds_unevenly(advice: Advice, verdict: Verdict, history: History, around: 
 def _is_noisy(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     assert around is not None
     advice.lines.append(
-        "this is the noise of small samples: judge the run by epochs, or by validation; nothing has to be changed"
+        "this is the noise of small samples and no fault: judge by epochs, or by validation. For a calmer curve:"
     )
     _larger_batch(advice, history, around)
 
@@ -158,7 +158,11 @@ def _larger_batch(advice: Advice, history: History, around: Fluctuation) -> None
     before = history.settings.get(BATCH_SIZE)
     to = f" ({before} -> {2 * before})" if isinstance(before, int) else ""
     calmer = around.std / 2**0.5
-    advice.lines.append(f"a batch twice as large{to} would take {around.std:.2%} to about {calmer:.2%}")
+    advice.lines.append(
+        f"a batch twice as large{to} would take {around.std:.2%} to about {calmer:.2%}, if the memory holds it"
+    )
+    if isinstance(before, int):
+        advice.change(BATCH_SIZE, before, 2 * before)
 
 
 def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
