@@ -5,7 +5,19 @@ from dataclasses import replace
 import pytest
 
 from tests.profile.figures import HEALTHY, ON_CPU, ON_GPU, made_up
-from yolofast.profile.phases import ASSIGN, AUGMENT, DATA_WAIT, EMA, FORWARD, FUSED, LOSS, OPTIMIZER, REST, TO_DEVICE
+from yolofast.profile.phases import (
+    ASSIGN,
+    AUGMENT,
+    BACKWARD,
+    DATA_WAIT,
+    EMA,
+    FORWARD,
+    FUSED,
+    LOSS,
+    OPTIMIZER,
+    REST,
+    TO_DEVICE,
+)
 from yolofast.profile.records import PhaseFigures, Waits
 from yolofast.profile.verdict import (
     ASSIGNMENT,
@@ -108,6 +120,17 @@ def test_of_two_bottlenecks_the_costlier_comes_first():
     assert [verdict.kind for verdict in verdicts(both)] == [LOSSES, DATA]
     other = made_up(ON_CPU, phases={DATA_WAIT: 28.0, LOSS: 20.0})
     assert [verdict.kind for verdict in verdicts(other)] == [DATA, LOSSES]
+
+
+def test_a_gpu_that_idles_longer_than_it_waits_for_data_has_two_bottlenecks():
+    """Measured on one: of 82.5 ms it waited 9.4 for workers, and was busy for 17 %."""
+    phases = {DATA_WAIT: 9.4, FORWARD: 14.8, ASSIGN: 14.5, LOSS: 9.8, BACKWARD: 27.4}
+    loader = replace(EAGER, loader="workers")
+    host, data = verdicts(made_up(loader, phases=phases, usage={"gpu_busy": 0.17}))
+    assert (host.kind, data.kind) == (HOST, DATA)
+    idle = 0.83 * made_up(loader, phases=phases).step.mean - 9.4
+    assert host.saved_ms == pytest.approx(idle)
+    assert [one.kind for one in verdicts(made_up(loader, phases=phases, usage={"gpu_busy": 0.8}))] == [DATA]
 
 
 def test_a_compiled_region_is_judged_by_its_twin():

@@ -22,6 +22,7 @@ _ASLEEP_SHARE = 0.10
 _LOSS_SHARE = 0.30
 _UPDATE_SHARE = _REST_SHARE = 0.25
 _BUSY_ENOUGH = 0.85
+_IDLE_SHARE = 1 - _BUSY_ENOUGH
 
 
 def slow_assignment(profile: Profile) -> Verdict | None:
@@ -67,9 +68,9 @@ def wait_per_step(profile: Profile) -> Verdict | None:
     """Of the host for the device, or for something else, where no other rule has named the phase."""
     waits, busy = profile.waits, profile.usage.gpu_busy
     if profile.setup.on_gpu:
-        if waits is None or not waits.count or busy is None or busy >= _BUSY_ENOUGH or _named_otherwise(profile):
+        ms = _unnamed_idle_ms(profile)
+        if waits is None or not waits.count or busy is None or share_of(profile, ms) < _IDLE_SHARE:
             return None
-        ms = _idle_ms(profile)
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time{_waits(profile)}"
         return Verdict(
             WAIT, text, "do not read values of the device in a step (`.item()`, `nonzero`)", gain(profile, ms), ms
@@ -94,16 +95,11 @@ def _named_phases(profile: Profile) -> tuple[str, ...]:
     return tuple(name for name in (ASSIGN, LOSS) if share_of(profile, _with_twin(profile, name)) >= _LOSS_SHARE)
 
 
-def _named_otherwise(profile: Profile) -> bool:
-    return bool(_named_phases(profile)) or share_of(profile, profile.phase_ms(DATA_WAIT, AUGMENT)) >= ENOUGH_DATA
-
-
 def slow_host(profile: Profile) -> Verdict | None:
     """The GPU idles although data is there and nobody waits: launching takes longer than computing."""
-    busy, waits = profile.usage.gpu_busy, profile.waits
-    if busy is None or busy >= _BUSY_ENOUGH or _named_otherwise(profile) or (waits is not None and waits.count):
+    busy, waits, ms = profile.usage.gpu_busy, profile.waits, _unnamed_idle_ms(profile)
+    if busy is None or share_of(profile, ms) < _IDLE_SHARE or (waits is not None and waits.count):
         return None
-    ms = _idle_ms(profile)
     text = (
         f"the GPU waits for the host: it is busy {busy:.0%} of the time, while the training process uses "
         f"{profile.usage.main_cpu:.0f} % of a core to launch its work"
@@ -149,5 +145,9 @@ def _region_ms(profile: Profile) -> float:
     return profile.phase_ms(profile.split_of)
 
 
-def _idle_ms(profile: Profile) -> float:
-    return (1 - (profile.usage.gpu_busy or 0.0)) * profile.step.mean
+def _unnamed_idle_ms(profile: Profile) -> float:
+    """For how long the GPU does nothing, less the phases in which another verdict says why."""
+    data = profile.phase_ms(DATA_WAIT, AUGMENT)
+    named = data if share_of(profile, data) >= ENOUGH_DATA else 0.0
+    named += sum(_with_twin(profile, name) for name in _named_phases(profile))
+    return max((1 - (profile.usage.gpu_busy or 0.0)) * profile.step.mean - named, 0.0)
