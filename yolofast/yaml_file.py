@@ -73,9 +73,8 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
         if loader is not None:
             loader.dispose()
     if not isinstance(values, dict):
-        raise UserError(
-            f"must be a mapping of keys to values, not {shorten(values)}", where=where, line=1, fix="check the path"
-        )
+        fix = "put its key above the list, as in `plan:`" if isinstance(values, list) else "check the path"
+        raise UserError(f"must be a mapping of keys to values, not {shorten(values)}", where=where, line=1, fix=fix)
     return YamlFile(where, values, root)
 
 

@@ -75,6 +75,37 @@ def test_a_smooth_loss_is_not_divided(tmp_path, capsys):
     assert "1 epoch, 1 losses" not in (output := capsys.readouterr().out) and "1 epoch, 1 loss, one per" in output
 
 
+def test_the_epoch_to_ship_is_told_by_its_own_numbers(tmp_path, capsys):
+    scores = [0.1, 0.2, 0.30, 0.31, 0.305, 0.312, 0.306, 0.29]
+    val = [9.0, 8.0, 5.0, 4.0, 4.1, 4.5, 4.6, 4.7]
+
+    def shipped(heading, *columns):
+        rows = "".join(f"{n},5,{','.join(map(str, row))}\n" for n, row in enumerate(zip(*columns, strict=True)))
+        (tmp_path / "a.csv").write_text(f"epoch,loss,{heading}\n{rows}")
+        (tmp_path / "args.yaml").write_text("epochs: 20\n")
+        assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+        output = capsys.readouterr().out
+        assert "8 of 20 epochs" in output
+        return next(line for line in output.splitlines() if line.startswith("ship"))
+
+    decided = shipped("mAP50,val_loss", scores, val)
+    assert decided.startswith("ship: epoch 4 (mAP50 is 0.31; 5 epochs are within the noise of 0.01")
+    assert decided.endswith("of the highest, and of these it has the lowest validation loss)")
+    others = "4 other epochs are within its noise of 0.01"
+    assert shipped("mAP", scores).startswith(f"ship: epoch 6 (highest mAP: 0.312; {others}")
+    assert shipped("val_loss", val).startswith("ship: epoch 4 (lowest validation loss: 4")
+
+
+def test_what_was_not_recorded_is_not_called_nothing(tmp_path, capsys):
+    noise = np.random.default_rng(0).standard_normal(200)
+    rows = "".join(f"{i // 10},{i},{5 + 0.3 * x:.4f},{20 + i % 3}\n" for i, x in enumerate(noise))
+    (tmp_path / "a.csv").write_text("epoch,batch,loss,boxes\n" + rows)
+    assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "Of that variance" in line]
+    assert "the rest 100%; nothing from boxes, a period, learning rate, other wandering" in line
+    assert line.endswith("; not recorded: mosaic and mixup, image size (multi-scale)")
+
+
 def test_yolox_s_log(tmp_path, capsys):
     place = np.arange(6000)
     loss = falling(6000, noise=0.03) * (1 + 0.1 * np.sin(2 * np.pi * place / 400))
@@ -89,6 +120,14 @@ def test_yolox_s_log(tmp_path, capsys):
 def test_mistakes_cost_one_message(tmp_path, capsys):
     assert main(["diagnose", str(tmp_path)]) == 2
     assert "holds no results" in capsys.readouterr().err
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "results.csv").write_text("epoch,loss\n0,1\n")
+    assert main(["diagnose", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert "is a folder of runs" in message and f"give one of them: {tmp_path / 'run'}" in message
+    (tmp_path / "best.pt").write_bytes(b"PK\x03\x04\0\0")
+    assert main(["diagnose", str(tmp_path / "best.pt")]) == 2
+    assert "is not text" in capsys.readouterr().err
     (tmp_path / "a.csv").write_text("epoch,loss\n0,1\n")
     assert main(["diagnose", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "a.xyz")]) == 2
     assert "ends in .png" in capsys.readouterr().err

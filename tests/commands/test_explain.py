@@ -3,6 +3,7 @@
 import cv2
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from tests.engine.two_ranks import small_cfg_file
@@ -15,6 +16,7 @@ from yolofast.engine.explain_picture import _draw_chances, _draw_rates
 from yolofast.engine.explain_remarks import remarks
 from yolofast.engine.explanation import explain
 from yolofast.engine.plan import frozen_at_random
+from yolofast.engine.setup import prepare_run
 from yolofast.engine.yolox_run import described
 from yolofast.engine.yolox_settings import with_recipe
 
@@ -125,6 +127,9 @@ def test_shares_of_images_over_the_epochs(folder, data):
         ({"batch_size": 128}, "it is not scaled with the batch (--auto-lr does)"),
         ({"batch_size": 128}, "batch: there are 24 images, fewer than a batch of 128"),
         ({}, "mosaic: it never closes"),
+        ({"epochs": 6, "hyp": {"nbs": 8}}, "length: weights move 18 times in all, which is little: more epochs"),
+        ({"epochs": 6, "hyp": {"nbs": 8}}, "or fewer images per update (--batch-size)"),
+        ({"epochs": 6}, "or fewer images per update (nbs in --hyp)"),
         ({"rect": True}, "mosaic: --rect makes none"),
         ({}, "average: its decay rises over some 6,000 updates and the run has"),
         ({"epochs": 10}, "learning rate: lr0 × lrf = 0.001 is never reached, the last epoch has 0.00122"),
@@ -173,6 +178,45 @@ def test_a_fine_tuning_recipe_without_weights_is_told(data):
     assert not any("weights:" in text for text in remarks(explained_yolox(data, epochs=30)))
 
 
+def test_weights_that_learn_on_at_full_speed_are_told(folder, data):
+    weights = str(folder / "nano.pt")
+    torch.save({"model": build_model("yolox-nano", nc=len(NAMES)).state_dict()}, weights)
+    fast = remarks(explained_yolox(data, weights=weights))
+    assert any("weights: they learn on at" in text and "basic_lr_per_img=1.56e-05" in text for text in fast)
+    slow = remarks(explained_yolox(data, weights=weights, recipe_values=("basic_lr_per_img=1.56e-05",)))
+    assert not any("weights:" in text for text in slow)
+
+
+@pytest.mark.parametrize(
+    ("values", "fix"),
+    [
+        (("no_aug_epochs=0",), "--set no_aug_epochs=N"),
+        (("close_mosaic=false",), "--set close_mosaic=true"),
+        (("close_mosaic=false", "no_aug_epochs=0"), "--set close_mosaic=true no_aug_epochs=N"),
+    ],
+)
+def test_what_would_close_mosaic_really_would(data, values, fix):
+    told = remarks(explained_yolox(data, epochs=300, recipe_values=values))
+    assert any(f"({fix} would close it)" in text for text in told)
+    helped = explained_yolox(data, epochs=300, recipe_values=(*values, *fix.replace("N", "3").split()[1:]))
+    assert not any("never closes" in text for text in remarks(helped))
+
+
+def test_a_recipe_made_for_another_network_is_told(data, folder):
+    told = "recipe: nuscenes-clean-v2 is made for yolox-l, this run trains yolox-nano"
+    assert told in remarks(explained_yolox(data, recipe="nuscenes-clean-v2"))
+    (folder / "own.yaml").write_text("mosaic_prob: 0.5\n")
+    for recipe in ("", "yolox-nano", str(folder / "own.yaml")):
+        assert not any("made for" in text for text in remarks(explained_yolox(data, recipe=recipe)))
+
+
+def test_a_run_tells_it_at_its_beginning(data):
+    given = {"cfg": "yolox-nano", "recipe": "yolox-s", "data": data, "device": "cpu", "img_size": (64,)}
+    said = []
+    prepare_run(with_recipe(TrainConfig(**given), given), said.append)
+    assert "recipe: yolox-s is made for yolox-s, this run trains yolox-nano" in said
+
+
 def test_the_picture_shows_a_warm_up_as_it_bends(data):
     """And both of two shares that are equal, of which one would hide the other."""
     run = explained_yolox(data, epochs=10, batch_size=2)
@@ -186,6 +230,17 @@ def test_the_picture_shows_a_warm_up_as_it_bends(data):
     widths = {patch.get_label(): patch.get_linewidth() for patch in chances.patches}
     assert run.rows[0].chances["mosaic"] == run.rows[0].chances["fliplr"] and widths["mosaic"] > widths["fliplr"]
     assert [text.get_text() for text in chances.texts] == ["simota + L1 →"]
+
+
+def test_what_is_the_same_in_all_epochs_is_no_column(folder, data, capsys):
+    words = ["--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "6", "--explain"]
+    assert main(["train", "--cfg", "yolox-nano", *words]) == 0
+    out = capsys.readouterr().out
+    (heading,) = [line for line in out.splitlines() if line.split()[:1] == ["epoch"]]
+    assert heading.split() == ["epoch", "phase", "lr", "everything", "mosaic", "loss"] and "sgd, momentum 0.9" in out
+    assert main(["train", "--cfg", str(small_cfg_file(folder)), *words]) == 0
+    (heading,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["epoch"]]
+    assert "momentum  images per update  updates" in heading
 
 
 def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
@@ -214,7 +269,7 @@ def test_numbers_are_not_cut_in_a_file(folder, data, capsys):
     words = ["--cfg", "yolox-nano", "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "10"]
     assert main(["train", *words, "--plan", str(folder / "wide.yaml"), "--explain"]) == 0
     out = capsys.readouterr().out
-    assert "…" not in out and max(map(len, out.splitlines())) > 150
+    assert "…" not in out and "→" in out and max(map(len, out.splitlines())) > 120
     everything = next(line for line in out.splitlines() if "9-10" in line)
     assert everything.rstrip().endswith("none"), "nothing is frozen, whatever has no parameters"
 
@@ -228,6 +283,13 @@ def test_a_warm_up_of_the_plan_is_the_one_that_is_told(folder, data):
     assert "3 of warm-up" in described(run.config, run.recipe, run.plan)
     (floor,) = {rate.last for rate in run.rows[-1].lr.values()}
     assert any(f"stays at {floor:.3g} from" in text for text in told), "times what the plan says"
+
+
+def test_a_warm_up_that_does_not_end_is_told(folder, data):
+    (folder / "slower.yaml").write_text("plan: [{warmup_epochs: 20}]")
+    told = remarks(explained_yolox(data, epochs=10, plan=str(folder / "slower.yaml")))
+    assert "warm-up: 20 epochs, the run has 10: it never gets beyond 25% of 0.00125" in told
+    assert not any("cosine" in text for text in told), "there is none"
 
 
 def test_the_lowest_rate_is_that_of_the_plan(folder, data):

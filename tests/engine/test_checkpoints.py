@@ -1,6 +1,7 @@
 """Checkpoints are written while training goes on."""
 
 import os
+import shutil
 
 import pytest
 import torch
@@ -59,7 +60,36 @@ def test_what_could_not_be_written_is_told_and_the_one_before_is_there(tmp_path,
 
     monkeypatch.setattr(module, "save_checkpoint", full)
     checkpoints.save({"step": {}, "epoch": 1}, "best.pt")
-    with pytest.raises(UserError, match="No space left"):
+    with pytest.raises(UserError, match=r"weights: the checkpoint .* No space left(.|\n)* go on with --resume"):
         checkpoints.save({"step": {}, "epoch": 2})
     assert read_state(last)[0]["epoch"] == 0 and read(last.with_name("best.pt"))["epoch"] == 0
     checkpoints.finish()
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    checkpoints, folder = Checkpoints(tmp_path / "weights"), tmp_path / "weights"
+    checkpoints.save({"step": {}, "epoch": 0}, "best.pt")
+    checkpoints.finish()
+    (folder / ".last.new.pt.4711.tmp").write_bytes(b"half")
+    Checkpoints(folder)
+    assert {path.name for path in folder.iterdir()} == {"last.pt", "best.pt"}
+
+
+def test_a_copy_that_finds_no_room_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(*paths):
+        raise OSError(95, "Operation not supported")
+
+    def full(source, target):
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(source))
+
+    checkpoints, folder = Checkpoints(tmp_path / "weights"), tmp_path / "weights"
+    checkpoints.save({"step": {}, "epoch": 0}, "best.pt")
+    checkpoints.finish()
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    checkpoints.save({"step": {}, "epoch": 1}, "best.pt")
+    with pytest.raises(UserError, match=r"could not be written: No space left(.|\n)* go on with --resume"):
+        checkpoints.finish()
+    assert not list(folder.glob(".*"))
+    assert read(folder / "best.pt")["epoch"] == 0 and read_state(folder / "last.pt")[0]["epoch"] == 0

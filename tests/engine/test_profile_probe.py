@@ -9,8 +9,9 @@ import torch
 from tests.engine.small_step import SquaredLevels, small_batch, small_step
 from tests.model.small import SMALL
 from yolofast import build_loss, build_model
+from yolofast.engine import gears
 from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.gears import EagerGear
+from yolofast.engine.gears import EagerGear, GraphGear, GraphPool
 from yolofast.engine.precision import Precision
 from yolofast.engine.profile_clock import HostClock
 from yolofast.engine.profile_probe import Probe, marked
@@ -27,6 +28,7 @@ from yolofast.profile.phases import (
     END,
     FORWARD,
     FUSED,
+    GRAPH,
     LOSS,
     OPTIMIZER,
     REST,
@@ -108,6 +110,37 @@ def test_compiled_regions_are_marked_between_and_not_compiled_again():
             EagerGear(step, loss_of).run(small_batch(0), ADDED)
     torch._dynamo.reset()
     assert len(compiled) == 2
+
+
+class CannotBeLookedInto:
+    """A graph, as far as a machine without a GPU has them: capturing one with marks fails."""
+
+    def __init__(self, step, batch, kind, loss_of, pool):
+        if step.probe is not None:
+            step.probe.mark(FORWARD)
+            raise RuntimeError("out of memory")
+
+    def replay(self, batch, probe):
+        if probe is not None:
+            probe.mark(GRAPH)
+            probe.replayed(())
+
+
+def test_a_graph_that_cannot_be_captured_with_marks_is_one_phase(monkeypatch):
+    """The step in which that was tried is not counted: it took longer than others."""
+    monkeypatch.setattr(gears, "_Captured", CannotBeLookedInto)
+    step = small_yolo()
+    pool = GraphPool()
+    pool._handle = 1
+    gear, sampler = GraphGear(step, pool=pool), PhaseSampler(step, HostClock(), every=1, in_graphs=True)
+    for iteration in range(3):
+        sampler.begin(iteration, DATA_WAIT)
+        gear.run(a_batch(), ALONE)
+        sampler.end()
+    assert not sampler.looks_into_graphs
+    assert [(sample.iteration, set(sample.phases)) for sample in sampler.take()] == [
+        (n, {DATA_WAIT, GRAPH}) for n in (1, 2)
+    ]
 
 
 def test_time_adds_up_and_sleep_is_told_from_work():

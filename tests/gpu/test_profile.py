@@ -141,18 +141,43 @@ def test_a_wait_is_counted_and_placed():
     assert any("test_profile.py" in place for place in found.places)
 
 
+def ms_per_step(make, count):
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    make(count)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begun) / count * 1e3
+
+
+def test_kernels_take_as_long_one_by_one_as_in_a_graph():
+    """Launching is slower while it is watched: that must not make the GPU look less busy than it is."""
+    step, made = make_step("bf16"), batch(0)
+    took = []
+    for gear in (EagerGear(step), GraphGear(step)):
+
+        def make(count, gear=gear):
+            steps(gear, NoSampler(), count, made=made)
+
+        make(5)
+        step_ms = ms_per_step(make, 50)
+        took.append(gpu_busy(make, 20, step_ms, DEVICE).share * step_ms)
+    assert took[0] == pytest.approx(took[1], rel=0.3)
+
+
 def test_busy_time_tells_a_full_gpu_from_an_idle_one():
     step = make_step("bf16")
     gear, made = GraphGear(step), batch(0)
     steps(gear, NoSampler(), 5, made=made)
-    full = gpu_busy(lambda: steps(gear, NoSampler(), 50, made=made), DEVICE)
 
-    def slowly():
-        for n in range(10):
+    def at_once(count):
+        steps(gear, NoSampler(), count, made=made)
+
+    def slowly(count):
+        for n in range(count):
             steps(gear, NoSampler(), 1, first=n, made=made)
             time.sleep(0.05)
 
-    idle = gpu_busy(slowly, DEVICE)
+    full, idle = (gpu_busy(made_so, 20, ms_per_step(made_so, 20), DEVICE) for made_so in (at_once, slowly))
     assert full.share > 0.8 and idle.share < 0.5 * full.share
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from yolofast.profile.phases import BACKWARD, DATA_WAIT, EMA, FORWARD
-from yolofast.profile.statistics import beside, busy_share, phase_figures, spread
+from yolofast.profile.statistics import beside, covered, phase_figures, spread
 
 
 def test_means_spreads_and_shares_by_hand():
@@ -27,13 +27,12 @@ def test_beside_is_measured_in_steps():
 @pytest.mark.parametrize(
     ("spans", "busy"),
     [
-        ([(0, 10)], 1.0),
-        ([(0, 2), (1, 3), (8, 9)], 0.4),
-        ([(1, 9), (2, 3), (4, 5)], 0.8),  # inside another
-        ([(-5, 1), (9, 20)], 0.2),  # cut off at both ends
-        ([(8, 9), (0, 1)], 0.2),  # in any order
-        ([], 0.0),
+        ([(0, 10)], 10),
+        ([(0, 2), (1, 3), (8, 9)], 4),
+        ([(1, 9), (2, 3), (4, 5)], 8),  # inside another
+        ([(8, 9), (-1, 1)], 3),  # in any order
+        ([], 0),
     ],
 )
 def test_overlapping_kernels_count_once(spans, busy):
-    assert busy_share(spans, 0, 10) == pytest.approx(busy)
+    assert covered(spans) == pytest.approx(busy)

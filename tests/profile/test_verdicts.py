@@ -133,6 +133,21 @@ def test_a_gpu_that_idles_longer_than_it_waits_for_data_has_two_bottlenecks():
     assert [one.kind for one in verdicts(made_up(loader, phases=phases, usage={"gpu_busy": 0.8}))] == [DATA]
 
 
+def test_idleness_that_a_phase_explains_is_not_the_hosts():
+    between = made_up(EAGER, phases={REST: 30.0}, usage={"gpu_busy": 0.2})
+    assert [one.kind for one in verdicts(between)] == [BETWEEN], "a graph would not shorten it"
+    waiting = made_up(ON_GPU, phases={DATA_WAIT: 0.9}, usage={"gpu_busy": 0.84})  # 8 % of the step
+    assert verdicts(waiting)[0].kind == NOTHING, "without the data 7 % are idle"
+
+
+def test_a_graph_whose_host_rests_has_short_kernels():
+    resting, busy = (
+        verdicts(made_up(ON_GPU, usage={"gpu_busy": 0.7, "main_cpu": used}))[0].text for used in (30.0, 99.0)
+    )
+    assert resting.startswith("short kernels: the GPU is busy 70% of the time") and "30 % of a core" in resting
+    assert busy.startswith("the GPU waits for the host")
+
+
 def test_a_compiled_region_is_judged_by_its_twin():
     part = {"std_ms": 0.0, "median_ms": 0.0}
     split = (

@@ -1,11 +1,14 @@
 """Advice has numbers, and they come true when it is followed."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tests.report import planted
+from yolofast.report.as_json import as_json
 from yolofast.report.diagnosis import diagnose
-from yolofast.report.history import Epochs
+from yolofast.report.history import RUN_FOLDER, Batches, Epochs, History
 from yolofast.report.read_run import read_history
 from yolofast.report.ship import _noise_near, choose_epoch
 
@@ -32,6 +35,29 @@ def test_mosaics_that_bring_boxes_count_for_them():
         np.random.default_rng(0), planted.learns, factor=lambda c: 1 + 0.002 * c["boxes"], more_boxes=4
     )
     assert changes(diagnose(history))["mosaic"][0] == planted.MOSAIC
+
+
+def test_where_every_image_is_a_mosaic_only_mixups_are_advised_against():
+    """Of the loss without mosaics nothing was seen."""
+    history = planted.made_up(
+        np.random.default_rng(0), planted.learns, factor=lambda c: 1 + 0.5 * c["mixup"], mosaic=1.0, more_boxes=0
+    )
+    history.settings["mosaic"] = 1.0
+    found = diagnose(history)
+    assert set(changes(found)) == {"mixup"} and "how many mixups a batch holds" in found.verdicts[0].text
+    assert "lowering mixup from 0.4 to" in found.advice.lines[0] and "mosaic" not in found.advice.lines[0]
+
+
+def test_epochs_without_mosaics_do_not_change_the_forecast():
+    """Closing them is no spread of their share."""
+    open_all_the_time = planted.data_mix(np.random.default_rng(0))
+    batches = open_all_the_time.batches
+    is_closed = batches.epoch > planted.EPOCHS - 4
+    shares = {name: np.where(is_closed, 0, batches.contents[name]) for name in ("mosaic", "mixup")}
+    closing = dataclasses.replace(batches, contents={**batches.contents, **shares})
+    found = diagnose(dataclasses.replace(open_all_the_time, batches=closing))
+    assert "mosaic closed" in found.phases[-1].phase.starts_with
+    assert changes(found) == changes(diagnose(open_all_the_time))
 
 
 def test_settings_have_the_names_of_the_run():
@@ -88,9 +114,16 @@ def test_noise_is_no_fault_and_a_larger_batch_is_calmer():
     history = planted.noise_only(np.random.default_rng(0))
     before = history.settings["batch_size"]
     found = diagnose(history)
-    assert "no fault" in found.advice.lines[0]
+    (line,) = found.advice.lines
+    assert "no fault" in line and f"For a calmer curve, a batch twice as large ({before} -> {2 * before}) would" in line
     assert changes(found) == {"batch_size": (before, 2 * before)}
-    assert f"({before} -> {2 * before})" in found.advice.lines[1]
+    own = dataclasses.replace(history, format=RUN_FOLDER)
+    assert as_json(diagnose(own))["flags"] == ["--batch-size", str(2 * before)]
+    assert "learning rate doubles" not in line
+    yolox = dataclasses.replace(own, settings={"basic_lr_per_img": 0.0002, "batch_size": before})
+    assert diagnose(yolox).advice.lines[0].endswith("; the learning rate doubles with it")
+    measured = dataclasses.replace(own, settings={"batch_size": -1})
+    assert not changes(diagnose(measured))
 
 
 def epochs(fitness, val):
@@ -107,6 +140,57 @@ def test_the_epoch_to_ship_is_the_best_within_noise():
     choice = choose_epoch(epochs(fitness, val))
     assert choice.best == 6 and choice.epoch == 4 and set(choice.as_good) >= {4, 6} and 2 not in choice.as_good
     assert "lowest validation loss" in choice.criterion
+
+
+def assigners(history, last, first="anchor", begins=7):
+    """The same run, with another assigner from that epoch on."""
+    names = tuple(last if epoch >= begins else first for epoch in history.epochs.number.tolist())
+    one = np.ones(len(names))
+    batches = Batches(epoch=history.epochs.number, loss=one, lr=one, assigner=names)
+    return dataclasses.replace(history, batches=batches)
+
+
+def test_scores_of_another_assigner_count_and_its_validation_losses_do_not():
+    fitness = [0.1, 0.2, 0.30, 0.31, 0.305, 0.31, 0.306, 0.312, 0.311, 0.29]
+    val = [9.0, 8.0, 5.0, 4.0, 4.1, 4.5, 7.6, 7.5, 7.2, 7.3]  # the assigner of the last four costs more
+    run = History(source="a", format="b", epochs=epochs(fitness, val))
+    assert choose_epoch(run.comparable).epoch == 4, "with one assigner"
+    choice = choose_epoch(assigners(run, "ota").comparable)
+    assert choice.best == 8 and {4, 6, 8, 9} <= set(choice.as_good), "scores can be compared"
+    assert choice.epoch == 9 and choice.by_loss == (7, 8, 9), "losses only among those of the last assigner"
+    early = [0.1, 0.2, 0.30, 0.31, 0.305, 0.33, 0.306, 0.328, 0.327, 0.29]
+    choice = choose_epoch(assigners(dataclasses.replace(run, epochs=epochs(early, val)), "ota").comparable)
+    assert choice.epoch == choice.best == 6 and not choice.by_loss, "the best one has no loss to compare"
+
+
+def test_training_losses_of_another_assigner_are_not_compared():
+    train = np.array([3.0, 2.0, 1.0, 7.0, 6.0, 6.5])
+    unknown = np.full(6, np.nan)
+    known = Epochs(number=np.arange(1, 7), train=train, val=unknown, fitness=unknown, lr=unknown)
+    run = History(source="a", format="b", epochs=known)
+    assert choose_epoch(run.comparable).epoch == 3
+    assert choose_epoch(assigners(run, "ota", begins=4).comparable).epoch == 5
+
+
+def test_published_validation_has_one_assigner_throughout():
+    run = History(source="a", format="b", epochs=epochs([0.1] * 8, [3.0, 1.0] + [2.0] * 6), same_loss=False)
+    assert choose_epoch(assigners(run, "ota").comparable).epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("headings", "rows", "criterion"),
+    [
+        ("mAP50,mAP50-95", ["0.5,0.2", "0.4,0.3"], "highest 0.1 · mAP50 + 0.9 · mAP50-95"),
+        ("mAP50-95", ["0.2", "0.3"], "highest mAP50-95"),
+        ("metrics/mAP50(B)", ["0.2", "0.3"], "highest metrics/mAP50(B)"),
+        ("mAP50,mAP50-95", ["0.2,", "0.3,"], "highest mAP50"),
+    ],
+)
+def test_the_criterion_names_the_scores_there_are(tmp_path, headings, rows, criterion):
+    path = tmp_path / "log.csv"
+    path.write_text(f"epoch,loss,{headings}\n" + "".join(f"{n},{5 - n},{row}\n" for n, row in enumerate(rows)))
+    choice = diagnose(read_history(path)).choice
+    assert (choice.epoch, choice.criterion) == (2, criterion)
 
 
 def test_what_is_learned_is_no_noise():

@@ -41,6 +41,10 @@ def test_train_log(tmp_path):
     np.testing.assert_allclose(batches.lr, lr[9::10], rtol=1e-3)
     assert set(batches.contents["size"]) == {640, 672, 704}
     np.testing.assert_allclose(history.epochs.fitness, 0.9 * score + 0.15 * score, atol=1e-3)
+    path.write_text("\n".join(line for line in text.splitlines() if "IoU=0.50:0.95" not in line))
+    half = read_history(path).epochs
+    np.testing.assert_allclose(half.fitness, 1.5 * score, atol=1e-3)
+    assert half.score == "mAP50"
     assert [(phase.first, phase.starts_with) for phase in find_phases(history)] == [(1, "start"), (5, "L1 on")]
 
 
@@ -151,6 +155,7 @@ def test_a_recipe_s_multi_scale_is_not_lost_behind_a_flag_that_is_off(tmp_path):
         ("a.csv", "", "has no row"),
         ("a.csv", "epoch,loss\n", "has no row"),
         ("a.csv", "epoch,loss\n0,high\n", r"a\.csv:2: loss is 'high'"),
+        ("a.csv", "epoch;loss\n0;1.234,5\n", r"a\.csv:2: loss is '1\.234,5'"),
         ("a.csv", "epoch,height\n0,3\n", "no column is a training loss: epoch, height"),
         ("a.csv", "loss,loss\n0,3\n", "'loss' stands twice"),
         ("a.csv", "epoch,loss\nnan,3\n", "an epoch has no number"),
@@ -177,6 +182,43 @@ def test_phases_follow_the_learning_rate(tmp_path):
     smooth = 0.005 * (1 + np.cos(np.linspace(0, np.pi, 10))) + 1e-5
     (tmp_path / "a.csv").write_text("epoch,loss,lr\n" + "".join(f"{i},5,{x}\n" for i, x in enumerate(smooth)))
     assert len(find_phases(read_history(tmp_path / "a.csv"))) == 1
+
+
+def test_a_warm_up_that_dips_with_the_cosine_is_one(tmp_path):
+    """YOLOv7's: each epoch of it has a little less to warm up to."""
+    rates = [min((i + 1) / 400, 1) * (1 + np.cos(np.pi * (i // 20) / 100)) for i in range(2000)]
+    assert (np.diff(rates[:400]) < 0).any()
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,batch,loss,lr\n" + "".join(f"{i // 20},{i},5,{rate}\n" for i, rate in enumerate(rates)))
+    assert [(phase.first, phase.warms_up) for phase in find_phases(read_history(path))] == [(1, True), (21, False)]
+
+
+def test_a_run_that_is_still_warming_up(tmp_path):
+    """Of steps that are not yet as long as they will be nothing is said."""
+    rng = np.random.default_rng(0)
+    rates, loss = np.arange(1, 161) / 640, 5 + np.cumsum(rng.standard_normal(160)) * np.arange(160) / 4000
+    path, rows = tmp_path / "log.csv", zip(rates, loss, strict=True)
+    path.write_text("epoch,batch,loss,lr\n" + "".join(f"{i // 32},{i},{x},{lr}\n" for i, (lr, x) in enumerate(rows)))
+    (phase,) = find_phases(read_history(path))
+    assert phase.warms_up and diagnose(read_history(path)).around is None
+    cycle = np.concatenate((rates, rates[::-2]))
+    path.write_text("epoch,batch,loss,lr\n" + "".join(f"{i // 32},{i},5,{lr}\n" for i, lr in enumerate(cycle)))
+    assert not any(phase.warms_up for phase in find_phases(read_history(path))), "a cycle is no warm-up"
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.txt"])
+@pytest.mark.parametrize(("separator", "point"), [(";", ","), (";", "."), (",", ".")])
+def test_tables_of_spreadsheets(tmp_path, name, separator, point):
+    """In much of Europe cells end with a semicolon, because numbers have a comma."""
+    rows = [["epoch", "loss", "val_loss", "lr"], ["0", "5.25", "", "1.5e-4"], ["1", "-4.5", "6", ".5"]]
+    (tmp_path / name).write_text("\n".join(separator.join(row).replace(".", point) for row in rows) + "\n")
+    epochs = read_history(tmp_path / name).epochs
+    assert epochs.train.tolist() == [5.25, -4.5] and epochs.lr.tolist() == [1.5e-4, 0.5] and epochs.val[1] == 6
+
+
+def test_a_table_with_tabs(tmp_path):
+    (tmp_path / "log.tsv").write_text("epoch\tloss\n0\t5,5\n")
+    assert read_history(tmp_path / "log.tsv").epochs.train.tolist() == [5.5]
 
 
 def test_the_last_row_of_a_repeated_epoch_counts(tmp_path):

@@ -18,7 +18,7 @@ from yolofast.engine.run_pictures import RunPictures, telling_confidence
 from yolofast.engine.run_report import REPORT_FILE, leave_report
 from yolofast.engine.run_report_samples import save_samples
 from yolofast.engine.setup import Run
-from yolofast.engine.trainer import Trainer
+from yolofast.engine.trainer import Progress, Trainer
 from yolofast.model.network import Network
 from yolofast.own_command import own_command
 from yolofast.ranks import world
@@ -53,7 +53,9 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     trainer.recorder.summary(summary)
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
-    display.say("\n".join(["", *_results(summary, folder), "", "next:", *_commands(run, folder / "weights")]))
+    commands = _commands(run, progress, folder / "weights")
+    kept = progress.kept_epoch == progress.best_epoch
+    display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
 
 
 def end_interrupted(run: Run, trainer: Trainer, folder: Path, display: Display) -> None:
@@ -88,17 +90,20 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 
 
-def _results(summary: dict[str, Any], folder: Path) -> list[str]:
+def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
+    """`kept`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
     epochs, speed = summary["epochs"], summary["images_per_second"]
     lines = [f"trained {_counted(epochs, 'epoch')} in {duration(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = f"mAP50 {best['metrics/mAP50(B)']:.3f}, mAP50-95 {best['metrics/mAP50-95(B)']:.3f}"
-        lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {folder / 'weights' / BEST}")
+        where = str(folder / "weights" / BEST)
+        where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
+        lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
     return [*lines, f"look at: {', '.join(shown)}"]
 
 
-def _commands(run: Run, weights: Path) -> list[str]:
+def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
     commands, config, yolofast = [], run.config, own_command()
     if (weights / BEST).exists():
         best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
@@ -106,9 +111,12 @@ def _commands(run: Run, weights: Path) -> list[str]:
         commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
         commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
     if (weights / LAST).exists() and config.max_steps is None:
-        longer = f"  {yolofast} train --resume {_quoted(weights.parent)} --epochs {2 * config.epochs}"
+        command = f"  {yolofast} train --resume {_quoted(weights.parent)}"
+        longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1
-        commands.append(longer + ("  # the plan's last phase goes on" if in_phases else ""))
+        out_of_patience = progress.epoch < config.epochs  # more epochs would not be begun
+        longer += "  # the plan's last phase goes on" if in_phases else ""
+        commands.append(f"{command} --patience {2 * config.patience}" if out_of_patience else longer)
     return commands
 
 

@@ -6,15 +6,18 @@ import math
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
+from yolofast.commands.folded import folded
 from yolofast.errors import UserError
 from yolofast.report.as_json import as_json
 from yolofast.report.batch_verdicts import LEAST_STD
 from yolofast.report.diagnosis import Diagnosis, diagnose
-from yolofast.report.dialect import how_to_apply
-from yolofast.report.fluctuation import Fluctuation
+from yolofast.report.dialect import EPOCHS, how_to_apply
+from yolofast.report.fluctuation import LEAST
+from yolofast.report.history import BOXES, MIX, SIZE, History
 from yolofast.report.picture import diagnosis_picture
 from yolofast.report.read_run import read_history
 from yolofast.report.ship import Choice
@@ -27,8 +30,10 @@ _SHARES = {
     "period": "a period",
     "learning_rate": "learning rate",
     "wandering": "other wandering",
-    "rest": "rest",
+    "rest": "the rest",
 }
+_RECORDED = {"mix": MIX, "image_size": (SIZE,), "boxes": BOXES}
+_NOTHING = 0.005
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
         return
     out = console()
     _print_phases(out, found)
-    _print_fluctuation(out, found.around)
+    _print_fluctuation(out, found)
     _print_verdicts(out, found)
     if found.choice is not None:
         _print_choice(out, found.choice, Path(found.history.source) / "weights")
@@ -60,41 +65,63 @@ def _write(path: Path, content: bytes) -> None:
 
 def _print_phases(out: Console, found: Diagnosis) -> None:
     history = found.history
-    losses, count = len(history.finest[0]), len(history.epochs)
+    losses = len(history.finest[0])
     values = f"{losses:,} loss{'es' * (losses != 1)}, one per {found.unit}"
-    epochs = f"{count} epoch{'s' * (count != 1)}"
-    out.print(f"{history.source}: {history.format}, {epochs}, {values}", soft_wrap=True)
-    listing = table(
-        "epochs",
-        "begins with",
-        ">mean",
-        ">std",
-        ">CV",
-        ">trend",
-        f">noise per {found.unit}",
-        ">drift",
-        ">gradient norm",
-        f"{found.unit} to {found.unit}",
-    )
+    out.print(f"{history.source}: {history.format}, {_length(history)}, {values}", soft_wrap=True)
+    out.print(_phase_table(found))
+
+
+def _phase_table(found: Diagnosis) -> Table:
+    noise, calm = f"noise per {found.unit}", f"{found.unit} to {found.unit}"
+    norm = [] if all(math.isnan(report.gradient_norm) for report in found.phases) else ["gradient norm"]
+    numbers = ["mean", "std", "CV", "trend", noise, "drift", *norm]
+    listing = table("epochs", "begins with", *(f">{name}" for name in numbers), calm)
     for report in found.phases:
         curve = report.curve
-        numbers = (f"{curve.mean:.4g}", f"{curve.std:.3g}", f"{curve.cv:.1%}", f"{curve.trend:+.1%}")
-        norm = "" if math.isnan(report.gradient_norm) else f"{report.gradient_norm:.3g}"
-        noise = (f"{curve.noise:.3g}", f"{curve.drift_share:.0%}", norm, calmness(curve.noise / abs(curve.mean or 1)))
-        listing.add_row(report.phase.epochs, report.phase.starts_with, *numbers, *noise)
-    out.print(listing)
+        begins = report.phase.starts_with + ", warm-up" * report.phase.warms_up
+        level = (f"{curve.mean:.4g}", f"{curve.std:.3g}", f"{curve.cv:.1%}", f"{curve.trend:+.1%}")
+        spread = [f"{curve.noise:.3g}", f"{curve.drift_share:.0%}"]
+        spread += ["" if math.isnan(report.gradient_norm) else f"{report.gradient_norm:.3g}"] * len(norm)
+        relative = calmness(curve.noise / abs(curve.mean or 1))
+        listing.add_row(report.phase.epochs, begins, *level, *spread, relative)
+    return folded(listing)
 
 
-def _print_fluctuation(out: Console, around: Fluctuation | None) -> None:
+def _length(history: History) -> str:
+    """Also how long the run was to be, where it is not over or was stopped."""
+    count, planned = len(history.epochs), history.settings.get(EPOCHS)
+    if isinstance(planned, int) and count < planned:
+        return f"{count} of {planned} epochs"
+    return f"{count} epoch{'s' * (count != 1)}"
+
+
+def _print_fluctuation(out: Console, found: Diagnosis) -> None:
+    around = found.around
+    if found.phases[-1].phase.warms_up:
+        out.print("the learning rate is still in its warm-up: too early to say where the fluctuation comes from")
+        return
     if around is None:
-        out.print("too few losses (or some not above 0) after the warm-up to say where their fluctuation comes from")
+        out.print(
+            f"no phase has {LEAST} losses after the warm-up and the first tenth of the run (or some are not above 0): "
+            "too few to say where their fluctuation comes from"
+        )
         return
     varies = f"around its smooth course the loss varies by {around.std:.1%}"
     if around.std < LEAST_STD:
         out.print(f"{varies}, too little to ask what it is made of")
         return
-    shares = [f"{name} {getattr(around.shares, field):.0%}" for field, name in _SHARES.items()]
-    out.print(f"{varies}. Of that variance: {', '.join(shares)}")
+    shares = {field: getattr(around.shares, field) for field in _SHARES}
+    unknown = _not_recorded(found.history)
+    some = [f"{_SHARES[field]} {share:.0%}" for field, share in shares.items() if share >= _NOTHING]
+    none = [_SHARES[field] for field, share in shares.items() if share < _NOTHING and field not in unknown]
+    nothing = f"; nothing from {', '.join(none)}" if none else ""
+    missing = f"; not recorded: {', '.join(_SHARES[field] for field in unknown)}" if unknown else ""
+    out.print(f"{varies}. Of that variance: {', '.join(some)}{nothing}{missing}")
+
+
+def _not_recorded(history: History) -> list[str]:
+    contents = {} if history.batches is None else history.batches.contents
+    return [field for field, names in _RECORDED.items() if not any(name in contents for name in names)]
 
 
 def _print_verdicts(out: Console, found: Diagnosis) -> None:
@@ -110,19 +137,25 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
     for change in found.advice.changes:
         out.print(f"  {change}")
     if found.advice.changes and (how := how_to_apply(found.history, found.advice.changes)) is not None:
-        out.print(f"to try them: {how}", soft_wrap=True)
+        out.print(f"to try them, with the run's other flags: {how}", soft_wrap=True)
 
 
 def _print_choice(out: Console, choice: Choice, weights: Path) -> None:
-    others = len(choice.as_good) - 1
-    alike = (
-        f"; {others} other epoch{'s are' if others > 1 else ' is'} within its noise of {choice.noise:.2g}"
-        if others
-        else ""
-    )
-    out.print(f"ship: epoch {choice.epoch} ({choice.criterion}: {choice.value:.4g}{alike})")
+    out.print(f"ship: epoch {choice.epoch} ({_why(choice)})")
     if (weights / "best.pt").exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
+
+
+def _why(choice: Choice) -> str:
+    alike, decided = len(choice.as_good), len(choice.by_loss)
+    if not decided:
+        words = f"; {alike - 1} other epoch{'s are' if alike > 2 else ' is'} within its noise of {choice.noise:.2g}"
+        return f"{choice.criterion}: {choice.value:.4g}{words if alike > 1 else ''}"
+    of_these = "these" if decided == alike else f"the {decided} whose validation losses can be compared"
+    return (
+        f"{choice.score} is {choice.value:.4g}; {alike} epochs are within the noise of {choice.noise:.2g} "
+        f"of the highest, and of {of_these} it has the lowest validation loss"
+    )
 
 
 def _weights(choice: Choice, folder: Path) -> str:

@@ -1,6 +1,6 @@
 """`yolofast train --explain`: the schedule that would run, printed and drawn instead of run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -9,6 +9,7 @@ from torch import nn
 from yolofast.atomic_file import write_whole
 from yolofast.augment.multi_scale import YOLOX_EVERY, yolov7_range, yolox_range
 from yolofast.commands.console import console, table
+from yolofast.commands.folded import folded
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explain_picture import explain_picture
@@ -53,7 +54,8 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     yield "warm-up", _warmup(run)
     rates = [rate for row in run.rows for rate in row.lr.values()]
     highest, lowest = max(rate.last for rate in rates), next(iter(last.lr.values())).last
-    yield "learning rate", f"{highest:.4g} at most, {lowest:.4g} at the end; {run.config.optimizer}"
+    momentum = f"{run.config.optimizer}, momentum {last.momentum.last:g}"
+    yield "learning rate", f"{highest:.4g} at most, {lowest:.4g} at the end; {momentum}"
     yield "weight decay", f"{run.weight_decay:.4g}, of weights only"
     yield "mosaic", _mosaic(run)
     yield "loss", _losses(run)
@@ -120,7 +122,7 @@ def _print_phases(out: Console, run: Explanation) -> None:
             _still(run, phase.number),
         )
     out.print()
-    out.print(rows)
+    out.print(folded(rows))
 
 
 def _still(run: Explanation, number: int) -> str:
@@ -144,28 +146,34 @@ def _print_epochs(out: Console, run: Explanation) -> None:
     chances = [name for name in CHANCES if _changes(run, name)]
     biases = any(row.bias_lr != next(iter(row.lr.values())) for row in run.rows)
     scopes = [scope.name for scope in run.scopes]
-    rows = table(
-        ">epoch", ">phase", *(f">lr {name}" for name in scopes), *([">lr biases"] if biases else []), ">momentum",
-        ">images/update", ">updates", *(f">{name}" for name in chances), "loss",
-    )  # fmt: skip
+    others = _changing(run)
+    rates = [f"lr {name}" for name in (*scopes, *(["biases"] if biases else []))]
+    names = [*rates, *others, *chances]
+    rows = table(">epoch", ">phase", *(f">{name}" for name in names), "loss")
     for row in _chosen(run):
         rows.add_row(
             str(row.epoch + 1),
             str(row.phase.number + 1),
             *(_range(row.lr[name]) if name in row.lr else "frozen" for name in scopes),
             *([_range(row.bias_lr)] if biases else []),
-            _range(row.momentum),
-            _range(_images_per_update(run, row)),
-            f"{row.updates:,}",
+            *(tell(row) for tell in others.values()),
             *(f"{row.chances[name]:.2g}" for name in chances),
             row.loss,
         )
     out.print()
-    out.print(rows)
-    if len(run.rows) > _MOST_ROWS:
-        out.print(
-            "(epochs in which something changes, and some in between; a range is from the first batch to the last)"
-        )
+    out.print(folded(rows))
+    some = "epochs in which something changes, and some in between; " * (len(run.rows) > _MOST_ROWS)
+    out.print(f"({some}a range is from the first batch of an epoch to its last)")
+
+
+def _changing(run: Explanation) -> dict[str, Callable[[EpochFacts], str]]:
+    """What is a column because it is not the same in all epochs: the facts above the table have what is."""
+    possible: dict[str, Callable[[EpochFacts], str]] = {
+        "momentum": lambda row: _range(row.momentum),
+        "images per update": lambda row: _range(_images_per_update(run, row)),
+        "updates": lambda row: f"{row.updates:,}",
+    }
+    return {name: tell for name, tell in possible.items() if len({tell(row) for row in run.rows}) > 1}
 
 
 def _chosen(run: Explanation) -> list[EpochFacts]:

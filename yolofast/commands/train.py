@@ -112,8 +112,9 @@ def _run(begun: Beginning) -> Path:
     folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
     if state is None:
         forget_earlier_run(folder)
-    display.say(f"run: {folder}")
     progress = _restore(run, state) if state else Progress()
+    goes_on = f", going on with epoch {progress.epoch + 1} of {config.epochs}"
+    display.say(f"run: {folder}{goes_on if 0 < progress.epoch < config.epochs else ''}")
     if progress.epoch >= config.epochs:
         display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
@@ -184,7 +185,8 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
     run.load_state_dict(state["run"])
     run.step.load_state_dict(state["step"])
     names = ("best_fitness", "best_epoch", "lr_factor", "rows")
-    return Progress(epoch=state["next_epoch"], **{name: state[name] for name in names})
+    kept = state.get("kept_epoch", state["best_epoch"])  # older checkpoints do not say
+    return Progress(epoch=state["next_epoch"], kept_epoch=kept, **{name: state[name] for name in names})
 
 
 def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:

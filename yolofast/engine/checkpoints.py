@@ -16,6 +16,9 @@ from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
 
 LAST, PREVIOUS, BEST = "last.pt", "last.previous.pt", "best.pt"
+FRESH = "last.new.pt"
+"""The last state while it is being written."""
+_GO_ON = "check that the disk has room and the folder is writable, then go on with --resume; earlier states are intact"
 
 
 class Checkpoints:
@@ -24,6 +27,8 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
+        for unfinished in folder.glob(".*.tmp"):  # of a process that was killed while it wrote
+            unfinished.unlink(missing_ok=True)
         self._thread = ThreadPoolExecutor(1, "checkpoints")
         self._writing: Future[None] | None = None
 
@@ -44,9 +49,12 @@ class Checkpoints:
 
     def _write(self, content: dict[str, Any], names: Sequence[str]) -> None:
         """Beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
-        fresh = save_checkpoint(self.folder / "last.new.pt", content)
-        for name in names:
-            same_file_as(fresh, self.folder / name)
+        try:
+            fresh = save_checkpoint(self.folder / FRESH, content)
+            for name in names:
+                same_file_as(fresh, self.folder / name)
+        except UserError as error:
+            raise UserError(error.what, where=self.folder, fix=_GO_ON) from error
         last = self.folder / LAST
         if last.exists():
             last.replace(self.folder / PREVIOUS)
@@ -72,8 +80,17 @@ def same_file_as(path: Path, name: Path) -> None:
     try:
         os.link(path, beside)
     except OSError:
-        shutil.copyfile(path, beside)
+        _copy(path, beside)
     beside.replace(name)
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Nothing of it stays where there is no room for all."""
+    try:
+        shutil.copyfile(path, target)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
 
 
 def read_state(last: Path) -> tuple[dict[str, Any], str | None]:

@@ -112,6 +112,7 @@ def compile_parcel(path: Path) -> None:
         os.nice(_POLITENESS)
     # Written by the process that waits for us, into a folder that only its user can read.
     parcel = torch.load(path, weights_only=False)
+    path.unlink()  # as large as the network, and nobody would remove it if the run is killed
     _set_in_torch(parcel["settings"])
     precision = parcel["precision"]
     nothing: Any = None

@@ -7,10 +7,10 @@ between leaves either the earlier run as it was, or the new one, which can be st
 import shutil
 from pathlib import Path
 
-from yolofast.engine.checkpoints import BEST, LAST, PREVIOUS
+from yolofast.engine.checkpoints import BEST, FRESH, LAST, PREVIOUS
 
 _IN_ORDER = (
-    f"weights/{PREVIOUS}", f"weights/{LAST}", f"weights/{BEST}", "weights/epoch_*.pt",
+    f"weights/{PREVIOUS}", f"weights/{LAST}", f"weights/{BEST}", f"weights/{FRESH}", "weights/epoch_*.pt",
     "summary.json", "results.csv", "results.txt", "batches.csv", "profile.csv", "profile.json",
     "report.html", "evaluation.json", "samples", "predictions",
     "labels.jpg", "train_batch*.jpg", "val_batch*_labels.jpg", "val_batch*_pred.jpg", "predictions.jpg", "results.png",

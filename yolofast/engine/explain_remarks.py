@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from yolofast.config.yolox_recipe import YoloXRecipe, read_yolox_recipe
 from yolofast.engine.explanation import Explanation
 from yolofast.engine.plan import frozen_at_random
+from yolofast.engine.recipe_network import other_network
 from yolofast.optim.ema import YOLOV7_DECAY
 from yolofast.optim.schedule import YoloV7Schedule
 
@@ -14,9 +15,12 @@ _RAMPED = 3 * _RAMP
 """Updates after which the average's decay is within 5 % of what is asked for."""
 _FULL_SPEED = 0.5
 """Of the highest learning rate: from there on thawing without a warm-up is worth a word."""
+_FEW_UPDATES = 100
 _ADAM_LR = 0.005
 _FINE = 0.2
 """Of the learning rate for training from scratch: below it a recipe is one for fine-tuning."""
+_FROM_SCRATCH = 0.5
+"""Of the same: from here on a recipe is one for training from scratch."""
 
 
 def remarks(run: Explanation) -> list[str]:
@@ -66,12 +70,19 @@ def _of_update(run: Explanation, schedule: YoloV7Schedule) -> Iterator[str]:
 
 def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
     size = run.config.batch_size
+    if word := other_network(run.config, run.model):
+        yield f"recipe: {word}"
     yield f"learning rate: {recipe.lr(size):.4g} = basic_lr_per_img {recipe.basic_lr_per_img:.4g} × batch {size}"
     if not run.config.weights and recipe.basic_lr_per_img <= _FINE * YoloXRecipe().basic_lr_per_img:
         share = YoloXRecipe().basic_lr_per_img / recipe.basic_lr_per_img
         yield (
             f"weights: none are given; training begins with random values, at 1/{share:.3g} of the learning rate that "
             "is published for that: give --weights"
+        )
+    if run.config.weights and recipe.basic_lr_per_img >= _FROM_SCRATCH * YoloXRecipe().basic_lr_per_img:
+        yield (
+            "weights: they learn on at the learning rate that is published for random values; the packaged recipes for "
+            f"fine-tuning have a tenth of it or less (--set basic_lr_per_img={recipe.basic_lr_per_img / 10:.3g})"
         )
     written = read_yolox_recipe(run.config.recipe, run.config.recipe_values) if run.config.recipe else recipe
     own = run.plan.phases[0].warmup_epochs
@@ -81,9 +92,9 @@ def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
         asked, runs = getattr(written, name), getattr(recipe, name)
         if asked != runs:
             yield f"recipe: {name} {asked} runs as {runs}: the run is shorter than the recipe's {written.epochs} epochs"
-    plain = recipe.no_aug_epochs
-    if plain:
-        floor = max(lr.last for lr in run.rows[-1].lr.values())
+    yield from _of_long_warmup(run, recipe)
+    plain, floor = recipe.no_aug_epochs, max(lr.last for lr in run.rows[-1].lr.values())
+    if plain and all(math.isclose(lr.first, lr.last) for lr in run.rows[-1].lr.values()):
         early = "an epoch" if plain == 1 else f"{plain} epochs"
         yield f"learning rate: the cosine ends {early} before the run does, and stays at {floor:.3g} from then on"
     if recipe.closes_at is not None and recipe.closes_at == recipe.epochs - plain - 1:
@@ -91,18 +102,34 @@ def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
         yield f"mosaic: it closes and L1 starts with epoch {first}, one earlier than no_aug_epochs {plain} says"
 
 
+def _of_long_warmup(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
+    """A plan may ask for one that does not end."""
+    length = run.schedule.base.warmup_epochs
+    if length >= run.config.epochs:
+        asked = recipe.lr(run.config.batch_size)
+        reached = max(lr.last for row in run.rows for lr in row.lr.values()) / asked
+        beyond = f"it never gets beyond {reached:.0%} of {asked:.4g}"
+        yield f"warm-up: {length:g} epochs, the run has {run.config.epochs}: {beyond}"
+
+
 def _of_augmentation(run: Explanation) -> Iterator[str]:
     recipe, close = run.views.recipe, run.views.close_mosaic_from
     if run.config.rect:
         yield "mosaic: --rect makes none, whatever the hyper-parameters say"
     if recipe.mosaic and close is None:
-        fix = "--close-mosaic N" if run.recipe is None else "--set close_mosaic=true"
-        yield f"mosaic: it never closes, the last epochs too learn from mosaics ({fix} would close it)"
+        yield f"mosaic: it never closes, the last epochs too learn from mosaics ({_closing(run)} would close it)"
     if recipe.mosaic and close is not None and close <= 0:
         yield "mosaic: it is closed from the first epoch on"
     if 0 < recipe.mosaic < 1 and recipe.mixup:
         share = recipe.mosaic * recipe.mixup
         yield f"mixup: only mosaics are blended, so {recipe.mixup:g} means {share:.1%} of the images"
+
+
+def _closing(run: Explanation) -> str:
+    if run.recipe is None:
+        return "--close-mosaic N"
+    missing = [] if run.recipe.close_mosaic else ["close_mosaic=true"]
+    return " ".join(["--set", *missing, *([] if run.recipe.no_aug_epochs else ["no_aug_epochs=N"])])
 
 
 def _of_average(run: Explanation) -> Iterator[str]:
@@ -146,6 +173,10 @@ def _of_plan(run: Explanation) -> Iterator[str]:
 
 def _of_length(run: Explanation) -> Iterator[str]:
     asked = run.config.batch_size
+    if run.updates < _FEW_UPDATES:
+        fewer = "--batch-size" if run.rows[-1].accumulate.last == 1 else "nbs in --hyp"
+        times = "once" if run.updates == 1 else f"{run.updates} times"
+        yield f"length: weights move {times} in all, which is little: more epochs, or fewer images per update ({fewer})"
     if run.batch < asked:
         yield f"batch: there are {run.batch} images, fewer than a batch of {asked}, which the schedule is made for"
     if run.config.max_steps is not None and len(run.rows) < run.config.epochs:

@@ -85,6 +85,9 @@ class GraphGear:
                 probe.in_graphs = False  # training goes on without being looked into
                 self.run(batch, kind)
                 return
+            finally:
+                if probe is not None:
+                    probe.captured()  # or tried to: this was not a step like others
         self._graphs[key].replay(batch, probe)
 
 

@@ -34,8 +34,9 @@ _CAPTURING_STEPS, _MOST_TURNS = 4 * _EVERY_IN_GRAPHS, 8
 _BUSY_STEPS = 20
 _LOOKED_AT_STEPS = 4
 _BLOCK_LEAD_IN = 2
-_SHORT_BATCH = 1
-"""At the end of an epoch, which is left out."""
+_SHORT_BATCH = _CROWDED_BATCH = 1
+"""Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
+of which two are hardly ever as near to one another as the steps of a block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,8 @@ class Meter:
         """Uses up what was prepared while others were measured, so that a block of `steps` is like any other."""
         ahead = self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0
         unmeasured = max(ahead, _BLOCK_LEAD_IN)
-        self._loop.make_room(unmeasured + steps + _SHORT_BATCH)
+        left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._chosen.captured or self._chosen.compiled else 0)
+        self._loop.make_room(unmeasured + steps + left_out)
         self._steps(unmeasured)
         self._loop.wait()
 
@@ -110,7 +112,7 @@ class Meter:
 
     def profile(self, request: Request) -> Profile:
         """Of the blocks so far; the rest of it is measured now."""
-        samples = self._sampler.take()
+        samples, self._in_graphs = self._sampler.take(), self._sampler.looks_into_graphs
         steps = sum(block.steps for block in self._blocks)
         seconds = sum(block.seconds for block in self._blocks)
         totals = spread([sum(sample.phases.values()) for sample in samples] or [0.0])
@@ -118,7 +120,7 @@ class Meter:
         memory = torch.cuda.max_memory_reserved(self._device) / 2**30 if self._on_gpu else None
         phases = phase_figures([one.phases for one in samples], [one.asleep for one in samples])
         split = split_by_twin(self._chosen, self._loop, self._sampler_for, in_graphs=self._in_graphs)
-        busy = gpu_busy(lambda: self._steps(_BUSY_STEPS), self._device) if self._on_gpu else Busy(None, "")
+        busy = gpu_busy(self._steps, _BUSY_STEPS, step.mean, self._device) if self._on_gpu else Busy(None, "")
         if request.trace is not None:
             write_trace(self._steps_with, self.run.step, request.trace)
         return Profile(

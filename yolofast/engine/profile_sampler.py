@@ -53,6 +53,11 @@ class PhaseSampler:
         self._beside: list[tuple[str, Any, Any]] = []
         _time_side_stream(batches, self._timed_beside)
 
+    @property
+    def looks_into_graphs(self) -> bool:
+        """Not any more once capturing one with marks has failed."""
+        return self._probe.in_graphs
+
     def begin(self, iteration: int, phase: str) -> None:
         if iteration < self._first or not is_chosen(iteration, self._every):
             return

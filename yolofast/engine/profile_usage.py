@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from yolofast.engine.profile_quiet import quiet_profiler
 from yolofast.engine.setup import Run
 from yolofast.loader.workers import WorkerLoader
-from yolofast.profile.statistics import busy_share
+from yolofast.profile.statistics import covered
 
 
 class CpuSeconds(NamedTuple):
@@ -43,20 +43,23 @@ class Busy(NamedTuple):
     by: str
 
 
-def gpu_busy(steps: Callable[[], None], device: torch.device) -> Busy:
-    """While `steps` run: the union of the times of all kernels and copies; NVML's figure where they are not seen."""
+def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: torch.device) -> Busy:
+    """The union of the times of all kernels and copies of `count` steps; NVML's figure where they are not seen.
+
+    A step is as long as it is without the profiler (`step_ms`), which slows launching down, but not the kernels.
+    """
     quiet_profiler()
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
-        steps()
+        steps(count)
         torch.cuda.synchronize(device)
-    spans = sorted(
+    spans = [
         (event.time_range.start, event.time_range.end)
         for event in seen.events()
         if event.device_type == DeviceType.CUDA
-    )
-    if len(spans) > 10:  # the first and the last fifth are not the middle of training
-        first, last = spans[len(spans) // 5][0], spans[len(spans) * 4 // 5][0]
-        return Busy(busy_share(spans, first, last), "union of the kernels' times")
+    ]
+    if len(spans) > 10:
+        kernels_ms = covered(spans) / 1e3 / count
+        return Busy(min(kernels_ms / step_ms, 1.0), "union of the kernels' times")
     try:
         return Busy(torch.cuda.utilization(device) / 100, "NVML")
     except (ImportError, RuntimeError):

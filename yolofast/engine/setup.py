@@ -31,6 +31,7 @@ from yolofast.engine.phased_training import PhasedTraining
 from yolofast.engine.plan import frozen_at_random, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
+from yolofast.engine.recipe_network import other_network
 from yolofast.engine.starting_network import check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.training_order import training_order
@@ -204,13 +205,17 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     share_counts(not config.faithful)
     data = in_turn(lambda: read_data(config, say))
     anchors = hyp.get("anchors")
-    model = prepare_model(config, data.train.names, device, say, anchors, plan)
+    # Which weights a run was started from says nothing of one that goes on.
+    say_weights = say if fresh else lambda text: None
+    model = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
     recipe = recipe_of(config, model)
     if recipe is not None:
         hyp = dataclasses.asdict(recipe)
         say(described(config, recipe, plan_of(config, model, plan)))
+    if word := other_network(config, model):
+        say(f"recipe: {word}")
     losses, step = prepare_step(config, hyp, model, precision)
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, config.weights)):

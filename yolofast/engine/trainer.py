@@ -49,6 +49,8 @@ class Progress:
     """The next one."""
     best_fitness: float = -1.0
     best_epoch: int = -1
+    kept_epoch: int = -1
+    """Whose weights `best.pt` has: with `--nosave` not always those of the best one."""
     lr_factor: float = 1.0
     """Below 1 after a loss that was not a number."""
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -100,7 +102,7 @@ class Trainer:
         try:
             self._fit()
         except BaseException:
-            with suppress(UserError):  # why the run ends is what its user has to know
+            with suppress(UserError, OSError):  # why the run ends is what its user has to know
                 self.checkpoints.finish()
             raise
         self.checkpoints.finish()
@@ -120,6 +122,7 @@ class Trainer:
                 with self.display.doing("evaluating"):
                     self._score(self.evaluate(epoch), row)
                 self.after_evaluation(epoch)
+            last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
             self.recorder.epoch(row)
@@ -196,7 +199,9 @@ class Trainer:
     def _save(self, epoch: int, last: bool) -> None:
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
-        if self.progress.best_epoch == epoch or (last and not self.checkpoints.has(BEST)):
+        is_missing = last and (self.progress.kept_epoch != self.progress.best_epoch or not self.checkpoints.has(BEST))
+        if self.progress.best_epoch == epoch or is_missing:
+            self.progress.kept_epoch = epoch
             names.append(BEST)
         if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
             names.append(f"epoch_{epoch + 1:03}.pt")
@@ -213,17 +218,23 @@ class Trainer:
             next_epoch=progress.epoch,
             best_fitness=progress.best_fitness,
             best_epoch=progress.best_epoch,
+            kept_epoch=progress.kept_epoch,
             lr_factor=progress.lr_factor,
             rows=progress.rows,
             **self.settings,
         )
 
     def _should_stop(self) -> bool:
-        waited = self.progress.epoch - 1 - self.progress.best_epoch
-        if self.patience and self.progress.best_epoch >= 0 and waited >= self.patience:
-            self.display.say(f"no better result for {waited} epochs: stopping")
+        if self._out_of_patience(self.progress.epoch):
+            waited = self.progress.epoch - 1 - self.progress.best_epoch
+            self.display.say(f"no better result for {waited} epoch{'s' * (waited > 1)}: stopping")
             return True
         return self._out_of_steps(self.progress.epoch)
+
+    def _out_of_patience(self, epochs: int) -> bool:
+        """Whether `--patience` allows no more than so many epochs."""
+        best = self.progress.best_epoch
+        return self.patience > 0 and best >= 0 and epochs - 1 - best >= self.patience
 
     def _out_of_steps(self, epochs: int) -> bool:
         """Whether `--max-steps` allows no more than so many epochs."""

@@ -1,5 +1,6 @@
 """From the phases of single steps to means, spreads and shares."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median, stdev
 
@@ -49,14 +50,14 @@ def beside(name: str, values: Sequence[float], step_ms: float, where: str) -> Ph
     )
 
 
-def busy_share(spans: Iterable[tuple[float, float]], first: float, last: float) -> float:
-    """The share of the time from `first` to `last` that spans cover, overlaps counted once."""
-    covered, until = 0.0, first
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """For how long there is a span, overlaps counted once."""
+    total, until = 0.0, -math.inf
     for begin, end in sorted(spans):
-        begin, end = max(begin, until), min(end, last)
+        begin = max(begin, until)
         if end > begin:
-            covered, until = covered + end - begin, end
-    return covered / (last - first)
+            total, until = total + end - begin, end
+    return total
 
 
 def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:

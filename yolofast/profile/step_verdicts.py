@@ -8,7 +8,6 @@ from yolofast.profile.records import Profile
 from yolofast.profile.verdict import (
     ASSIGNMENT,
     BETWEEN,
-    ENOUGH_DATA,
     HOST,
     LOSSES,
     UPDATE,
@@ -23,6 +22,8 @@ _LOSS_SHARE = 0.30
 _UPDATE_SHARE = _REST_SHARE = 0.25
 _BUSY_ENOUGH = 0.85
 _IDLE_SHARE = 1 - _BUSY_ENOUGH
+_HOST_IS_BUSY = 80
+"""Percent of a core; one that uses less is not what a replayed graph waits for."""
 
 
 def slow_assignment(profile: Profile) -> Verdict | None:
@@ -96,16 +97,28 @@ def _named_phases(profile: Profile) -> tuple[str, ...]:
 
 
 def slow_host(profile: Profile) -> Verdict | None:
-    """The GPU idles although data is there and nobody waits: launching takes longer than computing."""
-    busy, waits, ms = profile.usage.gpu_busy, profile.waits, _unnamed_idle_ms(profile)
+    """The GPU idles although data is there and nobody waits: launching takes longer than computing, or in a graph the
+    gaps between kernels count."""
+    busy, waits = profile.usage.gpu_busy, profile.waits
+    between = slow_between(profile)  # launching faster does not shorten it
+    ms = max(_unnamed_idle_ms(profile) - (between.saved_ms if between is not None else 0.0), 0.0)
     if busy is None or share_of(profile, ms) < _IDLE_SHARE or (waits is not None and waits.count):
         return None
-    text = (
-        f"the GPU waits for the host: it is busy {busy:.0%} of the time, while the training process uses "
-        f"{profile.usage.main_cpu:.0f} % of a core to launch its work"
-    )
     change = _faster_gear(profile) or f"--batch-size {2 * profile.setup.batch}: more work for the same launches"
-    return Verdict(HOST, text, change, gain(profile, ms), ms)
+    return Verdict(HOST, _why_idle(profile, busy), change, gain(profile, ms), ms)
+
+
+def _why_idle(profile: Profile, busy: float) -> str:
+    core = f"{profile.usage.main_cpu:.0f} % of a core"
+    if profile.setup.captured and profile.usage.main_cpu < _HOST_IS_BUSY:
+        return (
+            f"short kernels: the GPU is busy {busy:.0%} of the time, although the step is launched as a whole and the "
+            f"training process uses only {core}; the rest are most likely the gaps between kernels"
+        )
+    return (
+        f"the GPU waits for the host: it is busy {busy:.0%} of the time, while the training process uses {core} "
+        "to launch its work"
+    )
 
 
 def slow_update(profile: Profile) -> Verdict | None:
@@ -146,8 +159,7 @@ def _region_ms(profile: Profile) -> float:
 
 
 def _unnamed_idle_ms(profile: Profile) -> float:
-    """For how long the GPU does nothing, less the phases in which another verdict says why."""
-    data = profile.phase_ms(DATA_WAIT, AUGMENT)
-    named = data if share_of(profile, data) >= ENOUGH_DATA else 0.0
-    named += sum(_with_twin(profile, name) for name in _named_phases(profile))
-    return max((1 - (profile.usage.gpu_busy or 0.0)) * profile.step.mean - named, 0.0)
+    """For how long the GPU does nothing, less the wait for data and the phases in which another verdict says why."""
+    named = sum(_with_twin(profile, name) for name in _named_phases(profile))
+    idle = (1 - (profile.usage.gpu_busy or 0.0)) * profile.step.mean
+    return max(idle - profile.phase_ms(DATA_WAIT, AUGMENT) - named, 0.0)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from yolofast.report import verdict as kinds
-from yolofast.report.dialect import BATCH_SIZE, EPOCHS, LR, MIXUP, MOSAIC, PATIENCE, Change, setting
+from yolofast.report.dialect import BATCH_SIZE, EPOCHS, LR, MIXUP, MOSAIC, PATIENCE, Change, dialect, setting
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.history import History
-from yolofast.report.mix_forecast import best_mix_change
-from yolofast.report.ship import BY_SCORE, Choice
+from yolofast.report.mix_forecast import best_mix_change, varied
+from yolofast.report.ship import Choice
 from yolofast.report.size_advice import without_sizes
 from yolofast.report.verdict import Verdict
 
@@ -76,7 +76,7 @@ def _overfits(advice: Advice, verdict: Verdict, history: History, choice: Choice
 
 def _earliest_end(epoch: int, choice: Choice | None) -> int:
     """That epoch, or the one to ship if scores say that it is later."""
-    return max(epoch, choice.epoch) if choice is not None and choice.criterion.startswith(BY_SCORE) else epoch
+    return max(epoch, choice.epoch) if choice is not None and choice.score else epoch
 
 
 def _stands_still(advice: Advice, verdict: Verdict, history: History, choice: Choice | None) -> None:
@@ -113,19 +113,18 @@ def _mixes_unevenly(advice: Advice, verdict: Verdict, history: History, around: 
     given = [setting(history, keys)[1] for _, keys in _MOSAIC_AND_MIXUP]
     found = best_mix_change(around, history.batches.contents, *given)
     share = (
-        f"{verdict.numbers['share']:.0%} of the variance is mosaic and mixup composition; "
+        f"{verdict.numbers['share']:.0%} of the variance is {' and '.join(varied(around))} composition; "
         f"the learning rate explains {around.shares.learning_rate:.0%}"
     )
     if found is None:
-        advice.lines.append(f"{share}: fewer of them would not make the loss calmer")
-        _larger_batch(advice, history, around)
+        _larger_batch(advice, history, around, f"{share}: fewer of them would not make the loss calmer, but")
         return
     changes = (("mosaic", MOSAIC, found.mosaic), ("mixup", MIXUP, found.mixup))
     words = [f"{word} from {before:g} to {after:g}" for word, _, (before, after) in changes if before != after]
     advice.lines.append(
         f"{share}: lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
         f"from {around.std:.2%} to {around.std * (1 - found.cut):.2%} of the loss. It makes the curve calmer, "
-        "not the network better: mosaics are there to be learned from"
+        "not the network better: such images are there to be learned from"
     )
     for _, keys, (before, after) in changes:
         advice.change(setting(history, keys)[0], before, after)
@@ -140,29 +139,28 @@ def _changes_sizes(advice: Advice, verdict: Verdict, history: History, around: F
 
 def _holds_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     assert around is not None
-    advice.lines.append(
-        "batches differ in their boxes, which is no fault of the training: judge it by epochs, or by validation"
-    )
-    _larger_batch(advice, history, around)
+    why = "batches differ in their boxes, which is no fault of the training: judge it by epochs, or by validation."
+    _larger_batch(advice, history, around, f"{why} For a calmer curve,")
 
 
 def _is_noisy(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     assert around is not None
-    advice.lines.append(
-        "this is the noise of small samples and no fault: judge by epochs, or by validation. For a calmer curve:"
-    )
-    _larger_batch(advice, history, around)
+    why = "this is the noise of small samples and no fault: judge by epochs, or by validation."
+    _larger_batch(advice, history, around, f"{why} For a calmer curve,")
 
 
-def _larger_batch(advice: Advice, history: History, around: Fluctuation) -> None:
+def _larger_batch(advice: Advice, history: History, around: Fluctuation, why: str) -> None:
+    """One line, of which `why` is the beginning."""
     before = history.settings.get(BATCH_SIZE)
-    to = f" ({before} -> {2 * before})" if isinstance(before, int) else ""
-    calmer = around.std / 2**0.5
+    after = 2 * before if isinstance(before, int) and before > 0 else None
+    to = "" if after is None else f" ({before} -> {after})"
+    faster = "; the learning rate doubles with it" if "YOLOX" in dialect(history) else ""
     advice.lines.append(
-        f"a batch twice as large{to} would take {around.std:.2%} to about {calmer:.2%}, if the memory holds it"
+        f"{why} a batch twice as large{to} would take the standard deviation from {around.std:.2%} to about "
+        f"{around.std / 2**0.5:.2%}, if the memory holds it{faster}"
     )
-    if isinstance(before, int):
-        advice.change(BATCH_SIZE, before, 2 * before)
+    if after is not None:
+        advice.change(BATCH_SIZE, before, after)
 
 
 def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:

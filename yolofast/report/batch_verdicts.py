@@ -5,6 +5,7 @@ import numpy as np
 from yolofast.report.course import around_course
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.history import Floats, History
+from yolofast.report.mix_forecast import varied
 from yolofast.report.period import find_period
 from yolofast.report.statistics import CALM
 from yolofast.report.verdict import BOXES, LEARNING_RATE, MIX, NOISE, OSCILLATION, SIZE, Verdict
@@ -22,7 +23,8 @@ def causes(around: Fluctuation | None) -> list[Verdict]:
         return []
     shares, found = around.shares, []
     if shares.mix >= _LARGE_SHARE:
-        text = f"{shares.mix:.0%} of the fluctuation is how many mosaics and mixups a batch holds"
+        kinds = " and ".join(f"{name}s" for name in varied(around))
+        text = f"{shares.mix:.0%} of the fluctuation is how many {kinds} a batch holds"
         found.append(Verdict(MIX, text, {"share": shares.mix}))
     if shares.image_size >= _LARGE_SHARE:
         found.append(Verdict(SIZE, _about_size(around), {"share": shares.image_size}))

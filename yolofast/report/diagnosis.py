@@ -43,7 +43,7 @@ def diagnose(history: History) -> Diagnosis:
     reports = [_report(history, phase) for phase in phases]
     around = fluctuation(_settled(history, phases))
     verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
-    choice = choose_epoch(history.one_validation)
+    choice = choose_epoch(history.comparable)
     advice = give_advice(history, around, verdicts, choice)
     return Diagnosis(history, unit, reports, around, verdicts, advice, choice)
 

@@ -22,6 +22,7 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 """What a batch holds: shares of its images, boxes in all, mean side as a share of the image, pixels of a side."""
 
 
+BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
 _HUGE = 1e30
 
 
@@ -43,8 +44,9 @@ class Epochs:
     train: Floats
     val: Floats
     fitness: Floats
-    """0.1 · mAP50 + 0.9 · mAP50-95, or the one there is."""
     lr: Floats
+    score: str = BOTH_SCORES
+    """What `fitness` is: of logs that have one of the two, that one by its name."""
 
     def __len__(self) -> int:
         return len(self.number)
@@ -89,11 +91,21 @@ class History:
     @property
     def one_validation(self) -> Epochs:
         """The epochs without validation losses of an earlier assigner, which have another level."""
-        batches, epochs = self.batches, self.epochs
-        if not self.same_loss or batches is None or len(batches.assigner) != len(batches):
-            return epochs
+        if not self.same_loss:  # always of the same assigner, whichever one trains
+            return self.epochs
+        return dataclasses.replace(self.epochs, val=self._of_last_assigner(self.epochs.val))
+
+    @property
+    def comparable(self) -> Epochs:
+        """The epochs as they can be compared with one another: scores all, losses of the last assigner only."""
+        return dataclasses.replace(self.one_validation, train=self._of_last_assigner(self.epochs.train))
+
+    def _of_last_assigner(self, losses: Floats) -> Floats:
+        batches = self.batches
+        if batches is None or len(batches.assigner) != len(batches):
+            return losses
         earlier = batches.epoch[np.array(batches.assigner) != batches.assigner[-1]]
-        return dataclasses.replace(epochs, val=np.where(np.isin(epochs.number, earlier), np.nan, epochs.val))
+        return np.where(np.isin(self.epochs.number, earlier), np.nan, losses)
 
 
 def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:
@@ -107,4 +119,5 @@ def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:
 
     first, counts = np.unique(batches.epoch, return_index=True)[1], np.bincount(batches.epoch)[numbers]
     means = [np.add.reduceat(values, first) / counts for values in (batches.loss, batches.lr)]
-    return Epochs(number=numbers, train=means[0], val=given("val"), fitness=given("fitness"), lr=means[1])
+    score = BOTH_SCORES if last is None else last.score
+    return Epochs(number=numbers, train=means[0], val=given("val"), fitness=given("fitness"), lr=means[1], score=score)

@@ -11,6 +11,8 @@ _STEP_RATIO, _STEP_OVER_USUAL = 0.7, 4.0
 _LATEST_PEAK = 0.5
 _WARM = 0.99
 """Of the highest rate: a batch below it is still warming up."""
+_DIP = 0.02
+"""Of the highest rate: YOLOv7's goes up with the warm-up and, at the end of an epoch, a little down with the cosine."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,17 @@ def _end_of_warm_up(history: History) -> int:
 
 
 def _rising(lr: Floats) -> int:
-    """How many values come before the highest one, if they only rise and are less than half of all; otherwise 0."""
+    """How many values come before the highest one, if they only rise; otherwise 0.
+
+    They are less than half of all, or the rate has not come down yet: a cycle is no warm-up.
+    """
     if not len(lr) or not np.isfinite(lr).all() or lr.max() <= 0:
         return 0
     peak = int(lr.argmax())
-    rises = lr[0] < 0.9 * lr[peak] and (np.diff(lr[: peak + 1]) >= 0).all()
-    return peak if rises and peak < _LATEST_PEAK * len(lr) else 0
+    dips = np.maximum.accumulate(lr[: peak + 1]) - lr[: peak + 1]
+    rises = lr[0] < 0.9 * lr[peak] and dips.max() <= _DIP * lr[peak]
+    is_early, stays_up = peak < _LATEST_PEAK * len(lr), lr[-1] >= (1 - _DIP) * lr[peak]
+    return peak if rises and (is_early or stays_up) else 0
 
 
 def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str]]:

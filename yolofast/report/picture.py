@@ -106,4 +106,4 @@ def _draw_score(axes: Any, found: Diagnosis) -> None:
     if choice is not None:
         axes.axvline(choice.epoch, color="black", linestyle="--")
     ship = "" if choice is None else f"; ship epoch {choice.epoch}"
-    axes.set(title=f"{'0.1 · mAP50 + 0.9 · mAP50-95' if known.any() else 'learning rate'}{ship}", xlabel="epoch")
+    axes.set(title=f"{epochs.score if known.any() else 'learning rate'}{ship}", xlabel="epoch")

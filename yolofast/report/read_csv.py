@@ -6,7 +6,7 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.report.comparable_rows import each_once, without_late_terms
-from yolofast.report.history import CONTENTS, Batches, Epochs, Floats, History, epochs_of
+from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, epochs_of
 from yolofast.report.table_file import Columns, read_columns
 
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
@@ -40,12 +40,14 @@ def epochs_of_columns(columns: Columns) -> Epochs:
         raise UserError(f"no column is a training loss: {known}", where=columns.path, line=1, fix=fix)
     unknown = np.full(count, np.nan)
     val, lr = _total(columns, _VAL, "val/"), columns.first_of(_LR)
+    good, score = _scores(columns)
     return Epochs(
         number=_numbers_from_one(columns, count),
         train=train,
         val=unknown if val is None else val,
-        fitness=fitness(columns.first_of(_MAP), columns.first_of(_MAP50), count),
+        fitness=good,
         lr=unknown if lr is None else lr,
+        score=score,
     )
 
 
@@ -71,6 +73,17 @@ def batches_of(columns: Columns) -> Batches:
         gradient_norm=optional.get("gradient_norm"),
         trainable=optional.get("trainable"),
     )
+
+
+def _scores(columns: Columns) -> tuple[Floats, str]:
+    """Of each epoch, and what they are: a column without a number is as good as none."""
+    known = [name for names in (_MAP, _MAP50) for name in _with_numbers(columns, names)[:1]]
+    mean, at_half = (next((columns.numbers(name) for name in known if name in names), None) for names in (_MAP, _MAP50))
+    return fitness(mean, at_half, len(columns)), known[0] if len(known) == 1 else BOTH_SCORES
+
+
+def _with_numbers(columns: Columns, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if name in columns and np.isfinite(columns.numbers(name)).any()]
 
 
 def fitness(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:

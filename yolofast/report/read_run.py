@@ -10,12 +10,13 @@ from yolofast.report.read_csv import batches_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
-from yolofast.report.table_file import read_columns, read_text
+from yolofast.report.table_file import read_columns, read_text, refuse_binary
 from yolofast.yaml_file import read_yaml
 
 RESULTS, BATCHES, RESULTS_TXT, TRAIN_LOG = "results.csv", "batches.csv", "results.txt", "train_log.txt"
 _SETTINGS = ("hyp.yaml", "opt.yaml", "args.yaml")
 """Later ones win: flags are above what a recipe says."""
+_MOST_RUNS = 5
 
 
 def read_history(path: Path) -> History:
@@ -34,6 +35,10 @@ def _read_folder(folder: Path) -> History:
     for name in (RESULTS_TXT, TRAIN_LOG):
         if (folder / name).exists():
             return dataclasses.replace(_read_file(folder / name), settings=_settings(folder))
+    names = (RESULTS, RESULTS_TXT, TRAIN_LOG)
+    if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
+        some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
+        raise UserError("is a folder of runs and no run", where=folder, fix=f"give one of them: {some}")
     fix = f"give the folder of a run that has finished an epoch: it has {RESULTS}, {RESULTS_TXT} or {TRAIN_LOG}"
     raise UserError("holds no results", where=folder, fix=fix)
 
@@ -53,15 +58,16 @@ def _read_own(folder: Path) -> History:
 
 def _read_file(path: Path) -> History:
     """By what is in it rather than by its name."""
-    if path.suffix.lower() == ".csv":
+    if path.suffix.lower() in (".csv", ".tsv"):
         return read_csv(path)
     text = read_text(path)
+    refuse_binary(text, path)
     if "total_loss:" in text:
         return read_train_log(path)
     if is_loop_log(text):
         return read_loop_log(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    return read_csv(path) if "," in first else read_results_txt(path)
+    return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
 
 
 def _settings(folder: Path) -> dict[str, Any]:

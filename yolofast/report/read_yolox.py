@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.history import YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
+from yolofast.report.history import BOTH_SCORES, YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
 from yolofast.report.read_csv import fitness
 from yolofast.report.table_file import read_text
 
@@ -23,6 +23,8 @@ _ITERATION = re.compile(
 _PRECISION = re.compile(
     r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*([-\d.]+)"
 )
+
+_NAMES = {"0.50:0.95": "mAP50-95", "0.50": "mAP50"}
 
 
 def read_train_log(path: Path) -> History:
@@ -65,8 +67,10 @@ def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
         return np.array([scores[number].get(name, np.nan) for number in numbers])
 
     unknown = np.full(len(numbers), np.nan)
-    good = fitness(column("0.50:0.95"), column("0.50"), len(numbers))
-    return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown)
+    known = {name: values for name in _NAMES if np.isfinite(values := column(name)).any()}
+    good = fitness(known.get("0.50:0.95"), known.get("0.50"), len(numbers))
+    score = _NAMES[next(iter(known))] if len(known) == 1 else BOTH_SCORES
+    return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown, score=score)
 
 
 def read_scores(path: Path) -> dict[int, dict[str, float]]:

@@ -1,16 +1,15 @@
 """Which epoch to ship, and by which measure.
 
 The best epoch of many is partly luck. Epochs within the noise of one evaluation are taken for equally good, and of
-those the one with the lowest validation loss is chosen, which is the one that is surest of what it finds.
+those the one with the lowest validation loss is chosen, which is the one that is surest of what it finds. Scores of all
+epochs can be compared; validation losses only where the assigner is the same, so others are left out there.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from yolofast.report.history import Epochs, Floats
-
-BY_SCORE = "highest 0.1 · mAP50 + 0.9 · mAP50-95"
+from yolofast.report.history import Epochs, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -18,43 +17,59 @@ class Choice:
     epoch: int
     criterion: str
     value: float
+    """Of the first measure the criterion names."""
     noise: float
     """Standard deviation of the measure from one evaluation to the next."""
     best: int
     """The epoch with the highest measure, luck included: that of `best.pt`."""
     as_good: tuple[int, ...]
     """Epochs that cannot be told from the best one."""
+    by_loss: tuple[int, ...] = ()
+    """Those of them whose validation losses decided."""
+    score: str = ""
+    """What it was chosen by, unless that was a loss."""
 
 
 def choose_epoch(epochs: Epochs) -> Choice | None:
     """None without anything to choose by."""
     if np.isfinite(epochs.fitness).any() and np.nanmax(epochs.fitness) > 0:
-        return _highest(epochs, epochs.fitness, BY_SCORE)
+        return _highest_score(epochs)
     if np.isfinite(epochs.val).any():
-        return _highest(epochs, -epochs.val, "lowest validation loss")
+        return _lowest(epochs, epochs.val, "lowest validation loss")
     if np.isfinite(epochs.train).any():
-        return _highest(epochs, -epochs.train, "lowest training loss, for want of a validation")
+        return _lowest(epochs, epochs.train, "lowest training loss, for want of a validation")
     return None
 
 
-def _highest(epochs: Epochs, measure: Floats, criterion: str) -> Choice:
+def _highest_score(epochs: Epochs) -> Choice:
+    best, noise, good = _best(epochs.fitness)
+    known = good[np.isfinite(epochs.val[good])]
+    decided = known if len(known) > 1 and best in known else known[:0]
+    chosen = int(decided[epochs.val[decided].argmin()]) if len(decided) else best
+    return Choice(
+        epoch=int(epochs.number[chosen]),
+        criterion=f"highest {epochs.score}" + ", within its noise the lowest validation loss" * bool(len(decided)),
+        value=float(epochs.fitness[chosen]),
+        noise=noise,
+        best=int(epochs.number[best]),
+        as_good=tuple(epochs.number[good].tolist()),
+        by_loss=tuple(epochs.number[decided].tolist()),
+        score=epochs.score,
+    )
+
+
+def _lowest(epochs: Epochs, losses: Floats, criterion: str) -> Choice:
+    best, noise, good = _best(-losses)
+    number = int(epochs.number[best])
+    return Choice(number, criterion, float(losses[best]), noise, number, tuple(epochs.number[good].tolist()))
+
+
+def _best(measure: Floats) -> tuple[int, float, Ints]:
+    """Where it is highest, its noise there, and all places that are as good."""
     best = int(np.nanargmax(measure))
     known = np.flatnonzero(np.isfinite(measure))
     noise = _noise_near(measure[known], int(np.searchsorted(known, best)))
-    good = known[measure[known] >= measure[best] - noise]
-    chosen = best
-    if measure is epochs.fitness and len(good) > 1 and np.isfinite(epochs.val[good]).all():
-        chosen = int(good[epochs.val[good].argmin()])
-        criterion += ", within its noise the lowest validation loss"
-    value = float(measure[chosen]) if measure is epochs.fitness else -float(measure[chosen])
-    return Choice(
-        int(epochs.number[chosen]),
-        criterion,
-        value,
-        noise,
-        int(epochs.number[best]),
-        tuple(epochs.number[good].tolist()),
-    )
+    return best, noise, known[measure[known] >= measure[best] - noise]
 
 
 def _noise_near(values: Floats, best: int, width: int = 10) -> float:

@@ -1,6 +1,10 @@
-"""A CSV file as columns of numbers, whoever wrote it: headings are trimmed, a row torn by a kill is left out."""
+"""A CSV file as columns of numbers, whoever wrote it: headings are trimmed, a row torn by a kill is left out.
+
+Spreadsheets separate cells by semicolons or tabs where a comma is the decimal point.
+"""
 
 import csv
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +15,8 @@ from yolofast.errors import UserError, shorten
 from yolofast.report.history import Floats, bounded
 
 MAX_BYTES = 512 * 2**20
+_SEPARATORS = ",;\t"
+_DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,15 @@ def read_text(path: Path) -> str:
         raise UserError(what, where=path, fix="check the path and its permissions") from None
 
 
-def read_columns(path: Path) -> Columns:
-    text = read_text(path)
+def refuse_binary(text: str, path: Path) -> None:
     if "\0" in text:
         raise UserError("is not text", where=path, fix="give a run folder, results.csv, results.txt or train_log.txt")
-    rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
+
+
+def read_columns(path: Path) -> Columns:
+    text = read_text(path)
+    refuse_binary(text, path)
+    rows = _rows(text)
     headings = rows[0] if rows else []
     if len(set(headings)) != len(headings):
         twice = next(name for name in headings if headings.count(name) > 1)
@@ -70,6 +80,21 @@ def read_columns(path: Path) -> Columns:
     if not whole:
         raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
     return Columns(path, {name: [row[i] for row in whole] for i, name in enumerate(headings)})
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The cells of each line, by the separator its headings have most of."""
+    lines = text.splitlines()
+    headings = next((line for line in lines if line.strip()), "")
+    separator = max(_SEPARATORS, key=headings.count)
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator) if row]
+    if separator == ",":
+        return rows
+    return [rows[0], *([_with_point(cell) for cell in row] for row in rows[1:])]
+
+
+def _with_point(cell: str) -> str:
+    return f"{number[1]}.{number[2]}" if (number := _DECIMAL_COMMA.fullmatch(cell)) else cell
 
 
 def is_number(cell: str) -> bool:
