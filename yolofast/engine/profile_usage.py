@@ -46,7 +46,7 @@ class Busy(NamedTuple):
 def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: torch.device) -> Busy:
     """The union of the times of all kernels and copies of `count` steps; NVML's figure where they are not seen.
 
-    A step is as long as it is without the profiler (`step_ms`), which slows launching down, but not the kernels.
+    A step is as long as it is without the profiler (`step_ms`), which is asked at every launch, but not by kernels.
     """
     quiet_profiler()
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
