@@ -5,6 +5,7 @@ Who starts the processes is none of our business: `torchrun`, a cluster's launch
 through gloo; on GPUs gradients go through NCCL, and everything that is on the host through gloo.
 """
 
+import gc
 import os
 import signal
 import time
@@ -16,6 +17,9 @@ from typing import NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
+
+# Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
+import torch.distributed.nn.functional
 
 from yolofast.engine.distributed_watch import EXIT_STOPPED, Watch, say_why
 from yolofast.errors import UserError
@@ -68,8 +72,7 @@ def joined(device: torch.device) -> Iterator[None]:
     if not place.is_launched:
         yield
         return
-    _init(place, device)
-    watch = Watch.of_environment(place.rank, place.world)
+    watch = _meet_others(place, device)
     _stop_when_told(watch)
     watch.start()
     try:
@@ -83,6 +86,7 @@ def joined(device: torch.device) -> Iterator[None]:
     watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     dist.destroy_process_group()
+    gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
 
 
 def told_by_first(make: Callable[[], Made]) -> Made:
@@ -107,12 +111,13 @@ def first_rank_speaks() -> Iterator[None]:
         raise SystemExit(EXIT_STOPPED) from None
 
 
-def _init(place: Place, device: torch.device) -> None:
+def _meet_others(place: Place, device: torch.device) -> Watch:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
         dist.init_process_group(backend, rank=place.rank, world_size=place.world, timeout=_LONGEST_WAIT)
+        return Watch.of_environment(place.rank, place.world)
     except (RuntimeError, ValueError) as error:
         what = f"process {place.rank} of {place.world} cannot reach the others: {str(error).splitlines()[0][:200]}"
         raise UserError(what, fix="look at MASTER_ADDR and MASTER_PORT, or start with torchrun") from error

@@ -35,9 +35,8 @@ class Watch(threading.Thread):
     @staticmethod
     def of_environment(rank: int, world: int) -> "Watch":
         """With a connection of its own: others may be blocked while their rank waits."""
-        store = TCPStore(
-            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=_STORE_WAIT
-        )
+        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+        store.set_timeout(_STORE_WAIT)
         # A launcher that starts ranks again lets them meet at the same store.
         attempt = f"{os.environ.get('TORCHELASTIC_RUN_ID', '')}/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
         return Watch(PrefixStore(f"yolofast/{attempt}", store), rank, world)
