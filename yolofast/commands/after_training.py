@@ -44,6 +44,10 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     progress, best = trainer.progress, folder / "weights" / BEST
     if best.exists():
         strip_checkpoint(best)
+        # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
+        # only repeat its part of it.
+        if trainer.best_found is None and world() == 1:
+            trainer.pictures.attempt("how good the best weights are", lambda: _evaluate_again(run, trainer, best))
     if run.config.plots:
         with display.doing("drawing"):
             trainer.pictures.curves(progress.rows)
@@ -71,17 +75,16 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
     return f"the run has all its {_counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
 
 
+def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
+    precision, v5_metric = run.step.precision, run.config.v5_metric
+    model = Detector(best, device=str(precision.device)).predictor.models[0]
+    trainer.best_found = evaluate(model, run.validation, run.data.val, precision, v5_metric=v5_metric)
+
+
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     """Of what is in the file, read as a user would read it."""
-    config, precision, index = run.config, run.step.precision, run.data.val
-    detector = Detector(best, device=str(precision.device))
-    found = trainer.best_found
-    # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could only
-    # repeat its part of it.
-    if found is None and world() == 1:
-        model = detector.predictor.models[0]
-        found = evaluate(model, run.validation, index, precision, v5_metric=config.v5_metric)
-        trainer.best_found = found
+    index, found = run.data.val, trainer.best_found
+    detector = Detector(best, device=str(run.step.precision.device))
     if found is not None:
         trainer.pictures.scores(found)
         faults, folder = found.faults, best.parent.parent

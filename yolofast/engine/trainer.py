@@ -93,10 +93,11 @@ class Trainer:
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
     best_found: Evaluated | None = None
-    """The evaluation of the best epoch, if this process has seen it."""
+    """The evaluation of the weights in `best.pt`, or to be written there, if this process has seen it."""
 
     def __post_init__(self) -> None:
         self._late_losses = LateLosses(self.step.losses)
+        self._latest_found: Evaluated | None = None
 
     def fit(self) -> Progress:
         try:
@@ -188,7 +189,7 @@ class Trainer:
         }
 
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
-        metrics = found.metrics
+        self._latest_found, metrics = found, found.metrics
         row["metrics/precision(B)"], row["metrics/recall(B)"] = metrics.mean_precision, metrics.mean_recall
         row["metrics/mAP50(B)"], row["metrics/mAP50-95(B)"] = metrics.map50, metrics.map
         row.update({f"val/{name}_loss": value for name, value in found.losses.items()})
@@ -201,7 +202,7 @@ class Trainer:
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
         is_missing = last and (self.progress.kept_epoch != self.progress.best_epoch or not self.checkpoints.has(BEST))
         if self.progress.best_epoch == epoch or is_missing:
-            self.progress.kept_epoch = epoch
+            self.progress.kept_epoch, self.best_found = epoch, self._latest_found
             names.append(BEST)
         if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
             names.append(f"epoch_{epoch + 1:03}.pt")
