@@ -9,10 +9,10 @@ import torch
 from yolofast.dataset.shapes import make_shapes
 
 
-def flags(folder, plots=False, **changes):
+def flags(folder, plots=False, images=24, **changes):
     """Of `yolofast train`, for the data set made in `folder`; pictures would take longer than training."""
     settings = {
-        "data": make_shapes(folder / "shapes", n=24),
+        "data": make_shapes(folder / "shapes", n=images),
         "cfg": "mini",
         "img-size": 64,
         "batch-size": 8,
