@@ -70,6 +70,8 @@ def test_a_healthy_run_is_called_so(setup):
         (made_up(EAGER, usage={"gpu_busy": 0.4}), HOST, "--gear graph"),
         (made_up(ON_GPU, usage={"gpu_busy": 0.4}), HOST, "--batch-size 128"),
         (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=Waits(2.0, ("loss/a.py:7",))), WAIT, ".item()"),
+        # A value that is read every fifty steps: the GPU does not idle for that.
+        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=Waits(0.02, ("engine/a.py:7",))), HOST, "--gear"),
         (made_up(ON_GPU, phases={OPTIMIZER: 3.0, EMA: 2.0}), UPDATE, "--batch-size 128"),
     ],
 )  # fmt: skip

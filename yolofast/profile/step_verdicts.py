@@ -22,6 +22,8 @@ _LOSS_SHARE = 0.30
 _UPDATE_SHARE = _REST_SHARE = 0.25
 _BUSY_ENOUGH = 0.85
 _IDLE_SHARE = 1 - _BUSY_ENOUGH
+_WAITS = 0.5
+"""A step, from which on waiting is what the host does; one among many steps is not why the GPU idles in all."""
 _HOST_IS_BUSY = 80
 """Percent of a core; one that uses less is not what a replayed graph waits for."""
 
@@ -60,7 +62,7 @@ def _host_clause(profile: Profile, phase: str) -> str:
 
 def _waits(profile: Profile) -> str:
     waits = profile.waits
-    if waits is None or not waits.count:
+    if waits is None or waits.count < _WAITS:
         return ""
     return f", the host waits for it {waits.count:g} times a step ({'; '.join(waits.places[:3])})"
 
@@ -70,7 +72,7 @@ def wait_per_step(profile: Profile) -> Verdict | None:
     waits, busy = profile.waits, profile.usage.gpu_busy
     if profile.setup.on_gpu:
         ms = _unnamed_idle_ms(profile)
-        if waits is None or not waits.count or busy is None or share_of(profile, ms) < _IDLE_SHARE:
+        if waits is None or waits.count < _WAITS or busy is None or share_of(profile, ms) < _IDLE_SHARE:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time{_waits(profile)}"
         return Verdict(
@@ -102,7 +104,7 @@ def slow_host(profile: Profile) -> Verdict | None:
     busy, waits = profile.usage.gpu_busy, profile.waits
     between = slow_between(profile)  # launching faster does not shorten it
     ms = max(_unnamed_idle_ms(profile) - (between.saved_ms if between is not None else 0.0), 0.0)
-    if busy is None or share_of(profile, ms) < _IDLE_SHARE or (waits is not None and waits.count):
+    if busy is None or share_of(profile, ms) < _IDLE_SHARE or (waits is not None and waits.count >= _WAITS):
         return None
     change = _faster_gear(profile) or f"--batch-size {2 * profile.setup.batch}: more work for the same launches"
     return Verdict(HOST, _why_idle(profile, busy), change, gain(profile, ms), ms)
