@@ -77,6 +77,9 @@ def test_the_run_that_trains_is_shown_first_and_its_curves_draw(root, watched):
 
 
 def test_selecting_several_compares_them(root, watched):
+    results, last = root / "first" / "results.csv", row(9).split(",")
+    worse = ",".join([*last[:7], "0.1", *last[8:]])  # the highest mAP50-95, but not the highest fitness
+    results.write_text(results.read_text().replace(row(9), worse))
     with serving(root) as server:
         one = watched()
         page = opened(one, server)
@@ -87,6 +90,8 @@ def test_selecting_several_compares_them(root, watched):
         assert page.locator("#settings-table tbody").inner_text().split() == ["batch_size", "16", "32"]
         best = page.locator("#figures-table tr").filter(has_text="best mAP50-95").locator("td").all()
         assert [cell.get_attribute("class") for cell in best[1:]] == ["number", "number best"]
+        epoch = page.locator("#figures-table tr").filter(has_text="best epoch").locator("td").all()
+        assert [cell.inner_text() for cell in epoch[1:]] == ["9", "10"], "those of best.pt"
         assert points(page, "mAP50-95") == [10, 10]
         page.reload()
         page.wait_for_selector("#settings-table")

@@ -45,6 +45,8 @@ def test_a_run_s_folder(run, tmp_path, capsys):
     output = capsys.readouterr().out
     assert "run folder, 3 epochs, 18 losses, one per batch" in output and "mosaic closed" in output
     assert "ship: epoch" in output and f"weights: {run / 'weights' / 'best.pt'}" in output
+    ship = next(line for line in output.splitlines() if line.startswith("ship"))
+    assert ship.replace("ship: epoch", "Epoch to ship:") in (run / "report.html").read_text(), "the same words"
     assert cv2.imread(str(picture)).std() > 0
 
 

@@ -101,6 +101,12 @@ def test_a_plan_by_numbers_is_for_its_network_only(nano, tiny):
         make_plan(spec(PhaseSpec(train=("70-78",))), tiny, 3)
 
 
+def test_a_plan_by_names_says_which_networks_have_them(tiny):
+    with pytest.raises(UserError, match="'dark5' names nothing of this network") as error:
+        make_plan(read_plan("yolox-progressive"), tiny, 3)
+    assert "--cfg yolox" in error.value.fix
+
+
 def test_phases_fit_the_run(nano):
     phases = [PhaseSpec(until=2, train=("head",)), PhaseSpec(until=0.5, train=("neck",)), PhaseSpec(until=9)]
     plan = make_plan(spec(*phases), nano, 12)

@@ -100,6 +100,8 @@ def test_the_list_says_how_far_how_good_how_fast(tmp_path):
     best = float(row(3).split(",")[8])
     assert (line["epoch"], line["epochs"], line["map"], line["speed"]) == (4, 30, best, 900)
     assert not line["report"] and line["started"] <= time.time() + 1
+    append(run, ",".join([*row(4).split(",")[:7], "0.1", f"{best + 0.005}", *row(4).split(",")[9:]]) + "\n")
+    assert Runs(tmp_path).list()["runs"][0]["map"] == best, "best.pt is of the highest 0.1 · mAP50 + 0.9 · mAP50-95"
     (run / "report.html").write_text("<p>")
     (line,) = Runs(tmp_path).list()["runs"]
     assert line["report"]

@@ -141,21 +141,9 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
 
 
 def _print_choice(out: Console, choice: Choice, weights: Path) -> None:
-    out.print(f"ship: epoch {choice.epoch} ({_why(choice)})")
+    out.print(f"ship: epoch {choice.epoch} ({choice.why})")
     if (weights / "best.pt").exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
-
-
-def _why(choice: Choice) -> str:
-    alike, decided = len(choice.as_good), len(choice.by_loss)
-    if not decided:
-        words = f"; {alike - 1} other epoch{'s are' if alike > 2 else ' is'} within its noise of {choice.noise:.2g}"
-        return f"{choice.criterion}: {choice.value:.4g}{words if alike > 1 else ''}"
-    of_these = "these" if decided == alike else f"the {decided} whose validation losses can be compared"
-    return (
-        f"{choice.score} is {choice.value:.4g}; {alike} epochs are within the noise of {choice.noise:.2g} "
-        f"of the highest, and of {of_these} it has the lowest validation loss"
-    )
 
 
 def _weights(choice: Choice, folder: Path) -> str:

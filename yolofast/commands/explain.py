@@ -38,7 +38,8 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None) -> None
 
 def _title(run: Explanation) -> str:
     config, size = run.config, f"{run.views.height}×{run.views.width}"
-    return f"{config.cfg or config.weights}, {size}, {config.epochs} epochs of {config.data} (nothing is trained)"
+    epochs = f"{config.epochs} epoch{'s' * (config.epochs != 1)}"
+    return f"{config.cfg or config.weights}, {size}, {epochs} of {config.data} (nothing is trained)"
 
 
 def _facts(run: Explanation) -> Iterator[tuple[str, str]]:

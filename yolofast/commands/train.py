@@ -98,7 +98,8 @@ def _run(begun: Beginning) -> Path:
         display.say(word)
     with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
         built = prepare_run(findable, display.say, fresh=state is None, plan=plan)
-    run = dataclasses.replace(built, config=config)  # what is written down names the files the run was started with
+    # What is written down names the files the run was started with.
+    run = dataclasses.replace(built, config=dataclasses.replace(config, img_size=built.config.img_size))
     if state is not None:
         check_same_classes(state["names"], run.data.train.names, config.data)
         for word in other_images(state.get("images"), len(run.data.train), config.data):

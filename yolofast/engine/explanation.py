@@ -20,6 +20,7 @@ from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.setup import Say, prepare_model, prepare_schedule, read_data, weight_decay_of
 from yolofast.engine.training_order import training_order
 from yolofast.engine.views import Views, views_of
+from yolofast.engine.whole_strides import with_whole_strides
 from yolofast.engine.yolox_settings import recipe_of
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
@@ -101,6 +102,7 @@ def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Expl
     """
     hyp, data = hyp_of(config), read_data(config, say)
     model = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"), kept)
+    config = with_whole_strides(config, model, say)
     recipe = recipe_of(config, model)
     hyp = hyp if recipe is None else dataclasses.asdict(recipe)
     plan, is_point = plan_of(config, model, kept), model.layout.kind == "point"

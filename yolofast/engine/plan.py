@@ -102,7 +102,8 @@ def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True
     """`still`: frozen layers keep their statistics too."""
     if spec.layers is not None and len(model.layers) != spec.layers:
         what = f"the plan is for a network of {spec.layers} layers, and this one has {len(model.layers)}"
-        raise UserError(what, where=spec.where, fix="write a plan with the names of its parts (docs/fine-tuning.md)")
+        fix = "train the network it is for (--cfg), or write a plan with this one's names (docs/fine-tuning.md)"
+        raise UserError(what, where=spec.where, fix=fix)
     reader = _Reader(spec, model)
     ends = _ends(spec, epochs)
     phases: list[Phase] = []

@@ -19,7 +19,7 @@ from yolofast.pages.elements import (
     Series,
     Table,
 )
-from yolofast.report.history import Floats
+from yolofast.report.history import Floats, best_place
 from yolofast.report.table_file import Columns
 
 _MAP50, _MAP = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
@@ -88,9 +88,8 @@ def timing(run: RunFiles) -> tuple[Element, ...]:
 
 
 def best_row(results: Columns) -> int | None:
-    """The epoch whose weights are `best.pt`: the first of the highest fitness."""
-    fitness = 0.1 * _column(results, _MAP50) + 0.9 * _column(results, _MAP)
-    return None if np.isnan(fitness).all() else int(np.nanargmax(fitness))
+    """The epoch whose weights are `best.pt`."""
+    return best_place(0.1 * _column(results, _MAP50) + 0.9 * _column(results, _MAP))
 
 
 def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:

@@ -29,6 +29,4 @@ def advised(advice: Advice) -> tuple[Paragraph, ...]:
 def _choice(found: Diagnosis) -> tuple[Element, ...]:
     if found.choice is None:
         return ()
-    alike = len(found.choice.as_good) - 1
-    others = f" Epochs that are as good within the noise of {found.choice.noise:.2g}: {alike}." if alike else ""
-    return (Paragraph(f"Epoch to ship: {found.choice.epoch} ({found.choice.criterion}).{others}"),)
+    return (Paragraph(f"Epoch to ship: {found.choice.epoch} ({found.choice.why})."),)

@@ -38,6 +38,7 @@ from yolofast.engine.training_order import training_order
 from yolofast.engine.unfolding import unfold_batch_norm
 from yolofast.engine.views import Views, evaluation_shape, views_of
 from yolofast.engine.warm_up import warm_up_starts
+from yolofast.engine.whole_strides import with_whole_strides
 from yolofast.engine.yolox_losses import YoloXLosses
 from yolofast.engine.yolox_run import described, yolox_average, yolox_losses, yolox_resize, yolox_schedule
 from yolofast.engine.yolox_settings import recipe_of
@@ -208,6 +209,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     # Which weights a run was started from says nothing of one that goes on.
     say_weights = say if fresh else lambda text: None
     model = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
+    config = with_whole_strides(config, model, say)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
     recipe = recipe_of(config, model)

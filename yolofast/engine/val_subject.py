@@ -10,6 +10,7 @@ from yolofast.engine.devices import device_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.predictor import Predictor
 from yolofast.engine.trained_model import TrainedModel, shape_of
+from yolofast.engine.whole_strides import in_strides
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.validation import ValidationBatches, validation_batches
@@ -59,16 +60,8 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
         raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
     precision = Precision.choose(config.precision, device_of(config.device))
     predictor = Predictor([one.model for one in trained], precision)
-    shape = _in_strides(shape_of(trained, config.img_size), predictor.stride, say)
-    return Subject(config, index, predictor, shape, say)
-
-
-def _in_strides(asked: tuple[int, int], stride: int, say: Say) -> tuple[int, int]:
-    height, width = (-(-side // stride) * stride for side in asked)
-    if (height, width) != asked:
-        words = [str(side[0]) if side[0] == side[1] else f"{side[0]} {side[1]}" for side in (asked, (height, width))]
-        say(f"warning: --img {words[0]} is not a multiple of the stride {stride}: {words[1]} is used")
-    return height, width
+    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say)
+    return Subject(config, index, predictor, (height, width), say)
 
 
 def _caches(config: ValConfig) -> tuple[Kind, ...]:

@@ -60,7 +60,8 @@ def layers_named(model: Network, name: str, asked: str) -> frozenset[int]:
         known = _known(model)
         short = [scope.rpartition(".")[2] for scope in known]
         what = f"{asked} {shorten(name)} names nothing of this network{nearest(name, known + short)}"
-        raise UserError(what, fix=f"use {', '.join(known)}; * stands for anything")
+        named = "; modules have names in YOLOX (--cfg yolox-s …)" if model.numbered else ""
+        raise UserError(what, fix=f"use {', '.join(known)}; * stands for anything{named}")
     return found
 
 

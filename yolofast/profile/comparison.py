@@ -14,6 +14,8 @@ from yolofast.profile.records import Spread
 from yolofast.profile.statistics import spread
 
 _CONFIDENCE = 0.95
+_COARSE = 0.05
+"""Of the time: a difference that matters could hide in a wider interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,8 @@ def in_words(found: Comparison) -> str:
         return "one pair of blocks says nothing about chance: give more --steps"
     change = f"{abs(found.relative):.1%} ± {found.relative_uncertainty:.1%}"
     if not found.is_real:
-        return f"no difference that can be told from chance: {change} over {pairs}"
+        more = "; more --steps would tell more" if found.relative_uncertainty > _COARSE else ""
+        return f"no difference that can be told from chance: {change} over {pairs}{more}"
     factor = found.first.mean / found.second.mean
     more, speed = ("less", f"{factor:.2f}× faster") if factor > 1 else ("more", f"{1 / factor:.2f}× slower")
     return f"the second takes {change} {more} time per image: {speed} ({pairs}, 95 % interval)"

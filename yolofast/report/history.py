@@ -36,6 +36,12 @@ def known_losses(values: Floats) -> Floats:
     return np.where(np.isnan(values), np.inf, bounded(values))
 
 
+def best_place(fitness: Floats) -> int | None:
+    """Where the weights of `best.pt` are from: of equally good epochs training keeps the last, as while all are 0."""
+    known = np.isfinite(fitness)
+    return int(np.flatnonzero(fitness == fitness[known].max())[-1]) if known.any() else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Epochs:
     """One value per epoch."""

@@ -62,7 +62,7 @@ def _draw_losses(axes: Any, found: Diagnosis) -> None:
                 va="top",
                 transform=axes.get_xaxis_transform(),
             )
-    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel="epochs")
+    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel="epochs done")
 
 
 def _places(epoch: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from yolofast.report.history import Epochs, Floats, Ints
+from yolofast.report.history import Epochs, Floats, Ints, best_place
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,19 @@ class Choice:
     """Those of them whose validation losses decided."""
     score: str = ""
     """What it was chosen by, unless that was a loss."""
+
+    @property
+    def why(self) -> str:
+        """In words: the same in the terminal and on a run's page."""
+        alike, decided = len(self.as_good), len(self.by_loss)
+        if not decided:
+            words = f"; {alike - 1} other epoch{'s are' if alike > 2 else ' is'} within its noise of {self.noise:.2g}"
+            return f"{self.criterion}: {self.value:.4g}{words if alike > 1 else ''}"
+        of_these = "these" if decided == alike else f"the {decided} whose validation losses can be compared"
+        return (
+            f"{self.score} is {self.value:.4g}; {alike} epochs are within the noise of {self.noise:.2g} "
+            f"of the highest, and of {of_these} it has the lowest validation loss"
+        )
 
 
 def choose_epoch(epochs: Epochs) -> Choice | None:
@@ -66,7 +79,8 @@ def _lowest(epochs: Epochs, losses: Floats, criterion: str) -> Choice:
 
 def _best(measure: Floats) -> tuple[int, float, Ints]:
     """Where it is highest, its noise there, and all places that are as good."""
-    best = int(np.nanargmax(measure))
+    best = best_place(measure)
+    assert best is not None, "asked only where something was measured"
     known = np.flatnonzero(np.isfinite(measure))
     noise = _noise_near(measure[known], int(np.searchsorted(known, best)))
     return best, noise, known[measure[known] >= measure[best] - noise]

@@ -4,7 +4,7 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,7 @@ class Overview:
             "name": self._run.name,
             "epoch": len(rows.rows),
             "epochs": epochs,
-            "map": _best(rows.column(MAP)),
-            "map50": _best(rows.column(MAP50)),
+            "map": _of_best_epoch(rows.column(MAP), rows.column(MAP50)),
             "speed": _whole_speed(rows.column("time"), rows.column(SPEED)),
             "started": min(times.values(), default=0.0),
             "updated": max(times.values(), default=0.0),
@@ -91,8 +90,12 @@ def _longest(times: list[float | None]) -> float | None:
     return max((after - before for before, after in pairwise(known)), default=None)
 
 
-def _best(values: list[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> float | None:
+    """mAP50-95 of the epoch `best.pt` is of, as reports and comparisons have it; comparison.js has the same."""
+    both = [
+        (score, score if half is None else half) for score, half in zip_longest(scores, at_half) if score is not None
+    ]
+    return max(((0.9 * score + 0.1 * half, score) for score, half in both), default=(0.0, None))[1]
 
 
 def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:

@@ -61,6 +61,16 @@ def test_different_trainers(tmp_path):
     assert "the hours of a are of training alone, those of b of everything" in text
 
 
+def test_hours_that_mean_different_things_have_no_winner(tmp_path):
+    whole = ours(tmp_path / "a", rising(5), wall=80)
+    resumed = ours(tmp_path / "b", rising(5, 0.41), wall=70, resume=True, mixup=0.1)
+    found = compare(read_runs([str(whole), str(resumed)]), Asked(price=2.0))
+    rows = {row.name: row for row in found.summary}
+    for name in ("hours", "seconds per epoch", "mAP50-95 per hour", "cost at 2 per hour"):
+        assert (rows[name].winner, rows[name].remark) == (None, "not comparable"), name
+    assert rows["img/s"].remark == "equal"
+
+
 def test_iterations_are_not_the_data_set(tmp_path):
     folder, other = ours(tmp_path / "a", rising(3)), ours(tmp_path / "b", rising(3, 0.41))
     for name, batches in ((folder, 20), (other, 10)):  # 1,000 images in batches of 50

@@ -38,6 +38,13 @@ def test_hours_of_ours_hold_the_evaluations(tmp_path):
     assert run.timing.iterations_per_second == pytest.approx(2)  # batches of 50
     resumed = read_run(ours(tmp_path / "b", [0.1] * 4, seconds=10, wall=20), "b")
     assert resumed.timing.total == 40 and "training alone" in resumed.timing.source
+    slow = read_run(ours(tmp_path / "c", [0.1] * 4, seconds=10, wall=50, resume=True), "c")  # of its last process
+    assert slow.timing.total == 40 and "training alone" in slow.timing.source
+
+
+def test_of_equal_epochs_the_last_is_the_best_as_training_keeps_it(tmp_path):
+    assert read_run(ours(tmp_path / "a", [0.0] * 3), "a").best == 2
+    assert read_run(ours(tmp_path / "b", [0.1, 0.3, 0.2, 0.3, 0.1]), "b").best == 3
 
 
 def test_a_clock_that_starts_again_is_added_up(tmp_path):

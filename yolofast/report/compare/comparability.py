@@ -14,6 +14,7 @@ _EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "
 _HARDWARE = ("gpu", "gpus", "cpu_cores")
 ACCURACIES = (MAP50, MAP, PRECISION, RECALL, f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
 """Rows of the summary that nobody wins unless everybody was evaluated alike."""
+_OF_HOURS = ("hours", "seconds per epoch", f"{MAP} per hour")
 UNKNOWN = "unknown"
 _SILENCE = (None, "", UNKNOWN)
 
@@ -34,6 +35,8 @@ def without_winner(runs: Sequence[Run]) -> dict[str, str]:
         reasons["it/s"] = "batches differ"
     if accuracies_differ(runs):
         reasons |= dict.fromkeys((*ACCURACIES, VAL_LOSS), "not comparable")
+    if all(_of_training_and_of_all(runs)):
+        reasons |= dict.fromkeys(_OF_HOURS, "not comparable")
     return reasons
 
 
@@ -79,12 +82,17 @@ def _speeds(runs: Sequence[Run]) -> list[Remark | None]:
         _said(runs, _part_of_machine(key), f"different hardware ({key})", "hours are not comparable", NOTE)
         for key in _HARDWARE
     ]
-    only = [run.name for run in runs if "training alone" in run.timing.source]
-    whole = [run.name for run in runs if run.timing.total is not None and run.name not in only]
+    only, whole = _of_training_and_of_all(runs)
     if only and whole:
         text = f"the hours of {', '.join(only)} are of training alone, those of {', '.join(whole)} of everything"
         found.append(Remark(NOT_COMPARABLE, f"{text}."))
     return found
+
+
+def _of_training_and_of_all(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
+    """Runs whose hours are without evaluations, because they were resumed or have no summary; and the others."""
+    only = [run.name for run in runs if "training alone" in run.timing.source]
+    return only, [run.name for run in runs if run.timing.total is not None and run.name not in only]
 
 
 def _lengths(runs: Sequence[Run]) -> list[Remark | None]:

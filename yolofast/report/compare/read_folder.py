@@ -33,9 +33,8 @@ def read_run(folder: Path, name: str) -> Run:
     problems: list[str] = []
     rows = read_rows(folder)
     args, hyp = read_settings(folder, _ARGS, problems), read_settings(folder, _HYP, problems)
-    summary, batch = read_json(folder / "summary.json", problems), args.get("batch_size")
+    summary = read_json(folder / "summary.json", problems)
     batches, assigners = _of_batches(folder, problems)
-    size = float(batch) if isinstance(batch, int | float) else None
     return Run(
         name=printable(name),
         folder=folder,
@@ -45,7 +44,7 @@ def read_run(folder: Path, name: str) -> Run:
         args=args,
         hyp=hyp,
         environment=read_json(folder / "env.json", problems),
-        timing=find_timing(folder, rows, summary, batches, size),
+        timing=find_timing(folder, rows, summary, batches, args),
         summary=summary,
         classes=read_classes(folder, problems),
         validated=read_validated(folder),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.report.history import Floats, Ints
+from yolofast.report.history import Floats, Ints, best_place
 from yolofast.report.read_csv import fitness
 
 MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
@@ -117,8 +117,7 @@ class Run:
     @property
     def best(self) -> int | None:
         """The place of the epoch that `best.pt` is of; None if nothing was evaluated."""
-        good = self.fitness
-        return int(np.nanargmax(good)) if np.isfinite(good).any() else None
+        return best_place(self.fitness)
 
     def at_best(self, name: str) -> float:
         return float("nan") if self.best is None else float(self.column(name)[self.best])

@@ -1,7 +1,8 @@
 """How long a run took, and its pace, from whichever of its files knows it best.
 
 Our `time` counts training alone; the hours of `summary.json`, where they are of the whole run, are spread over the
-epochs in proportion, because the GPU is paid for while it evaluates as well.
+epochs in proportion, because the GPU is paid for while it evaluates as well. Those of a resumed run are of its last
+process, which may be longer than all training and still not the whole.
 """
 
 from collections.abc import Mapping
@@ -18,14 +19,14 @@ from yolofast.report.history import Floats
 
 
 def find_timing(
-    folder: Path, rows: Rows, summary: Mapping[str, Any], batches: int | None, batch: float | None
+    folder: Path, rows: Rows, summary: Mapping[str, Any], batches: int | None, args: Mapping[str, Any]
 ) -> Timing:
-    """`batches`: of an epoch, where they were recorded; `batch`: its images, as the settings say."""
+    """`batches`: of an epoch, where they were recorded."""
     clock = rows.columns.get("seconds")
     if clock is not None and np.isfinite(clock).all() and clock[-1] > 0:
         seconds = _never_back(clock)
         if rows.format == OURS:
-            return _of_ours(rows, seconds, summary, batches, batch)
+            return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
         return Timing(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
     return _of_others(folder, rows)
 
@@ -35,7 +36,7 @@ def with_hours(timing: Timing, hours: float, epochs: int) -> Timing:
     return _merged(timing, _evenly(hours * 3600, epochs), hours * 3600, "--hours", evenly=True)
 
 
-def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: float | None) -> Timing:
+def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> Timing:
     wall, trained = summary.get("wall_seconds"), float(train[-1])
     whole = float(wall) if isinstance(wall, int | float) and wall >= trained else trained
     speeds, lengths = rows.columns["img/s"], np.diff(train, prepend=0.0)
@@ -52,10 +53,10 @@ def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int
     )
 
 
-def _pace(batches: int | None, epochs: int, seconds: float, images: float | None, batch: float | None) -> float | None:
+def _pace(batches: int | None, epochs: int, seconds: float, images: float | None, batch: object) -> float | None:
     if batches and seconds > 0:
         return batches * epochs / seconds
-    return images / batch if images and batch else None
+    return images / batch if images and isinstance(batch, int | float) and batch else None
 
 
 def _of_others(folder: Path, rows: Rows) -> Timing:

@@ -1,0 +1,33 @@
+"""A size that the network's coarsest cells do not fill is rounded up before anything is made for it."""
+
+import csv
+
+import torch
+
+from tests.engine.small_run import flags
+from yolofast.cli import main
+from yolofast.engine.whole_strides import in_strides
+
+
+def test_sides_are_rounded_up_and_it_is_said_once():
+    said = []
+    assert in_strides((100, 160), 32, said.append) == (128, 160)
+    assert in_strides((640,), 64, said.append) == (640,)
+    assert said == ["warning: --img 100 160 is not a multiple of the stride 32: 128 160 is used"]
+
+
+def test_training_evaluation_and_files_have_the_size_that_is_used(tmp_path, capsys, one_thread):
+    words = flags(tmp_path, img_size=50, epochs=1)
+    assert main(["train", *words]) == 0
+    warning = "warning: --img 50 is not a multiple of the stride 32: 64 is used"
+    assert capsys.readouterr().out.count(warning) == 1
+    run = tmp_path / "runs" / "exp"
+    with (run / "batches.csv").open() as file:
+        assert {row["size"] for row in csv.DictReader(file)} == {"64"}
+    assert torch.load(run / "weights" / "last.pt", weights_only=True)["img_shape"] == [64, 64]
+    assert "img_size:\n- 64\n" in (run / "args.yaml").read_text()
+    assert main(["train", "--resume", str(run), "--epochs", "2"]) == 0
+    assert "multiple of the stride" not in capsys.readouterr().out
+    assert main(["train", *words, "--explain"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(warning) == 1 and "64×64" in shown

@@ -1,0 +1,22 @@
+"""Image sizes that a network's coarsest map covers without a rest: others are rounded up, as published, and said."""
+
+import dataclasses
+from collections.abc import Callable
+
+from yolofast.config.train import TrainConfig
+from yolofast.model.network import Network
+
+
+def in_strides(sides: tuple[int, ...], stride: int, say: Callable[[str], None]) -> tuple[int, ...]:
+    whole = tuple(-(-side // stride) * stride for side in sides)
+    if whole != sides:
+        asked, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
+        say(f"warning: --img {asked} is not a multiple of the stride {stride}: {used} is used")
+    return whole
+
+
+def with_whole_strides(config: TrainConfig, model: Network, say: Callable[[str], None]) -> TrainConfig:
+    """Of a run of YOLOv7; a recipe of YOLOX sees to its sizes itself."""
+    if model.layout.kind == "point":
+        return config
+    return dataclasses.replace(config, img_size=in_strides(config.img_size, max(model.layout.strides), say))
