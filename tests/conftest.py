@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 import torch
@@ -11,6 +12,10 @@ torch.set_num_threads(max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# A shell makes what it runs in the background deaf to Ctrl+C, and the programs that tests start and interrupt with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

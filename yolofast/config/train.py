@@ -71,7 +71,8 @@ class TrainConfig(RunConfig):
     img_size: tuple[int, ...] = _data(
         (320,), "--img-size", "--img", "--imgsz", published=(640, 640), yolov7=True, least=32, most=32_768,
         counts=(1, 2),
-        help="pixels of the long side to train and to test at; one value serves for both; for YOLOX: height and width")
+        help="pixels of the long side to train and to test at; one value serves for both; rounded up to a multiple of "
+        "the stride; for YOLOX: height and width")
     single_cls: bool = _data(
         False, "--single-cls", yolov7=True, help="treat all classes as one")
     fraction: float = _data(

@@ -113,7 +113,7 @@ def _chart(results: Columns, title: str, y_label: str, columns: Mapping[str, str
 
 def _per_batch(table: Columns, title: str, y_label: str, column: str, log_y: bool = False) -> Chart:
     values: Sequence[float] = table.numbers(column).tolist()
-    series = Series(column.replace("_", " "), tuple(range(len(values))), tuple(values))
+    series = Series(column.replace("_", " "), tuple(range(1, len(values) + 1)), tuple(values))
     return LineChart(title, "batch", y_label, (series,), log_y=log_y)
 
 
