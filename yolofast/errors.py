@@ -39,3 +39,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """', did you mean 'x'?' for the closest known word, or '' when nothing is close."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+def nearest_file(path: str | Path) -> str:
+    """As `nearest`, among what lies beside a file or folder that is not there."""
+    try:
+        return nearest(Path(path).name, [other.name for other in Path(path).parent.iterdir()])
+    except (OSError, ValueError):  # no such folder either, or a name that no file can have
+        return ""

@@ -10,7 +10,7 @@ from yolofast.checkpoint.archive import Archive
 from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.foreign import WeightFile, weights_of, without_prefix
 from yolofast.checkpoint.tensors import TensorBuilder
-from yolofast.errors import UserError
+from yolofast.errors import UserError, nearest_file
 
 # The largest model that can be built takes half of this in float32; reading more would only take memory.
 _MAX_BYTES = 16 * 2**30
@@ -35,7 +35,7 @@ def read_weights(path: str | Path) -> WeightFile:
 
 def _head(path: Path) -> bytes:
     if not path.exists():
-        raise UserError("there is no such file", fix="check the path given for the weights")
+        raise UserError(f"there is no such file{nearest_file(path)}", fix="check the path given for the weights")
     if not path.is_file():
         raise UserError("this is not a file", fix="give the weight file itself, such as weights/best.pt")
     if path.stat().st_size > _MAX_BYTES:

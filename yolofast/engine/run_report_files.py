@@ -8,7 +8,7 @@ from typing import Any
 
 from yolofast.engine.run_report_samples import SAMPLES_FILE, SAMPLES_FOLDER
 from yolofast.engine.run_report_scores import SCORES_FILE
-from yolofast.errors import UserError
+from yolofast.errors import UserError, nearest_file
 from yolofast.report.table_file import Columns, read_columns
 from yolofast.yaml_file import read_yaml
 
@@ -34,7 +34,8 @@ class RunFiles:
 def read_run_files(folder: Path) -> RunFiles:
     """Only `results.csv` has to be there: `UserError` if it is not."""
     if not folder.is_dir():
-        raise UserError("there is no such folder", where=folder, fix="name a run's folder: runs/train/exp")
+        what = f"there is no such folder{nearest_file(folder)}"
+        raise UserError(what, where=folder, fix="name a run's folder: runs/train/exp")
     if not (folder / "results.csv").is_file():
         raise UserError("has no results.csv", where=folder, fix="name the folder of a run that has trained an epoch")
     problems: list[str] = []

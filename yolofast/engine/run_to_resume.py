@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from yolofast.engine.checkpoints import LAST, PREVIOUS
-from yolofast.errors import UserError
+from yolofast.errors import UserError, nearest_file
 
 SETTINGS_FILE = "args.yaml"
 _FIX = "name a run's folder, or its last.pt: --resume RUN"
@@ -37,7 +37,7 @@ def _folder_meant(named: Path) -> Path:
     folder = inside.parent if inside.name == "weights" else inside
     if folder.is_dir() and (named.is_dir() or named.name == LAST):
         return folder
-    raise UserError("there is no such file or folder", where=named, fix=_FIX)
+    raise UserError(f"there is no such file or folder{nearest_file(named)}", where=named, fix=_FIX)
 
 
 def _saved_in(folder: Path) -> RunToResume:

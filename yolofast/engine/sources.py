@@ -21,7 +21,7 @@ from yolofast.engine.frames import (
     standard_input,
 )
 from yolofast.engine.live import LiveStreams, OnFault
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError, nearest_file, shorten
 
 FILM_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
 
@@ -94,7 +94,8 @@ def _names_of(source: str) -> list[str]:
     elif glob.has_magic(source):
         found = sorted(name for name in glob.glob(source, recursive=True) if Path(name).is_file())
     else:
-        raise UserError("cannot be read: there is no such file", where=source, fix="check the name given as source")
+        what = f"cannot be read: there is no such file{nearest_file(source)}"
+        raise UserError(what, where=source, fix="check the name given as source")
     if not found:
         what = f"{shorten(source)} holds no picture"
         raise UserError(what, fix="name a picture, a film, a folder, a glob, an address or the number of a camera")

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from yolofast.errors import UserError
+from yolofast.errors import UserError, nearest_file
 from yolofast.report.history import RUN_FOLDER, History
 from yolofast.report.read_csv import batches_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
@@ -23,7 +23,8 @@ def read_history(path: Path) -> History:
     if path.is_dir():
         return _read_folder(path)
     if not path.exists():
-        raise UserError("does not exist", where=path, fix=f"give a run's folder, {RESULTS}, {RESULTS_TXT}, {TRAIN_LOG}")
+        fix = f"give a run's folder, {RESULTS}, {RESULTS_TXT}, {TRAIN_LOG}"
+        raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=fix)
     if path.name in (RESULTS, BATCHES) and (path.parent / "args.yaml").exists():
         return _read_folder(path.parent)
     return dataclasses.replace(_read_file(path), settings=_settings(path.parent))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from yolofast.errors import UserError, nearest, shorten
+from yolofast.errors import UserError, nearest, nearest_file, shorten
 
 ROOT = Path(__file__).parent
 # Where a short name is looked for, in order: `yolov7-tiny` is the training graph, the deploy graph needs its path.
@@ -40,8 +40,9 @@ def find_resource(name: str | Path, kind: str, also: Sequence[str] = ()) -> Path
     for path in candidates:
         if os.path.isfile(path) and path.resolve().is_relative_to(ROOT.resolve()):
             return path
+    beside = nearest_file(text) if on_disk.parent.name else ""  # a bare name is rather one of ours
     raise UserError(
-        f"no such file: {shorten(text)}{nearest(on_disk.stem, names)}",
+        f"no such file: {shorten(text)}{beside or nearest(on_disk.stem, names)}",
         fix=f"give a path that exists, or one of: {', '.join(names)}",
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yolofast.errors import UserError, nearest
+from yolofast.errors import UserError, nearest_file
 from yolofast.report.compare.curves_file import RESULTS, RESULTS_TXT, TRAIN_LOG, read_rows
 from yolofast.report.compare.run import Run
 from yolofast.report.compare.settings_file import read_json, read_settings
@@ -71,8 +71,7 @@ def _folder(path: Path) -> Path:
         return path.parent
     if path.exists():
         raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")
-    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise UserError(f"does not exist{nearest(path.name, beside)}", where=path, fix="give the folder of a run")
+    raise UserError(f"does not exist{nearest_file(path)}", where=path, fix="give the folder of a run")
 
 
 def _refuse_same_twice(folders: Sequence[Path]) -> None:

@@ -1,0 +1,38 @@
+"""A path with a slip of the pen: the message names what lies there."""
+
+import pytest
+
+from yolofast.cli import main
+from yolofast.engine.sources import frame_batches
+from yolofast.errors import UserError, nearest_file
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("val --data shapes --weights {}/bset.pt", "best.pt"),
+        ("train --data {}/my_dta.yaml --cfg mini", "my_data.yaml"),
+        ("train --resume {}/my_rnu", "my_run"),
+        ("diagnose {}/my_rnu", "my_run"),
+        ("compare {}/my_rnu {}/my_rnu", "my_run"),
+        ("report {}/my_rnu", "my_run"),
+    ],
+)
+def test_commands_name_what_is_there(command, meant, tmp_path, capsys):
+    for name in ("best.pt", "my_data.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "my_run").mkdir()
+    assert main(command.replace("{}", str(tmp_path)).split()) == 2
+    assert f"did you mean '{meant}'?" in capsys.readouterr().err
+
+
+def test_sources_too(tmp_path):
+    (tmp_path / "cat.jpg").touch()
+    with pytest.raises(UserError, match=r"did you mean 'cat\.jpg'\?"):
+        list(frame_batches(str(tmp_path / "ct.jpg"), 1, on_fault=pytest.fail))
+
+
+def test_nothing_to_name(tmp_path):
+    (tmp_path / "something_else").touch()
+    for name in (tmp_path / "best.pt", tmp_path / "no" / "such" / "folder", "a\0b", ""):
+        assert nearest_file(name) == ""
