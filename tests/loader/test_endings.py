@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -40,11 +41,23 @@ def wait_until_gone(processes, seconds=5.0):
         time.sleep(0.05)
 
 
-def started(mode, *words):
-    command = [sys.executable, "-m", "tests.loader.endless_run", mode, *words]
-    return subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+@pytest.fixture
+def started():
+    """Starts programs; those that a failed test leaves behind would run for ever."""
+    programs = []
+
+    def start(mode, *words):
+        command = [sys.executable, "-m", "tests.loader.endless_run", mode, *words]
+        program = subprocess.Popen(
+            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        programs.append(program)
+        return program
+
+    yield start
+    for program in programs:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
 
 
 def workers_of(program):
@@ -52,7 +65,7 @@ def workers_of(program):
 
 
 @pytest.mark.parametrize("mode", ["plain", "fast"])
-def test_ctrl_c_ends_everything_without_a_word_from_workers(mode):
+def test_ctrl_c_ends_everything_without_a_word_from_workers(mode, started):
     program = started(mode)
     workers = workers_of(program)
     assert len(workers) == 2
@@ -66,7 +79,7 @@ def test_ctrl_c_ends_everything_without_a_word_from_workers(mode):
 
 
 @pytest.mark.parametrize("mode", ["plain", "fast"])
-def test_workers_end_when_the_training_process_is_killed(mode):
+def test_workers_end_when_the_training_process_is_killed(mode, started):
     program = started(mode)
     workers = workers_of(program)
     program.kill()
@@ -74,7 +87,7 @@ def test_workers_end_when_the_training_process_is_killed(mode):
     wait_until_gone(workers)
 
 
-def test_a_program_that_just_ends_leaves_nothing():
+def test_a_program_that_just_ends_leaves_nothing(started):
     program = started("fast", "stop-early")
     workers = workers_of(program)
     _, errors = program.communicate(timeout=10)
