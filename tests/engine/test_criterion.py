@@ -125,9 +125,9 @@ def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        *((name, torch.float32) for name in LOSSES),
-        # Several heads are the same code four times, and take a minute.
-        *((name, torch.bfloat16) for name in LOSSES if not name.startswith("1b4h")),
+        # Several heads are the same code four times, auxiliary ones twice, and compiling takes as many times as long.
+        *((name, torch.float32) for name in LOSSES if name != "1b4h"),
+        *((name, torch.bfloat16) for name in LOSSES if name not in ("1b4h", "1b4h-ota", "aux")),
     ],
 )
 def test_compiled_forward_and_backward_are_those_of_eager(name, dtype):
