@@ -6,6 +6,7 @@ import pytest
 
 from tests.engine.small_run import flags
 from yolofast.cli import main
+from yolofast.engine import setup
 from yolofast.evaluate.v7_metrics import V7Result
 
 
@@ -37,8 +38,16 @@ def test_the_last_ones_if_no_others_are_saved(worse_and_worse, tmp_path, one_thr
     assert evaluated(tmp_path) == pytest.approx(0.8)
 
 
-def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, tmp_path, one_thread):
-    assert main(["train", *flags(tmp_path, epochs=1)]) == 0
+def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, monkeypatch, tmp_path, one_thread):
+    overlaps, fill_tally = [], setup.fill_tally
+
+    def filled(*given, **named):
+        overlaps.append(named["iou"])
+        return fill_tally(*given, **named)
+
+    monkeypatch.setattr(setup, "fill_tally", filled)
+    assert main(["train", *flags(tmp_path, epochs=1), "--faithful"]) == 0
     (tmp_path / "runs" / "exp" / "evaluation.json").unlink()
     assert main(["train", "--resume", str(tmp_path / "runs" / "exp"), "--epochs", "2"]) == 0
     assert evaluated(tmp_path) == pytest.approx(0.7), "by a third evaluation, after the two of the epochs"
+    assert overlaps == [0.6, 0.6, 0.6], "all alike"

@@ -12,7 +12,6 @@ from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.checkpoints import BEST, LAST
 from yolofast.engine.detector import Detector
 from yolofast.engine.display import Display, duration
-from yolofast.engine.evaluation import evaluate
 from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
 from yolofast.engine.run_report import REPORT_FILE, leave_report
@@ -76,9 +75,8 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
-    precision, v5_metric = run.step.precision, run.config.v5_metric
-    model = Detector(best, device=str(precision.device)).predictor.models[0]
-    trainer.best_found = evaluate(model, run.validation, run.data.val, precision, v5_metric=v5_metric)
+    detector = Detector(best, device=str(run.step.precision.device))
+    trainer.best_found = run.evaluate_weights(detector.predictor.models[0])
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:

@@ -16,12 +16,13 @@ from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.dataset.split import read_split
 from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
+from yolofast.engine.criterion import Criterion
 from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.distributed_batch_norm import synchronise_batch_norm
 from yolofast.engine.distributed_evaluation import joint_result, own_part
 from yolofast.engine.distributed_machine import device_of_rank, in_turn, open_images_together
 from yolofast.engine.distributed_step import distribute
-from yolofast.engine.evaluation import Evaluated, fill_tally
+from yolofast.engine.evaluation import fill_tally
 from yolofast.engine.fit_anchors import fit_anchors
 from yolofast.engine.image_weighting import ImageWeighting
 from yolofast.engine.measured_batch_norm import has_folded_batch_norm
@@ -34,6 +35,7 @@ from yolofast.engine.precision import Precision
 from yolofast.engine.recipe_network import other_network
 from yolofast.engine.starting_network import check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
+from yolofast.engine.tally import Evaluated, Tally
 from yolofast.engine.training_order import training_order
 from yolofast.engine.unfolding import unfold_batch_norm
 from yolofast.engine.views import Views, evaluation_shape, views_of
@@ -173,21 +175,27 @@ class Run:
     def evaluate(self, epoch: int) -> Evaluated:
         average = self.step.ema.model
         assert isinstance(average, Network)
-        smaller = f"--test-batch-size {max((self.config.test_batch_size or 2 * self.config.batch_size) // 2, 1)}"
-        with fix_if_memory_runs_out("in the evaluation", smaller):
-            tally = fill_tally(
-                average,
-                own_part(self.validation),
-                self.data.val,
-                self.step.precision,
-                criterion=self.losses.validation(epoch),
-                conf=None if self.recipe is None else self.recipe.test_conf,
-                iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
-            )
-        found = joint_result(tally, v5_metric=self.config.v5_metric)
+        found = joint_result(self._tally(average, self.losses.validation(epoch)), v5_metric=self.config.v5_metric)
         if self.weighting is not None:
             self.weighting.learn(found.metrics)
         return found
+
+    def evaluate_weights(self, model: Network) -> Evaluated:
+        """Other weights than the run's own, as those were evaluated; by the only rank."""
+        return self._tally(model).result(v5_metric=self.config.v5_metric)
+
+    def _tally(self, model: Network, criterion: Criterion | None = None) -> Tally:
+        smaller = f"--test-batch-size {max((self.config.test_batch_size or 2 * self.config.batch_size) // 2, 1)}"
+        with fix_if_memory_runs_out("in the evaluation", smaller):
+            return fill_tally(
+                model,
+                own_part(self.validation),
+                self.data.val,
+                self.step.precision,
+                criterion=criterion,
+                conf=None if self.recipe is None else self.recipe.test_conf,
+                iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
+            )
 
 
 def refuse_unbuilt(config: TrainConfig) -> None:
