@@ -21,8 +21,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +191,8 @@ def timed(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
     return measure(run, gear, seconds)
 
 
-def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[list[dict[str, Any]]]:
-    """A process for each case; all get ready side by side, then each is timed alone. What each case's rows hold."""
+def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> Iterator[str]:
+    """A process for each case; all get ready side by side, then each is timed alone. A row for each, when it is known."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_train", "--data", args.data, "--child", case, "--gears", gear,
@@ -204,19 +204,21 @@ def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> list[lis
     watch = ThreadPoolExecutor(len(processes))
     asked = [watch.submit(process.stdout.readline) for process in processes if process.stdout]
     wait(asked, timeout=args.patience)
-    results = []
-    for process, answer in zip(processes, asked, strict=True):
+    for (case, gear), process, answer in zip(cases, processes, asked, strict=True):
         is_ready = answer.done() and answer.result() == "ready\n"
         if not is_ready:
             process.kill()
-        out = process.communicate("go\n" if is_ready else None)[0]
-        results.append([json.loads(row) for row in out.splitlines()] if is_ready else [])
-    return results
+        with process:
+            found = _timings(process) if is_ready else iter(())
+            for one in [case.removesuffix(HELD), case] if case.endswith(HELD) else [case]:
+                yield row(one, gear, next(found, None))
 
 
-def rows(case: str, gear: str, found: list[dict[str, Any]]) -> list[str]:
-    wanted = [case.removesuffix(HELD), case] if case.endswith(HELD) else [case]
-    return [row(one, gear, result) for one, result in zip_longest(wanted, found)]
+def _timings(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    yield from map(json.loads, process.stdout)
 
 
 def row(case: str, gear: str, found: dict[str, Any] | None) -> str:
@@ -252,10 +254,9 @@ def main() -> None:
     print("\n".join(lines), flush=True)
     pairs = [(case, gear) for gear in args.gears for case in args.cases]
     for first in range(0, len(pairs), args.at_once):
-        some = pairs[first : first + args.at_once]
-        for (case, gear), found in zip(some, measured(some, args), strict=True):
-            lines += rows(case, gear, found)
-            print("\n".join(rows(case, gear, found)), flush=True)
+        for line in measured(pairs[first : first + args.at_once], args):
+            lines.append(line)
+            print(line, flush=True)
     if args.out:
         args.out.write_text("\n".join(lines) + "\n")
 

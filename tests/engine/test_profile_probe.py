@@ -239,3 +239,32 @@ def test_no_sampler_does_nothing():
     sampled(sampler, 0)
     sampler.end_epoch(0)
     assert sampler.take() == []
+
+
+class Graph:
+    """As far as a machine without a GPU has them: it marks its replays if it was captured with marks."""
+
+    def __init__(self, step, batch, kind, loss_of, pool):
+        self._has_marks = step.probe is not None
+
+    def replay(self, batch, probe):
+        if probe is not None:
+            probe.mark(FORWARD if self._has_marks else GRAPH)
+
+
+def test_steps_that_are_not_looked_into_are_timed_around_if_wanted(monkeypatch):
+    monkeypatch.setattr(gears, "_Captured", Graph)
+    step, pool = small_yolo(), GraphPool()
+    pool._handle = 1
+    gear = GraphGear(step, pool=pool)
+    for around, expected in ((False, ({FORWARD},)), (True, ({FORWARD}, {GRAPH}))):
+        sampler = PhaseSampler(step, HostClock(), every=4, in_graphs=True, around_others=around)
+        for iteration in range(32):
+            sampler.begin(iteration, DATA_WAIT)
+            gear.run(a_batch(), ALONE)
+            sampler.end()
+        samples = sampler.take()
+        kinds = {frozenset(sample.phases) - {DATA_WAIT} for sample in samples}
+        assert kinds == set(map(frozenset, expected))
+        assert sum(FORWARD in sample.phases for sample in samples) >= 7
+        assert len(samples) >= 30 if around else len(samples) <= 8

@@ -11,6 +11,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import make_shapes
 from yolofast.engine.gears import EagerGear, GraphGear
 from yolofast.engine.pace import Pace
+from yolofast.engine.profile_against import profile_against
 from yolofast.engine.profile_ceilings import measure_ceilings
 from yolofast.engine.profile_clock import DeviceClock, can_time_graphs, clock_for
 from yolofast.engine.profile_run import Request, profile_run
@@ -205,6 +206,26 @@ def test_a_whole_profile(data, gear, loader):
     assert any(phase.beside for phase in found.phases)
     assert sum(phase.mean_ms for phase in found.phases if not phase.beside) == pytest.approx(found.step.mean, rel=0.3)
     assert verdicts(found)
+
+
+def test_two_runs_in_turn_are_each_as_fast_as_alone(tmp_path):
+    """A block begins while the GPU is at work: filling its queue again is not part of training."""
+    data = str(make_shapes(tmp_path / "shapes", n=640))
+    runs = []
+    for freeze in ((0,), (11,)):
+        config = TrainConfig(
+            data=data, device="0", cfg="yolov7-tiny", img_size=(320,), batch_size=32, epochs=4, freeze=freeze
+        )
+        runs.append(prepare_run(config, lambda text: None))
+    try:
+        found = profile_against(*runs, Request(steps=40, warm_up=10), lambda text: None)
+    finally:
+        for run in runs:
+            run.close()
+    for profile in (found.first, found.second):
+        phases = sum(phase.mean_ms for phase in profile.phases if not phase.beside)
+        assert phases == pytest.approx(profile.step.mean, rel=0.08)
+    assert found.comparison.is_real and found.comparison.relative_uncertainty < 0.05
 
 
 def test_a_planted_wait_is_named(data):

@@ -1,6 +1,6 @@
 import pytest
 
-from yolofast.profile.phases import BACKWARD, DATA_WAIT, EMA, FORWARD
+from yolofast.profile.phases import BACKWARD, DATA_WAIT, EMA, FORWARD, GRAPH, REST
 from yolofast.profile.statistics import beside, covered, phase_figures, spread
 
 
@@ -18,6 +18,14 @@ def test_one_step_and_none():
     assert spread([5.0]).std == 0.0
     assert phase_figures([]) == ()
     assert phase_figures([{BACKWARD: 0.0}])[0].share == 0.0
+
+
+def test_graphs_that_are_not_looked_into_tell_what_happened_around_them():
+    whole, seen = {DATA_WAIT: 1.0, GRAPH: 9.0, REST: 0.5}, {DATA_WAIT: 41.0, FORWARD: 9.0, REST: 1.0}
+    wait, forward, rest = phase_figures([whole, seen, whole, whole])
+    assert [phase.name for phase in (wait, forward, rest)] == [DATA_WAIT, FORWARD, REST]
+    assert (wait.mean_ms, forward.mean_ms, rest.mean_ms) == (11.0, 9.0, 1.0)
+    assert [phase.name for phase in phase_figures([whole, whole])] == [DATA_WAIT, GRAPH, REST]
 
 
 def test_beside_is_measured_in_steps():

@@ -13,7 +13,7 @@ import torch
 from yolofast.engine.compile_ahead import CompileAhead
 from yolofast.engine.compiling import compiled_loss_of
 from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear, GraphPool
-from yolofast.engine.pace import Pace, StepClock
+from yolofast.engine.pace import Pace
 from yolofast.engine.places import places_of, smallest_that_holds, with_places
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.structures import Batch
@@ -61,7 +61,7 @@ class GearBox:
         self._ahead: CompileAhead | None = None
         self._ahead_for: _Sort | None = None
         self._ahead_places: tuple[int, ...] = ()
-        self._pace, self._clock = Pace(step.precision.device), StepClock()
+        self._pace = Pace(step.precision.device)
         self.now = "eager" if self._plain is self._eager else "graph"
         """The gear in which the last batch of the usual size ran."""
 
@@ -69,7 +69,6 @@ class GearBox:
         self._left -= 1
         self._run(batch, kind)
         self._pace.step_queued()
-        self._clock.step_over()
 
     def _run(self, batch: Batch, kind: StepKind) -> None:
         if len(batch.images) != self._images:
@@ -144,7 +143,7 @@ class GearBox:
         return _Sort(batch.images.shape, id(self.step.criterion), self.step.version)
 
     def _look_after_compiling(self, batch: Batch) -> None:
-        if self._clock.seconds is None:
+        if self._pace.step_seconds is None:
             return  # what comes, and how fast, is not known yet
         if self._ahead_for != self._sort_of(batch):
             self._begin_compiling(batch)
@@ -191,7 +190,7 @@ class GearBox:
 
     @property
     def _seconds_left(self) -> float:
-        return self._left * (self._clock.seconds or 0.0)
+        return self._left * (self._pace.step_seconds or 0.0)
 
     @property
     def _lower_name(self) -> str:

@@ -10,24 +10,36 @@ from typing import Any
 
 import torch
 
-_STEPS_AHEAD = 3
+_STEPS_AHEAD, _LONG_STEPS_AHEAD = 3, 2
+_LONG_STEP = 0.05
+"""Seconds. Large graphs fill the queue earlier: with three steps of YOLOX-L in it launching took a whole core, with two
+a tenth of one, and the GPU was as busy."""
 
 
 class Pace:
     def __init__(self, device: torch.device) -> None:
-        on_gpu = device.type == "cuda"
-        # Blocking: waiting for such an event is sleeping.
-        self._ends: list[Any] = [torch.cuda.Event(blocking=True) for _ in range(_STEPS_AHEAD if on_gpu else 0)]  # type: ignore[no-untyped-call]
-        self._steps = 0
+        self._on_gpu = device.type == "cuda"
+        self._ends: deque[Any] = deque()
+        self._clock = StepClock()
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Not known in the beginning."""
+        return self._clock.seconds
 
     def step_queued(self) -> None:
         """To be called after each step; returns when the step some before it is done."""
-        if not self._ends:
-            return
-        self._ends[self._steps % _STEPS_AHEAD].record()
-        self._steps += 1
-        if self._steps >= _STEPS_AHEAD:
-            self._ends[self._steps % _STEPS_AHEAD].synchronize()
+        if self._on_gpu:
+            end: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # waiting for it is sleeping
+            end.record()
+            self._ends.append(end)
+            while len(self._ends) >= self._steps_ahead:
+                self._ends.popleft().synchronize()
+        self._clock.step_over()
+
+    @property
+    def _steps_ahead(self) -> int:
+        return _LONG_STEPS_AHEAD if (self._clock.seconds or 0.0) > _LONG_STEP else _STEPS_AHEAD
 
 
 class StepClock:

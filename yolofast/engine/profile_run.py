@@ -22,18 +22,19 @@ from yolofast.engine.profile_waits import count_waits
 from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import Run
 from yolofast.loader.workers import WorkerLoader
-from yolofast.profile.phases import AUGMENT
+from yolofast.profile.phases import AUGMENT, GRAPH
 from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage
 from yolofast.profile.statistics import beside, phase_figures, spread
 from yolofast.profile.words import counted
 
 Say = Callable[[str], None]
 _EVERY_IN_GRAPHS = 4
-"""A graph's marks are read before it is replayed again; the host is three steps ahead."""
+"""A graph's marks are read before it is replayed again; the host is up to three steps ahead."""
 _CAPTURING_STEPS, _MOST_TURNS = 4 * _EVERY_IN_GRAPHS, 8
 _BUSY_STEPS = 20
 _LOOKED_AT_STEPS = 4
-_BLOCK_LEAD_IN = 2
+_LEAD_IN = 4
+"""Steps that are not measured before others are: the host gets ahead of the GPU, as it is in training."""
 _SHORT_BATCH = _CROWDED_BATCH = 1
 """Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
 of which two are hardly ever as near to one another as the steps of a block."""
@@ -54,7 +55,10 @@ class Block:
     """Some steps in a row."""
 
     steps: int
+    ms: float
+    """By the device's clock."""
     seconds: float
+    """In which the host queued them, which is ahead by as much in the end as in the beginning."""
     cpu: CpuSeconds
 
 
@@ -71,6 +75,7 @@ class Meter:
         self._chosen = gear_to_profile(run, self._batch, say)
         self._sampler = self._sampler_for(self._chosen.gear)
         self._blocks: list[Block] = []
+        self._samples: list[Sample] = []
 
     def warm_up(self, steps: int) -> None:
         """Also captures what will be replayed, with marks and without, for each number of boxes that comes often."""
@@ -92,31 +97,49 @@ class Meter:
             if gear.captured == before:
                 return
 
-    def lead_in(self, steps: int) -> None:
-        """Uses up what was prepared while others were measured, so that a block of `steps` is like any other."""
-        ahead = self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0
-        unmeasured = max(ahead, _BLOCK_LEAD_IN)
-        left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._chosen.captured or self._chosen.compiled else 0)
-        self._loop.make_room(unmeasured + steps + left_out)
-        self._steps(unmeasured)
-        self._loop.wait()
+    def block(self, steps: int, *, in_turn: bool = False) -> float:
+        """Milliseconds per step; `in_turn` with others, whose steps came before. Measured again if a graph had to be
+        captured meanwhile, for a number of boxes that warming up had not seen."""
+        for _ in range(_MOST_TURNS):
+            captured = self._captured
+            self._lead_in(steps, in_turn=in_turn)
+            block = self._measured(steps)
+            samples = self._sampler.take()
+            if self._captured == captured:
+                break
+        self._blocks.append(block)
+        self._samples.extend(samples)
+        return block.ms / steps
 
-    def block(self, steps: int) -> float:
-        """Milliseconds per step."""
-        before, begun = cpu_seconds(self.run), time.perf_counter()
+    @property
+    def _captured(self) -> int:
+        return self._chosen.gear.captured if isinstance(self._chosen.gear, GraphGear) else 0
+
+    def _lead_in(self, steps: int, *, in_turn: bool) -> None:
+        """The host gets ahead of the GPU. In turn with others, what was prepared meanwhile is used up, too, and the
+        steps that follow are in one epoch, if that can hold them: its first batch takes longer."""
+        count = _LEAD_IN if self._on_gpu else 0
+        if in_turn:
+            count = max(self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0, _LEAD_IN)
+            left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._chosen.captured or self._chosen.compiled else 0)
+            self._loop.make_room(count + steps + left_out)
+        self._steps(count)
+
+    def _measured(self, steps: int) -> Block:
+        clock = clock_for(self._device)
+        before, begun, first = cpu_seconds(self.run), time.perf_counter(), clock.moment()
         self._loop.steps(steps, self._chosen.gear, self._sampler)
+        last, seconds = clock.moment(), time.perf_counter() - begun
+        cpu = cpu_seconds(self.run) - before
         self._loop.wait()
-        seconds = time.perf_counter() - begun
-        self._blocks.append(Block(steps, seconds, cpu_seconds(self.run) - before))
-        return seconds / steps * 1e3
+        return Block(steps, clock.between(first, last), seconds, cpu)
 
     def profile(self, request: Request) -> Profile:
         """Of the blocks so far; the rest of it is measured now."""
-        samples, self._in_graphs = self._sampler.take(), self._sampler.looks_into_graphs
+        samples, self._in_graphs = self._samples, self._sampler.looks_into_graphs
         steps = sum(block.steps for block in self._blocks)
-        seconds = sum(block.seconds for block in self._blocks)
         totals = spread([sum(sample.phases.values()) for sample in samples] or [0.0])
-        step = Spread(seconds / steps * 1e3, totals.std, steps)
+        step = Spread(sum(block.ms for block in self._blocks) / steps, totals.std, steps)
         memory = torch.cuda.max_memory_reserved(self._device) / 2**30 if self._on_gpu else None
         phases = phase_figures([one.phases for one in samples], [one.asleep for one in samples])
         split = split_by_twin(self._chosen, self._loop, self._sampler_for, in_graphs=self._in_graphs)
@@ -128,8 +151,8 @@ class Meter:
             steps=steps,
             step=step,
             phases=phases + self._beside(samples, step.mean, steps),
-            measured_by=self._measured_by(len(samples)),
-            usage=self._usage(seconds, busy, memory),
+            measured_by=self._measured_by(samples),
+            usage=self._usage(busy, memory),
             split=split.parts,
             split_of=split.of,
             split_by=split.by,
@@ -141,7 +164,9 @@ class Meter:
 
     def _sampler_for(self, gear: Gear) -> PhaseSampler:
         every, clock = _EVERY_IN_GRAPHS if isinstance(gear, GraphGear) else 1, clock_for(self._device, watch_sleep=True)
-        return PhaseSampler(self.run.step, clock, every=every, in_graphs=self._in_graphs, batches=self.run.batches)
+        return PhaseSampler(
+            self.run.step, clock, every=every, in_graphs=self._in_graphs, batches=self.run.batches, around_others=True
+        )
 
     def _steps(self, count: int) -> None:
         self._loop.steps(count, self._chosen.gear, NoSampler())
@@ -161,15 +186,17 @@ class Meter:
             found.append(beside(AUGMENT, [made], step_ms, whose))
         return tuple(found)
 
-    def _measured_by(self, samples: int) -> str:
+    def _measured_by(self, samples: list[Sample]) -> str:
         if not self._on_gpu:
-            return f"wall clock, {counted(samples, 'step')}"
+            return f"wall clock, {counted(len(samples), 'step')}"
         if self._chosen.captured and self._in_graphs:
-            return f"CUDA events inside the graph, {samples} of the steps"
+            inside = sum(GRAPH not in sample.phases for sample in samples)
+            return f"CUDA events inside the graph, {inside} of the steps"
         where = "CUDA events around the graph" if self._chosen.captured else "CUDA events"
-        return f"{where}, {counted(samples, 'step')}"
+        return f"{where}, {counted(len(samples), 'step')}"
 
-    def _usage(self, seconds: float, busy: Busy, memory: float | None) -> Usage:
+    def _usage(self, busy: Busy, memory: float | None) -> Usage:
+        seconds = sum(block.seconds for block in self._blocks)
         main = sum(block.cpu.main for block in self._blocks)
         workers = sum(block.cpu.workers for block in self._blocks)
         total = torch.cuda.get_device_properties(self._device).total_memory / 2**30 if self._on_gpu else None

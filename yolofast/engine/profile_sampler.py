@@ -42,11 +42,14 @@ class PhaseSampler:
     """`begin` before a batch is asked for, `mark` where a phase begins, `end` when the step is over."""
 
     def __init__(
-        self, step: TrainStep, clock: Clock, *, every: int, in_graphs: bool, batches: object = None, first: int = 0
-    ) -> None:
-        """`batches` may be a loader whose side stream is to be timed too; `first` is the first step that may be."""
+        self, step: TrainStep, clock: Clock, *, every: int, in_graphs: bool, batches: object = None, first: int = 0,
+        around_others: bool = False,
+    ) -> None:  # fmt: skip
+        """`batches` may be a loader whose side stream is to be timed too; `first` is the first step that may be. With
+        `around_others` a graph that is not looked into is timed as a whole, and so is what happens around it."""
         self._step, self._clock, self._every, self._first = step, clock, every, first
-        self._probe = Probe(step, clock, in_graphs=in_graphs)
+        self._inside, self._around = Probe(step, clock, in_graphs=in_graphs), Probe(step, clock, in_graphs=False)
+        self._probe, self._around_others = self._inside, around_others
         self._pending: deque[_Pending] = deque()
         self._samples: list[Sample] = []
         self._iteration: int | None = None
@@ -56,15 +59,19 @@ class PhaseSampler:
     @property
     def looks_into_graphs(self) -> bool:
         """Not any more once capturing one with marks has failed."""
-        return self._probe.in_graphs
+        return self._inside.in_graphs
 
     def begin(self, iteration: int, phase: str) -> None:
-        if iteration < self._first or not is_chosen(iteration, self._every):
+        chosen = iteration >= self._first and is_chosen(iteration, self._every)
+        if not chosen and not self._around_others:
             return
         self._read()
         if any(pending.overwritten_soon for pending in self._pending):
+            chosen = False
+        if not chosen and not self._around_others:
             return
         self._iteration, self._beside = iteration, []
+        self._probe = self._inside if chosen else self._around
         self._step.probe = self._probe
         self._probe.take()
         self._probe.mark(phase)

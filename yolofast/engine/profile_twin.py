@@ -39,6 +39,7 @@ def split_by_twin(
     steps = [
         {name: ms for name, ms in sample.phases.items() if name in (_IN_GRAPH if closed else _IN_REGION)}
         for sample in sampler.take()
+        if GRAPH not in sample.phases
     ]
     how = "captured but not compiled" if captured else "neither compiled nor captured"
     return Split(phase_figures(steps), GRAPH if closed else FUSED, f"a twin of the step that is {how}")

@@ -103,7 +103,7 @@ class Profile:
     setup: Setup
     steps: int
     step: Spread
-    """Milliseconds; the mean is that of the wall clock over all steps."""
+    """Milliseconds; the mean is that of all steps in a row."""
     phases: tuple[PhaseFigures, ...]
     measured_by: str
     usage: Usage

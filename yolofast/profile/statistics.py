@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median, stdev
 
-from yolofast.profile.phases import ORDER
+from yolofast.profile.phases import AUGMENT, DATA_WAIT, GRAPH, ORDER, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Spread
 
 Milliseconds = Mapping[str, float]
 """By phase."""
+_AROUND_GRAPHS = (DATA_WAIT, TO_DEVICE, AUGMENT)
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -61,7 +62,9 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:
-    """In the order of the step; names that are not ours come last."""
-    names = {name for step in steps for name in step}
+    """In the order of the step; names that are not ours come last. Where only some graphs were looked into, the others
+    tell what happened around them: a wait for data that comes once an epoch is not missed, nor counted for several."""
+    inside = [step for step in steps if GRAPH not in step] or steps
+    names = {name for step in inside for name in step}
     ordered = [name for name in ORDER if name in names] + sorted(names - set(ORDER))
-    return {name: [step.get(name, 0.0) for step in steps] for name in ordered}
+    return {name: [step.get(name, 0.0) for step in (steps if name in _AROUND_GRAPHS else inside)] for name in ordered}
