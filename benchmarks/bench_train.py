@@ -192,7 +192,7 @@ def timed(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
 
 
 def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> Iterator[str]:
-    """A process for each case; all get ready side by side, then each is timed alone. A row for each, when it is known."""
+    """A process for each case; all get ready side by side, then each is timed alone. Rows, when they are known."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_train", "--data", args.data, "--child", case, "--gears", gear,
