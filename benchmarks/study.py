@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,13 @@ STUDIES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 _MAP50, _MAP = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
+_ADVISED = ", as advised"
+_TERMS = ("box", "obj", "cls")
+_SERIES: dict[str, Callable[[list[dict[str, str]]], list[float]]] = {
+    "mAP50": lambda rows: [float(row[_MAP50]) for row in rows],
+    "mAP50-95": lambda rows: [float(row[_MAP]) for row in rows],
+    "training loss": lambda rows: [sum(float(row[f"train/{name}_loss"]) for name in _TERMS) for row in rows],
+}
 
 
 @dataclass(frozen=True)
@@ -115,20 +123,46 @@ def row_of(variant: str, runs: list[Finished], oscillations: list[float]) -> str
 
 
 def draw(runs: list[Finished], path: Path) -> None:
-    figure, axes = plt.subplots(1, 3, figsize=(15, 4.2), layout="constrained")
-    colours = {variant: f"C{i}" for i, variant in enumerate(dict.fromkeys(run.variant for run in runs))}
-    for run in runs:
-        epochs = [int(row["epoch"]) + 1 for row in run.rows]
-        losses = [sum(float(row[f"train/{name}_loss"]) for name in ("box", "obj", "cls")) for row in run.rows]
-        series = ([float(row[_MAP50]) for row in run.rows], [float(row[_MAP]) for row in run.rows], losses)
-        for axis, values in zip(axes, series, strict=True):
-            label = run.variant if run.seed == 0 else None
-            axis.plot(epochs, values, color=colours[run.variant], lw=0.9, alpha=0.8, label=label)
-    for axis, title in zip(axes, ("mAP50", "mAP50-95", "training loss"), strict=True):
-        axis.set(title=title, xlabel="epoch")
+    """The mean of the seeds with their range, runs that followed advice dashed; of those also single batches."""
+    before = list(dict.fromkeys(run.variant.removesuffix(_ADVISED) for run in runs))
+    followed = [variant for variant in before if any(run.variant == variant + _ADVISED for run in runs)]
+    figure, axes = plt.subplots(1, 3 + bool(followed), figsize=(15 + 4 * bool(followed), 4.2), layout="constrained")
+    for variant in dict.fromkeys(run.variant for run in runs):
+        seeds = [run for run in runs if run.variant == variant]
+        style = {
+            "color": f"C{before.index(variant.removesuffix(_ADVISED))}",
+            "ls": "--" if variant.endswith(_ADVISED) else "-",
+        }
+        for axis, title in zip(axes, ("mAP50", "mAP50-95", "training loss"), strict=False):
+            _draw_seeds(axis, [_SERIES[title](run.rows) for run in seeds], variant, style)
+            axis.set(title=title, xlabel="epoch")
+    if followed:
+        _draw_batches(axes[3], followed[-1], runs)
+    for axis in axes:
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False)
     figure.savefig(path, dpi=80)
+
+
+def _draw_seeds(axis: Any, series: list[list[float]], label: str, style: dict[str, Any]) -> None:
+    by_epoch = list(zip(*series, strict=False))
+    epochs = range(1, len(by_epoch) + 1)
+    axis.plot(epochs, [statistics.mean(values) for values in by_epoch], label=label, **style)
+    low, high = [min(values) for values in by_epoch], [max(values) for values in by_epoch]
+    axis.fill_between(epochs, low, high, color=style["color"], alpha=0.12, lw=0)
+
+
+def _draw_batches(axis: Any, variant: str, runs: list[Finished]) -> None:
+    for suffix in ("", _ADVISED):
+        run = next(run for run in runs if run.variant == variant + suffix)
+        with (run.folder / "batches.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        per_epoch = sum(row["epoch"] == rows[0]["epoch"] for row in rows)
+        epochs = [1 + number / per_epoch for number in range(len(rows))]
+        losses = [float(row["total"]) for row in rows]
+        axis.plot(epochs, losses, lw=0.4, label=variant + suffix)
+    axis.set(title=f"loss of single batches, seed {run.seed}", xlabel="epoch", ylim=(0, 2 * statistics.median(losses)))
+    axis.legend(frameon=False)
 
 
 def main() -> None:
@@ -173,7 +207,7 @@ def follow_advice(
             more = advised_flags(found)
             print(f"{run.variant}: {' '.join(more) or 'no change proposed'}; {'; '.join(found['advice'])}", flush=True)
             if more:
-                advised[f"{run.variant}, as advised"] = (*variants[run.variant], *more)
+                advised[run.variant + _ADVISED] = (*variants[run.variant], *more)
     return trained(advised, args)
 
 
