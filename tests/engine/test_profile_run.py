@@ -1,5 +1,7 @@
 """Real runs with a bottleneck planted in them: the profile finds it and the verdict names it."""
 
+import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,8 @@ from yolofast.engine.profile_run import Meter, Request, profile_run
 from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import prepare_run
 from yolofast.model.summary import summarise
-from yolofast.profile.phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
+from yolofast.profile.phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
+from yolofast.profile.table import title
 from yolofast.profile.verdict import ASSIGNMENT, DATA, LOSSES, WAIT
 from yolofast.profile.verdicts import verdicts
 
@@ -61,7 +64,7 @@ class CountedEpochs:
 
 
 def test_no_epoch_begins_within_a_block(run, monkeypatch):
-    """Six batches are an epoch, four are not measured: so each block needs one of its own."""
+    """Six batches are an epoch, two are not measured: so each block of three needs one of its own."""
     counted = CountedEpochs(run.batches)
     meter = Meter(replace(run, batches=counted), lambda text: None)
     meter.warm_up(1)
@@ -75,7 +78,7 @@ def test_no_epoch_begins_within_a_block(run, monkeypatch):
 
     monkeypatch.setattr(meter, "_measured", watched)
     for _ in range(3):
-        meter.block(1, in_turn=True)
+        meter.block(3, in_turn=True)
     assert begun_within == [0, 0, 0] and counted.begun >= 3
 
 
@@ -86,7 +89,7 @@ class CapturesLate(GraphGear):
 
     @property
     def captured(self):
-        return 2 - self.missing
+        return -self.missing
 
     def run(self, batch, kind):
         if self.missing and self.step.probe is not None:
@@ -212,7 +215,7 @@ def test_a_profile_leaves_weights_where_counting_found_them(run):
     batch = meter._loop.first_batch()
     before = [tensor.clone() for tensor in run.step.tensors()]
     batch = repeated(batch, 2)
-    one, more = (count_work(run.step, replace_images(batch, n), 0.0) for n in (4, 8))
+    one, more = (count_work(run.step, replace_images(batch, n), 0.0, 64 * 64) for n in (4, 8))
     assert all(torch.equal(a, b) for a, b in zip(before, run.step.tensors(), strict=True))
     # Convolutions of forward and backward: twice the images, twice the work.
     assert more.flops == pytest.approx(2 * one.flops, rel=1e-6)
@@ -233,9 +236,38 @@ def replace_images(batch, count):
 def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
     """Three times forward, but for the first layer, whose input needs no gradient."""
     batch = Meter(run, lambda text: None)._loop.first_batch()
-    counted = count_work(run.step, batch, 0.0).flops
+    counted = count_work(run.step, batch, 0.0, batch.images[0, 0].numel()).flops
     forward = len(batch.images) * summarise(run.model, (64, 64)).gflops * 1e9
     assert 2.5 * forward < counted < 3.05 * forward
+
+
+def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
+    several = prepared(data, img_size=(96,), multi_scale=True)
+    one, more = (profile_run(each, Request(steps=6, warm_up=1), lambda text: None) for each in (run, several))
+    assert one.setup.sizes == "" and title(one.setup).startswith(f"{one.setup.network}, 64×64, batch")
+    found = re.search(r"(\d) sizes from (\d+)×\2 to (\d+)×\3, (\d+)² pixels on average", title(more.setup))
+    sizes, smallest, largest, side = map(int, found.groups())
+    assert sizes > 1 and 48 <= smallest < side < largest <= 160
+    assert (more.setup.height, more.setup.width) == (96, 96)
+    assert more.work.flops == pytest.approx(one.work.flops * (side / 64) ** 2, rel=0.05)
+
+
+def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):
+    """Sixteen batches of four are added up."""
+    file = tmp_path / "trace.json"
+    profile_run(run, Request(steps=2, warm_up=1, trace=file), lambda text: None)
+    names = {event.get("name") for event in json.loads(file.read_text())["traceEvents"]}
+    assert {FORWARD, BACKWARD, OPTIMIZER} <= names
+
+
+def test_graphs_that_never_end_are_said(run, monkeypatch):
+    monkeypatch.setattr(CapturesLate, "missing", 100)
+    meter = Meter(run, lambda text: None)
+    meter._chosen = meter._chosen._replace(gear=CapturesLate(run.step))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    meter.block(1)
+    meter._on_gpu = True
+    assert "captured meanwhile" in meter._measured_by(1, 0, looked_into=False)
 
 
 def test_against_measures_both_in_turn(run, data):

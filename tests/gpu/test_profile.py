@@ -135,9 +135,14 @@ def test_a_wait_is_counted_and_placed():
     step = make_step("bf16")
     gear, made = EagerGear(step), batch(0)
     steps(gear, NoSampler(), 3, made=made)
-    assert count_waits(lambda count: steps(gear, NoSampler(), count, made=made), 4).count == 0
+
+    def four():
+        steps(gear, NoSampler(), 4, made=made)
+        return 4
+
+    assert count_waits(four).count == 0
     step.criterion = AsksTheHost(step.criterion)
-    found = count_waits(lambda count: steps(gear, NoSampler(), count, made=made), 4)
+    found = count_waits(four)
     assert found.count >= 1
     assert any("test_profile.py" in place for place in found.places)
 

@@ -22,10 +22,11 @@ def test_one_step_and_none():
 
 def test_graphs_that_are_not_looked_into_tell_what_happened_around_them():
     whole, seen = {DATA_WAIT: 1.0, GRAPH: 9.0, REST: 0.5}, {DATA_WAIT: 41.0, FORWARD: 9.0, REST: 1.0}
-    wait, forward, rest = phase_figures([whole, seen, whole, whole])
+    wait, forward, rest = phase_figures([seen], around=[whole, whole, whole])
     assert [phase.name for phase in (wait, forward, rest)] == [DATA_WAIT, FORWARD, REST]
     assert (wait.mean_ms, forward.mean_ms, rest.mean_ms) == (11.0, 9.0, 1.0)
-    assert [phase.name for phase in phase_figures([whole, whole])] == [DATA_WAIT, GRAPH, REST]
+    short = {DATA_WAIT: 1.0, FORWARD: 20.0}  # an epoch's last batch, which is not captured
+    assert [phase.name for phase in phase_figures([whole, whole, short])] == [DATA_WAIT, FORWARD, GRAPH, REST]
 
 
 def test_beside_is_measured_in_steps():

@@ -15,7 +15,8 @@ from yolofast.engine.gears import Gear
 from yolofast.engine.pace import Pace
 from yolofast.engine.places import places_of, smallest_that_holds, with_places
 from yolofast.engine.profile_record import makes_batches_here
-from yolofast.engine.profile_sampler import PhaseSampler
+from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
+from yolofast.engine.profile_sizes import Sizes
 from yolofast.engine.setup import Run
 from yolofast.engine.step import StepKind
 from yolofast.engine.step_record import StepRecord
@@ -29,6 +30,8 @@ class StepLoop:
         self.device = run.step.precision.device
         self.made = 0
         """Steps so far."""
+        self.moved = 0
+        """Of those, how many moved the weights."""
         self._makes_batches = makes_batches_here(run)
         run.step.record = StepRecord(self.device, len(run.batches))  # as training does, before anything is captured
         run.start_epoch(self.epoch)
@@ -36,6 +39,7 @@ class StepLoop:
         self._number = -1
         """Of the last batch, in its epoch."""
         self._pace = Pace(self.device)
+        self._sizes = Sizes()
         self._seen_places: Counter[int] = Counter()
         self._usual_places: tuple[int, ...] = ()
 
@@ -63,6 +67,21 @@ class StepLoop:
         for _ in range(count):
             self._step(gear, sampler)
 
+    def take_sizes(self) -> Sizes:
+        """Of the steps since the last call."""
+        sizes, self._sizes = self._sizes, Sizes()
+        return sizes
+
+    def steps_with_an_update(self, count: int, gear: Gear, sampler: PhaseSampler) -> int:
+        """At least `count`, and on until the weights have moved; how many there were. It begins shortly before that,
+        unless the number of batches that are added up is rising just now."""
+        while (self.made + 1) % self.run.schedule.at(self.epoch, self._number).accumulate:
+            self._step(gear, NoSampler())
+        made, moved = self.made, self.moved
+        while self.made < made + count or self.moved == moved:
+            self._step(gear, sampler)
+        return self.made - made
+
     def _step(self, gear: Gear, sampler: PhaseSampler) -> None:
         run, step = self.run, self.run.step
         sampler.begin(self.made, DATA_WAIT)
@@ -77,12 +96,15 @@ class StepLoop:
         sampler.mark(AUGMENT)
         seen = run.resize(moved, self.epoch, number)
         sampler.mark(REST)
+        self._sizes.add(moved.images, seen.images)
         assert step.record is not None
         step.record.next_is(number)
-        gear.run(seen, StepKind(settings.accumulate > 1, self.made % settings.accumulate == 0))
+        kind = StepKind(settings.accumulate > 1, self.made % settings.accumulate == 0)
+        gear.run(seen, kind)
         self._pace.step_queued()
         sampler.end()
         self.made += 1
+        self.moved += kind.updates
 
     def _next(self) -> tuple[int, Batch]:
         found = next(self._source, None)

@@ -15,6 +15,7 @@ from yolofast.engine.profile_gear import gear_to_profile
 from yolofast.engine.profile_loop import StepLoop
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, Sample
 from yolofast.engine.profile_setup import described, has_workers, sent_bytes
+from yolofast.engine.profile_sizes import Sizes, mean_pixels
 from yolofast.engine.profile_trace import write_trace
 from yolofast.engine.profile_twin import split_by_twin
 from yolofast.engine.profile_usage import Busy, CpuSeconds, cpu_seconds, gpu_busy
@@ -33,8 +34,8 @@ _EVERY_IN_GRAPHS = 4
 _CAPTURING_STEPS, _MOST_TURNS = 4 * _EVERY_IN_GRAPHS, 8
 _BUSY_STEPS = 20
 _LOOKED_AT_STEPS = 4
-_LEAD_IN = 4
-"""Steps that are not measured before others are: the host gets ahead of the GPU, as it is in training."""
+_LEAD_IN, _LEAD_IN_ON_GPU = 2, 4
+"""Steps that are not measured before others are: on a GPU the host gets ahead of it, as it is in training."""
 _SHORT_BATCH = _CROWDED_BATCH = 1
 """Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
 of which two are hardly ever as near to one another as the steps of a block."""
@@ -60,6 +61,7 @@ class Block:
     seconds: float
     """In which the host queued them, which is ahead by as much in the end as in the beginning."""
     cpu: CpuSeconds
+    sizes: Sizes
 
 
 class Meter:
@@ -76,6 +78,8 @@ class Meter:
         self._sampler = self._sampler_for(self._chosen.gear)
         self._blocks: list[Block] = []
         self._samples: list[Sample] = []
+        self._sizes = Sizes()
+        self._captured_within = False
 
     def warm_up(self, steps: int) -> None:
         """Also captures what will be replayed, with marks and without, for each number of boxes that comes often."""
@@ -107,6 +111,9 @@ class Meter:
             samples = self._sampler.take()
             if self._captured == captured:
                 break
+        else:
+            self._captured_within = True
+        self._sizes.update(block.sizes)
         self._blocks.append(block)
         self._samples.extend(samples)
         return block.ms / steps
@@ -118,21 +125,22 @@ class Meter:
     def _lead_in(self, steps: int, *, in_turn: bool) -> None:
         """The host gets ahead of the GPU. In turn with others, what was prepared meanwhile is used up, too, and the
         steps that follow are in one epoch, if that can hold them: its first batch takes longer."""
-        count = _LEAD_IN if self._on_gpu else 0
+        count = _LEAD_IN_ON_GPU if self._on_gpu else 0
         if in_turn:
-            count = max(self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0, _LEAD_IN)
+            count = max(self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0, count, _LEAD_IN)
             left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._chosen.captured or self._chosen.compiled else 0)
             self._loop.make_room(count + steps + left_out)
         self._steps(count)
 
     def _measured(self, steps: int) -> Block:
+        self._loop.take_sizes()
         clock = clock_for(self._device)
         before, begun, first = cpu_seconds(self.run), time.perf_counter(), clock.moment()
         self._loop.steps(steps, self._chosen.gear, self._sampler)
         last, seconds = clock.moment(), time.perf_counter() - begun
         cpu = cpu_seconds(self.run) - before
         self._loop.wait()
-        return Block(steps, clock.between(first, last), seconds, cpu)
+        return Block(steps, clock.between(first, last), seconds, cpu, self._loop.take_sizes())
 
     def profile(self, request: Request) -> Profile:
         """Of the blocks so far; the rest of it is measured now."""
@@ -141,26 +149,41 @@ class Meter:
         totals = spread([sum(sample.phases.values()) for sample in samples] or [0.0])
         step = Spread(sum(block.ms for block in self._blocks) / steps, totals.std, steps)
         memory = torch.cuda.max_memory_reserved(self._device) / 2**30 if self._on_gpu else None
-        phases = phase_figures([one.phases for one in samples], [one.asleep for one in samples])
+        inside, around = self._looked_into(samples)
+        phases = phase_figures(
+            [one.phases for one in inside], [one.asleep for one in inside], [one.phases for one in around]
+        )
         split = split_by_twin(self._chosen, self._loop, self._sampler_for, in_graphs=self._in_graphs)
         busy = gpu_busy(self._steps, _BUSY_STEPS, step.mean, self._device) if self._on_gpu else Busy(None, "")
         if request.trace is not None:
-            write_trace(self._steps_with, self.run.step, request.trace)
+            write_trace(self._few_steps, self.run.step, request.trace)
         return Profile(
-            setup=described(self.run, self._batch, self._chosen, self._loop.epoch),
+            setup=described(self.run, self._sizes, self._chosen, self._loop.epoch),
             steps=steps,
             step=step,
             phases=phases + self._beside(samples, step.mean, steps),
-            measured_by=self._measured_by(samples),
+            measured_by=self._measured_by(len(samples), len(inside), looked_into=bool(around)),
             usage=self._usage(busy, memory),
             split=split.parts,
             split_of=split.of,
             split_by=split.by,
-            work=count_work(self.run.step, self._batch, sent_bytes(self.run, self._batch)),
+            work=count_work(
+                self.run.step,
+                self._batch,
+                sent_bytes(self.run, self._batch, self._sizes),
+                mean_pixels(self._sizes.seen),
+            ),
             ceilings=measure_ceilings(self.run.step.precision),
-            waits=count_waits(self._steps, _LOOKED_AT_STEPS) if self._on_gpu else None,
+            waits=count_waits(lambda: self._few_steps(NoSampler())) if self._on_gpu else None,
             compile_report=self._compile_report(request),
         )
+
+    def _looked_into(self, samples: list[Sample]) -> tuple[list[Sample], list[Sample]]:
+        """Steps whose phases are known, and those of which only is known what happened around their graph."""
+        inside = [sample for sample in samples if GRAPH not in sample.phases]
+        if not self._in_graphs or not inside:
+            return samples, []
+        return inside, [sample for sample in samples if GRAPH in sample.phases]
 
     def _sampler_for(self, gear: Gear) -> PhaseSampler:
         every, clock = _EVERY_IN_GRAPHS if isinstance(gear, GraphGear) else 1, clock_for(self._device, watch_sleep=True)
@@ -171,8 +194,8 @@ class Meter:
     def _steps(self, count: int) -> None:
         self._loop.steps(count, self._chosen.gear, NoSampler())
 
-    def _steps_with(self, sampler: PhaseSampler) -> None:
-        self._loop.steps(_LOOKED_AT_STEPS, self._chosen.gear, sampler)
+    def _few_steps(self, sampler: PhaseSampler) -> int:
+        return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._chosen.gear, sampler)
 
     def _beside(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
         names = sorted({name for sample in samples for name in sample.beside})
@@ -186,14 +209,14 @@ class Meter:
             found.append(beside(AUGMENT, [made], step_ms, whose))
         return tuple(found)
 
-    def _measured_by(self, samples: list[Sample]) -> str:
+    def _measured_by(self, samples: int, inside: int, *, looked_into: bool) -> str:
         if not self._on_gpu:
-            return f"wall clock, {counted(len(samples), 'step')}"
-        if self._chosen.captured and self._in_graphs:
-            inside = sum(GRAPH not in sample.phases for sample in samples)
-            return f"CUDA events inside the graph, {inside} of the steps"
+            return f"wall clock, {counted(samples, 'step')}"
+        more = "; graphs were captured meanwhile: give a longer --warm-up" if self._captured_within else ""
+        if looked_into:
+            return f"CUDA events inside the graph, {inside} of the steps{more}"
         where = "CUDA events around the graph" if self._chosen.captured else "CUDA events"
-        return f"{where}, {counted(len(samples), 'step')}"
+        return f"{where}, {counted(samples, 'step')}{more}"
 
     def _usage(self, busy: Busy, memory: float | None) -> Usage:
         seconds = sum(block.seconds for block in self._blocks)

@@ -9,6 +9,7 @@ from yolofast.engine.gears import parts_of
 from yolofast.engine.machine import cpu_name
 from yolofast.engine.profile_gear import ProfiledGear
 from yolofast.engine.profile_record import makes_batches_here
+from yolofast.engine.profile_sizes import Sizes, mean_pixels
 from yolofast.engine.setup import Run
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.device_quad import QuadOnDevice
@@ -20,10 +21,10 @@ from yolofast.structures import Batch
 _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
-def described(run: Run, batch: Batch, gear: ProfiledGear, epoch: int) -> Setup:
+def described(run: Run, sizes: Sizes, gear: ProfiledGear, epoch: int) -> Setup:
     config, device = run.config, run.step.precision.device
     on_gpu = device.type == "cuda"
-    height, width = batch.images.shape[2:]
+    height, width = sizes.usual
     return Setup(
         network=config.cfg or config.weights,
         data=config.data,
@@ -43,6 +44,7 @@ def described(run: Run, batch: Batch, gear: ProfiledGear, epoch: int) -> Setup:
         cache=_cache_of(run),
         epoch=epoch,
         epochs=config.epochs,
+        sizes=sizes.in_words,
     )
 
 
@@ -50,11 +52,12 @@ def has_workers(run: Run) -> bool:
     return isinstance(run.batches, WorkerLoader) and not makes_batches_here(run)
 
 
-def sent_bytes(run: Run, batch: Batch) -> float:
+def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
     """That a batch of worker processes takes over the bus to a GPU: levels of one byte, and boxes."""
     if run.step.precision.device.type != "cuda" or not isinstance(run.batches, WorkerLoader):
         return 0.0
-    return float(batch.images.numel() + sum(part.nbytes for part in parts_of(batch.targets)))
+    images, channels = batch.images.shape[:2]
+    return images * channels * mean_pixels(sizes.came) + sum(part.nbytes for part in parts_of(batch.targets))
 
 
 def _loader_of(run: Run) -> str:

@@ -58,7 +58,7 @@ def _plain(phase: str) -> str:
     return phase.replace("→", " to ")
 
 
-def write_trace(steps: Callable[[TracedSteps], None], step: TrainStep, path: Path) -> None:
+def write_trace(steps: Callable[[TracedSteps], object], step: TrainStep, path: Path) -> None:
     """Whole, or not at all."""
     on_gpu = step.precision.device.type == "cuda"
     quiet_profiler()

@@ -10,14 +10,14 @@ import torch
 from yolofast.profile.records import Waits
 
 
-def count_waits(steps: Callable[[int], None], count: int) -> Waits:
-    """While `steps(count)` run on a GPU."""
+def count_waits(steps: Callable[[], int]) -> Waits:
+    """While `steps` run on a GPU, which says how many there were."""
     mode = torch.cuda.get_sync_debug_mode()
     _set_mode("warn")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            steps(count)
+            count = steps()
     finally:
         _set_mode(mode)
     places = Counter(_place(one) for one in caught if "synchroniz" in str(one.message))

@@ -27,8 +27,9 @@ class _Counted(NamedTuple):
     bytes: float
 
 
-def count_work(step: TrainStep, batch: Batch, sent_bytes: float) -> Work:
-    """Of a step with such a batch, which is on the device; the step stays as it was."""
+def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) -> Work:
+    """Of a step with such a batch, which is on the device, if its images had so many `pixels`, with which work grows:
+    counting it for every size would take longer than measuring. The step stays as it was."""
     images = len(batch.images)
     if images <= 2 * _FEW:
         flops, moved = _counted(step, batch)
@@ -36,7 +37,8 @@ def count_work(step: TrainStep, batch: Batch, sent_bytes: float) -> Work:
         few, twice = (_counted(step, _some(batch, count)) for count in (_FEW, 2 * _FEW))
         more = (images - _FEW) / _FEW
         flops, moved = (first + more * (second - first) for first, second in zip(few, twice, strict=True))
-    return Work(flops=flops, bytes=moved, sent_bytes=sent_bytes)
+    larger = pixels / batch.images[0, 0].numel()
+    return Work(flops=flops * larger, bytes=moved * larger, sent_bytes=sent_bytes)
 
 
 def _counted(step: TrainStep, batch: Batch) -> _Counted:

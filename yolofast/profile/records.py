@@ -34,6 +34,7 @@ class Setup:
     data: str
     height: int
     width: int
+    """As batches come; `sizes` says what the network saw where it was not always that."""
     batch: int
     assigner: str
     device: str
@@ -53,6 +54,7 @@ class Setup:
     epoch: int
     """The one that was measured, from 0."""
     epochs: int
+    sizes: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

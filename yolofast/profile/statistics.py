@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median, stdev
 
-from yolofast.profile.phases import AUGMENT, DATA_WAIT, GRAPH, ORDER, TO_DEVICE
+from yolofast.profile.phases import AUGMENT, DATA_WAIT, ORDER, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Spread
 
 Milliseconds = Mapping[str, float]
@@ -16,14 +16,20 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
-def phase_figures(steps: Sequence[Milliseconds], asleep: Sequence[Milliseconds] = ()) -> tuple[PhaseFigures, ...]:
-    """A phase that a step did not have, such as moving the weights, took it 0 ms."""
+def phase_figures(
+    steps: Sequence[Milliseconds], asleep: Sequence[Milliseconds] = (), around: Sequence[Milliseconds] = ()
+) -> tuple[PhaseFigures, ...]:
+    """A phase that a step did not have, such as moving the weights, took it 0 ms. `around` are further steps, whose
+    graphs were not looked into: a wait for data that comes once an epoch is not missed, nor counted for several."""
     if not steps:
         return ()
-    total = sum(fmean(column) for column in _columns(steps).values())
+    columns = _columns(steps)
+    for name in columns.keys() & set(_AROUND_GRAPHS):
+        columns[name] += [step.get(name, 0.0) for step in around]
+    total = sum(fmean(column) for column in columns.values())
     sleeping = {name: fmean(column) for name, column in _columns(asleep).items()} if asleep else {}
     figures = []
-    for name, column in _columns(steps).items():
+    for name, column in columns.items():
         own = spread(column)
         figures.append(
             PhaseFigures(
@@ -62,9 +68,7 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:
-    """In the order of the step; names that are not ours come last. Where only some graphs were looked into, the others
-    tell what happened around them: a wait for data that comes once an epoch is not missed, nor counted for several."""
-    inside = [step for step in steps if GRAPH not in step] or steps
-    names = {name for step in inside for name in step}
+    """In the order of the step; names that are not ours come last."""
+    names = {name for step in steps for name in step}
     ordered = [name for name in ORDER if name in names] + sorted(names - set(ORDER))
-    return {name: [step.get(name, 0.0) for step in (steps if name in _AROUND_GRAPHS else inside)] for name in ordered}
+    return {name: [step.get(name, 0.0) for step in steps] for name in ordered}

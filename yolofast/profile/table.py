@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from yolofast.profile.limits import ARITHMETIC, Limit, limits
-from yolofast.profile.phases import EMA, OPTIMIZER, TO_DEVICE
+from yolofast.profile.phases import EMA, GRAPH, OPTIMIZER, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Profile, Setup
 from yolofast.profile.verdict import Verdict
 from yolofast.profile.words import counted
 
 
 def title(setup: Setup) -> str:
-    size = f"{setup.height}×{setup.width}"
+    size = setup.sizes or f"{setup.height}×{setup.width}"
     data = {"gpu": "batches made on the GPU", "main process": "batches made by the training process"}
     loader = data.get(setup.loader, f"batches made by {counted(setup.workers, 'worker')}")
     return (
@@ -26,7 +26,7 @@ def phase_rows(profile: Profile) -> Iterator[tuple[str, str, str, str]]:
         if profile.split and phase.name == profile.split_of:
             for part in profile.split:
                 yield _row(part, f"  {part.name}", f"share of {profile.split_of}, by the twin")
-    if OPTIMIZER not in {phase.name for phase in (*profile.phases, *profile.split)}:
+    if not {OPTIMIZER, GRAPH} & {phase.name for phase in (*profile.phases, *profile.split)}:
         yield f"{OPTIMIZER}, {EMA}", "–", "", "no weights moved in these steps: give more --steps"
     step = profile.step
     rate = f"{profile.images_per_second:,.0f} images/s"
