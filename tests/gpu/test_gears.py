@@ -22,11 +22,11 @@ BATCH, SIZE, NC = 8, 128, 20
 ALONE, ADDED, ADDED_UP = StepKind(False, True), StepKind(True, False), StepKind(True, True)
 
 
-def make_step(precision="fp32"):
+def make_step(precision="fp32", network="yolov7-tiny"):
     torch.manual_seed(0)
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.deterministic = True
-    model = build_model("yolov7-tiny", nc=NC).cuda().to(memory_format=torch.channels_last).train()
+    model = build_model(network, nc=NC).cuda().to(memory_format=torch.channels_last).train()
     optimizer = Sgd(parameter_groups(model, 0.0005))
     return TrainStep(
         model, build_loss(model, HYP, SIZE), optimizer, ModelEma(model), Precision.choose(precision, "cuda")
