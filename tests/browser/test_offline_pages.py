@@ -21,6 +21,7 @@ from yolofast.pages.elements import (
     Table,
 )
 from yolofast.pages.html import render_page
+from yolofast.profile.phases import ORDER
 
 EVIL = '</script><img src=x onerror="window.harmed=1;alert(1)"><script>window.harmed=1</script>\'&'
 
@@ -162,6 +163,28 @@ def test_eight_curves_can_be_told_apart(watched, tmp_path):
     )
     assert len(looks) == len(set(looks)) == 16
     assert page.evaluate(CUT_OFF, ".yf-legend") == [0]
+
+
+FILLS = "parts => parts.map(part => getComputedStyle(part).fill)"
+
+
+def test_every_phase_of_a_step_has_a_colour_of_its_own(watched, tmp_path):
+    """On the screen, light and dark, on paper, and in the legend; curves keep to the eight they are dashed for."""
+    bars = BarChart("Phases", "ms", (Bar("eager", tuple((name, 1.0) for name in ORDER)),))
+    curves = LineChart("Losses", "epoch", "loss", tuple(Series(name, (1, 2), (1.0, 2.0)) for name in ORDER))
+    path = tmp_path / "phases.html"
+    path.write_text(render_page(Page("phases", "", (Section("Time", (bars, curves)),))), encoding="utf-8")
+    page = watched(offline=True).page
+    page.goto(path.as_uri())
+    seen = []
+    for look in ({"color_scheme": "light"}, {"color_scheme": "dark"}, {"media": "print"}):
+        page.emulate_media(**look)
+        fills = page.locator("rect.yf-part").evaluate_all(FILLS)
+        assert len(set(fills)) == len(ORDER) and page.locator(".yf-entry rect").evaluate_all(FILLS) == fills
+        seen.append(fills)
+    assert seen[0] == seen[2] != seen[1]  # paper is light
+    assert page.locator(".yf-line.yf-c7[data-points]").count() == 1
+    assert page.locator(".yf-line.yf-c8").count() == 0
 
 
 def test_names_of_points_do_not_cover_one_another(watched, tmp_path):

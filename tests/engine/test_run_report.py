@@ -19,6 +19,8 @@ from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.values import choices, is_switch
 from yolofast.dataset.split import read_split
+from yolofast.engine import run_report_samples
+from yolofast.engine.detector import read_picture
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_report import leave_report, report_page, write_report
 from yolofast.engine.run_report_command import repeat_command
@@ -236,24 +238,68 @@ def test_torn_and_foreign_files_cost_a_remark(copy):
     assert "Environment" not in [section.title for section in page.sections]
 
 
-def test_an_interrupted_run_has_a_report_of_its_own(made, monkeypatch):
-    """In the folder of a run that was finished, of which nothing is left to be taken for its own."""
-    folder = made.parent.parent
-    old = shutil.copytree(made, folder / "runs" / "again")
+def interrupted_run(folder, monkeypatch, **changes):
+    """Ctrl+C when the second epoch is to be written down."""
 
-    def stop(trainer, row):
-        if trainer.rows:
+    def stop(recorder, row):
+        if recorder.rows:
             raise KeyboardInterrupt
-        return record(trainer, row)
+        return record(recorder, row)
 
     record = Recorder.epoch
     monkeypatch.setattr(Recorder, "epoch", stop)
     monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
-    assert main(["train", *flags(folder, epochs=2, name="again"), "--exist-ok"]) == 130
+    assert main(["train", *flags(folder, epochs=2, **changes), "--exist-ok"]) == 130
+    return folder / "runs" / changes["name"]
+
+
+def test_an_interrupted_run_has_a_report_of_its_own(made, monkeypatch):
+    """In the folder of a run that was finished, of which nothing is left to be taken for its own."""
+    folder = made.parent.parent
+    old = shutil.copytree(made, folder / "runs" / "again")
+    interrupted_run(folder, monkeypatch, name="again")
     page = report_page(old)
     assert any("not come to its end" in one.text for one in elements(page, "Summary", Callout))
     assert elements(page, "Classes", Table) and not (old / "samples").exists()
     assert "of 1" in (old / "report.html").read_text()
+
+
+def test_an_interrupted_run_shows_its_worst_misses(made, monkeypatch, capsys):
+    run = interrupted_run(made.parent.parent, monkeypatch, name="shown", plots=True)
+    scores, listed = (json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json"))
+    pictures = elements(report_page(run), "Worst misses", Picture)
+    assert len(pictures) == len(listed) == scores["images"] == 4
+    assert sum(row["missed"] + row["wrong"] > 0 for row in listed) == scores["images_with_faults"]
+    assert (run / "report.html").read_text().count("data:image/jpeg") == 4
+    assert f"train --resume {run}" in capsys.readouterr().out
+
+
+@pytest.fixture
+def interrupted_drawing(monkeypatch):
+    """Ctrl+C at the second picture that is drawn; the list of those begun."""
+    begun = []
+
+    def stop(path):
+        begun.append(path)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return read_picture(path)
+
+    monkeypatch.setattr(run_report_samples, "read_picture", stop)
+    return begun
+
+
+def test_a_second_interrupt_ends_at_once(made, monkeypatch, interrupted_drawing, capsys):
+    run = interrupted_run(made.parent.parent, monkeypatch, name="twice", plots=True)
+    assert len(interrupted_drawing) == 2 and not (run / "report.html").exists()
+    assert (run / "weights" / "last.pt").is_file() and f"train --resume {run}" in capsys.readouterr().out
+
+
+def test_no_picture_gets_the_caption_of_an_earlier_one(made, copy, interrupted_drawing):
+    index = index_of(made.parent.parent)
+    with pytest.raises(KeyboardInterrupt):
+        save_samples(copy, index, made_up_faults(index))
+    assert "Worst misses" not in [section.title for section in report_page(copy).sections]
 
 
 def test_an_unfinished_run_says_so(copy):

@@ -1,4 +1,4 @@
-"""The colours of curves differ, also for people who do not see red (protanopia) or green (deuteranopia)."""
+"""Colours of curves and parts of bars differ, also for people who see no red (protanopia) or green (deuteranopia)."""
 
 import re
 from itertools import combinations
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from yolofast.pages.html import web_file
+from yolofast.profile.phases import ORDER
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 SIGHTS = {
@@ -28,11 +29,13 @@ def lab(colour, sight):
 
 
 def palettes():
-    return sorted({tuple(re.findall(r"--c\d: (#\w{6});", line)) for line in web_file("page.css").splitlines()} - {()})
+    blocks = re.findall(r"{[^{}]*}", web_file("page.css"))
+    return sorted({tuple(re.findall(r"--c\d+: (#\w{6});", block)) for block in blocks} - {()})
 
 
 def test_there_is_a_light_and_a_dark_one():
-    assert [len(colours) for colours in palettes()] == [8, 8]
+    """Each phase of a step has a colour of its own in either."""
+    assert [len(colours) for colours in palettes()] == [len(ORDER)] * 2
 
 
 @pytest.mark.parametrize("sight", SIGHTS)

@@ -17,6 +17,7 @@ from yolofast.engine.run_pictures import RunPictures, telling_confidence
 from yolofast.engine.run_report import REPORT_FILE, leave_report
 from yolofast.engine.run_report_samples import save_samples
 from yolofast.engine.setup import Run
+from yolofast.engine.tally import Evaluated
 from yolofast.engine.trainer import Progress, Trainer
 from yolofast.model.network import Network
 from yolofast.own_command import own_command
@@ -62,10 +63,13 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
 
 
 def end_interrupted(run: Run, trainer: Trainer, folder: Path, display: Display) -> None:
-    """A report of what there is, and how to go on."""
-    if trainer.progress.rows:
-        leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    """How to go on, and a report of what there is. That comes last: another interrupt ends it at once."""
     display.say(f"interrupted; to go on: {own_command()} train --resume {_quoted(folder)}")
+    if trainer.progress.rows:
+        if run.config.plots and trainer.best_found is not None:
+            with display.doing("drawing"):
+                _draw_worst(run, trainer, folder, trainer.best_found)
+        leave_report(folder, trainer.best_found, run.data.val.names, display.say)
 
 
 def nothing_left(config: TrainConfig, folder: Path) -> str:
@@ -85,10 +89,13 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     detector = Detector(best, device=str(run.step.precision.device))
     if found is not None:
         trainer.pictures.scores(found)
-        faults, folder = found.faults, best.parent.parent
-        trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, index, faults))
+        _draw_worst(run, trainer, best.parent.parent, found)
     trainer.pictures.validation(detector, run.validation, index)
     trainer.pictures.predictions(detector, index, telling_confidence(found))
+
+
+def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> None:
+    trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults))
 
 
 def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:

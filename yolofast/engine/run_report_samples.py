@@ -35,6 +35,7 @@ def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults) -> None:
     """The worst images into `samples/` of a run's folder, and what they show into `samples/samples.json`."""
     place = folder / SAMPLES_FOLDER
     place.mkdir(exist_ok=True)
+    (place / SAMPLES_FILE).unlink(missing_ok=True)  # an interrupt leaves pictures unlisted, none with another's caption
     rows = []
     for number, image in enumerate(faults.worst()):
         path = index.path(image.place)

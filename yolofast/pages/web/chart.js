@@ -5,6 +5,7 @@
 
   const SVG = "http://www.w3.org/2000/svg";
   const COLOURS = 8;
+  const PART_COLOURS = 12; /* of a bar, which cannot be dashed: as many as a step has phases */
   const UNDASHED = 4; /* of more curves, every further four have dashes of their own: colours alone are too near */
   const LONGEST_TIP = 14;
   const EDGE = { right: 16, top: 10, bottom: 38 };
@@ -103,12 +104,12 @@
     return node;
   }
 
-  function coloursOf(keys) {
+  function coloursOf(keys, most = COLOURS) {
     const numbers = new Map();
     for (const key of keys) if (!numbers.has(key)) numbers.set(key, numbers.size);
     return (key) => {
       const number = numbers.get(key) || 0;
-      return { name: "yf-c" + (number % COLOURS), dashes: Math.floor(number / UNDASHED) % 3 };
+      return { name: "yf-c" + (number % most), dashes: Math.floor(number / UNDASHED) % 3 };
     };
   }
 
@@ -527,7 +528,7 @@
   function drawBars(element, state) {
     const spec = state.spec;
     const names = [...new Set(spec.bars.flatMap((bar) => bar.parts.map((part) => part[0])))];
-    const colourOf = coloursOf(names);
+    const colourOf = coloursOf(names, PART_COLOURS);
     const entries = names.map((name) => ({ name, colour: colourOf(name), block: true }));
     const bars = spec.bars.map((bar) => ({ name: bar.name, parts: bar.parts.filter((part) => !state.hidden.has(part[0]) && known(part[1])) }));
     const totals = bars.map((bar) => bar.parts.reduce((sum, part) => sum + part[1], 0));
