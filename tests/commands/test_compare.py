@@ -174,6 +174,40 @@ def test_only_own_pages_are_overwritten(pair, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["--output", "c.md"], "--markdown c.md"),
+        (["--output", "C.MD"], "--markdown C.MD"),
+        (["--output", "c.json"], "--json c.json"),
+        (["--markdown", "c.html"], "--output c.html"),
+        (["--json", "c.md"], "--markdown c.md"),
+    ],
+)
+def test_a_page_goes_into_no_file_of_another_kind(pair, tmp_path, capsys, words, fix):
+    assert main(["compare", *pair, "--markdown", "c.md"]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert main(["compare", *pair, "--price", "2", *words]) == 2
+    assert fix in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_the_page_says_that_hours_are_not_comparable(tmp_path, capsys):
+    """Said once, and neither the chart nor the table nor the terminal goes on as if nothing had been said."""
+    runs = [
+        str(ours(tmp_path / name, rising(20, top), seconds=pace, environment={"gpu": gpu}))
+        for name, top, pace, gpu in (("a", 0.4, 30, "H200"), ("b", 0.5, 10, "A100"))
+    ]
+    assert main(["compare", *runs, "--price", "2", "--markdown", "c.md", "--json", "c.json"]) == 0
+    text = (tmp_path / "c.md").read_text()
+    assert text.count("different hardware") == 1 and "Not all hours here can be compared" in text
+    assert "the line is the Pareto front" not in text and "| yes |" not in text and "was over" not in text
+    output = capsys.readouterr().out
+    assert output.count("different hardware (gpu): H200 (a), A100 (b)") == 1 and "equal time:" not in output
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["hours_differ"] == ["different hardware (gpu): H200 (a), A100 (b)"]
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["noota"], "one run cannot be compared"),

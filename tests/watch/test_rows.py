@@ -110,6 +110,15 @@ def test_settings_are_flat_short_and_follow_their_files(tmp_path):
     assert files.read() == {"lr0": 0.01, "mosaic": 1.0}, "what is half-written is left out"
 
 
+def test_the_assigner_is_the_one_that_is_used(tmp_path):
+    (tmp_path / "hyp.yaml").write_text("loss_ota: 1\n")
+    (tmp_path / "args.yaml").write_text("assigner: null\nota_from_epoch: null\nseed: 0\n")
+    files = SettingsFiles(tmp_path)
+    assert files.read() == {"assigner": "ota", "seed": 0}
+    (tmp_path / "hyp.yaml").write_text("loss_ota: 1\nassigner: [[0, anchor], [70, ota]]\n")
+    assert files.read() == {"assigner": "[[0, 'anchor'], [70, 'ota']]", "seed": 0}
+
+
 def test_settings_that_grow_when_they_are_printed_do_not(tmp_path):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]

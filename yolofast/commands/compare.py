@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from yolofast.atomic_file import write_whole
+from yolofast.commands.compare_formats import refuse_other_formats
 from yolofast.commands.compare_page import page_of
 from yolofast.commands.compare_terminal import print_comparison
 from yolofast.commands.compare_weights import with_weights
@@ -23,6 +24,7 @@ _STANDARD_OUTPUT = "-"
 
 def run(args: argparse.Namespace) -> None:
     asked = _asked(args)
+    refuse_other_formats(args)
     targets = [Path(name) for name in (args.output, args.markdown, args.json) if name not in (None, _STANDARD_OUTPUT)]
     for path in targets:
         refuse_foreign(path, MADE_BY)

@@ -53,7 +53,8 @@ def _known(values: Floats) -> tuple[float | None, ...]:
 
 def cost_chart(found: Comparison) -> ScatterChart:
     points = tuple(Point(one.group, one.hours, one.accuracy, one.group, one.on_front) for one in found.costs)
-    return ScatterChart("accuracy and time; the line is the Pareto front", "hours", "mAP50-95", points)
+    front = "; the line is the Pareto front" if any(one.on_front for one in found.costs) else ""
+    return ScatterChart(f"accuracy and time{front}", "hours", "mAP50-95", points)
 
 
 def bar_chart(profiled: Sequence[tuple[str, Profile]]) -> BarChart:

@@ -153,6 +153,8 @@ def _stability(found: Comparison) -> Iterator[Element]:
 def _money(found: Comparison) -> Iterator[Element]:
     if not found.costs:
         return
+    if found.hours_differ:
+        yield Paragraph("Not all hours here can be compared with one another; the summary says why.")
     if len(found.costs) > 1:
         yield cost_chart(found)
     yield time_chart(found)

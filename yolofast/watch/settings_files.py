@@ -1,13 +1,14 @@
 """The settings of a run, flat and short enough to be shown in a table, from the yaml files that trainers leave."""
 
 from pathlib import Path
+from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.run_settings import settings_in_effect
 from yolofast.watch.plain_file import Stamp, read_plain, stamp
 from yolofast.yaml_file import parse_yaml
 
 _FILES = ("hyp.yaml", "opt.yaml", "args.yaml")
-"""Later ones win: flags are above what a recipe says."""
 _MAX_BYTES = 2**18
 _MOST = 400
 _LONGEST = 120
@@ -25,17 +26,19 @@ class SettingsFiles:
         """What cannot be read is left out: half-written, too large, or no yaml."""
         stamps = [stamp(path) for path in self._paths]
         if stamps != self._stamps:
-            self._values = {key: value for path in self._paths for key, value in _settings(path).items()}
+            hyp, *flags = (_settings(path) for path in self._paths)
+            args = {key: value for file in flags for key, value in file.items()}
+            self._values = {key: _shown(value) for key, value in settings_in_effect(hyp, args).items()}
             self._stamps = stamps
         return self._values
 
 
-def _settings(path: Path) -> dict[str, Value]:
+def _settings(path: Path) -> dict[str, Any]:
     try:
         given = parse_yaml((read_plain(path, _MAX_BYTES) or b"").decode("utf-8"), None).values
     except (UserError, UnicodeDecodeError):
         return {}
-    return {_name(key): _shown(value) for key, value in list(given.items())[:_MOST]}
+    return {_name(key): value for key, value in list(given.items())[:_MOST]}
 
 
 def _name(key: object) -> str:

@@ -10,7 +10,7 @@ from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.groups import curves_of, group_runs
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.report.compare.spread import holm, runs_needed, spread_of, welch
-from yolofast.report.compare.verdict import BETTER, CAUTION, SAME, WORSE
+from yolofast.report.compare.verdict import BETTER, CAUTION, IDENTICAL, SAME, WORSE
 
 
 def seeds(folder, name, tops, **args):
@@ -25,6 +25,13 @@ def test_runs_that_differ_in_the_seed_are_one_kind(tmp_path):
     runs = read_runs(seeds(tmp_path, "a", [0.4, 0.41]) + seeds(tmp_path, "b", [0.4, 0.41], mixup=0.1))
     assert names(group_runs(runs)) == {"a": ["a_0", "a_1"], "b": ["b_0", "b_1"]}
     assert len(group_runs(runs, ["none"])) == 4
+
+
+def test_the_assigner_that_is_used_anyway_may_be_named(tmp_path):
+    """By default the recipe says OTA, so this is a third seed of the same kind, and no other setting."""
+    runs = read_runs(seeds(tmp_path, "a", [0.4, 0.41]) + seeds(tmp_path, "b", [0.42], assigner="ota"))
+    assert len(group_runs(runs)) == 1
+    assert "assigner" in {one.key for one in compare(runs, Asked()).differences.equal}
 
 
 def test_other_versions_and_cards_are_other_kinds(tmp_path):
@@ -76,6 +83,20 @@ def test_a_difference_within_chance(tmp_path):
 def test_one_run_beside_three(tmp_path):
     verdict, _ = conclusion(tmp_path, [0.40, 0.41, 0.405], [0.45])
     assert verdict.kind == CAUTION and "was run once" in verdict.text
+
+
+@pytest.mark.parametrize("tops", [[0.4], [0.4, 0.41, 0.42]])
+def test_kinds_that_learned_the_same_need_no_more_seeds(tmp_path, tops):
+    """More workers are another pace, and nothing else; given in another order they are the same as well."""
+    ones, others = seeds(tmp_path, "a", tops), seeds(tmp_path, "b", tops, workers=9, seconds=5)
+    (verdict,) = compare(read_runs([*ones, *others[::-1]]), Asked()).conclusions
+    assert verdict.kind == IDENTICAL and "to the last digit" in verdict.text and "seeds" not in verdict.text
+
+
+def test_as_many_others_are_not_the_same(tmp_path):
+    runs = seeds(tmp_path, "a", [0.4, 0.41]) + seeds(tmp_path, "b", [0.4, 0.42], workers=9, seconds=5)
+    (verdict,) = compare(read_runs(runs), Asked()).conclusions
+    assert verdict.kind == SAME
 
 
 def test_repeats_without_any_spread_prove_nothing(tmp_path):

@@ -4,56 +4,52 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from yolofast.report.compare.differences import same
-from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, NOTE, Remark
+from yolofast.report.compare.by_value import UNKNOWN, by_value, differ
+from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, Remark
 from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, YOLOV7, Run
+from yolofast.report.compare.same_clock import rows_of_hours
 
 TRAIN_LOSS, VAL_LOSS = "train loss, last epoch", "val loss, last epoch"
 _GAINS = ("box", "obj", "cls", "cls_pw", "obj_pw", "fl_gamma", "label_smoothing", "dfl", "autobalance")
 _EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "iou_thres")
-_HARDWARE = ("gpu", "gpus", "cpu_cores")
 ACCURACIES = (MAP50, MAP, PRECISION, RECALL, f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
 """Rows of the summary that nobody wins unless everybody was evaluated alike."""
-_OF_HOURS = ("hours", "seconds per epoch", f"{MAP} per hour")
-UNKNOWN = "unknown"
-_SILENCE = (None, "", UNKNOWN)
 
 
 def check_together(runs: Sequence[Run]) -> list[Remark]:
-    found = [*_accuracies(runs), *_losses(runs), *_speeds(runs), *_lengths(runs)]
+    found = [*_accuracies(runs), *_losses(runs), *_lengths(runs)]
     return [remark for remark in found if remark is not None]
 
 
 def without_winner(runs: Sequence[Run]) -> dict[str, str]:
     """Rows of the summary whose values mean different things -> why."""
     reasons: dict[str, str] = {}
-    if _differ(runs, assigner_of) or _differ(runs, lambda run: run.format) or _gains(runs):
+    if differ(runs, assigner_of) or differ(runs, lambda run: run.format) or _gains(runs):
         reasons[TRAIN_LOSS] = "not comparable"
-    if _differ(runs, _data) or _differ(runs, lambda run: run.format) or _gains(runs) or _differ(runs, _val_assigner):
+    if differ(runs, _data) or differ(runs, lambda run: run.format) or _gains(runs) or differ(runs, _val_assigner):
         reasons[VAL_LOSS] = "not comparable"
-    if _differ(runs, lambda run: run.number("batch_size")):
+    if differ(runs, lambda run: run.number("batch_size")):
         reasons["it/s"] = "batches differ"
+    reasons |= rows_of_hours(runs)
     if accuracies_differ(runs):
         reasons |= dict.fromkeys((*ACCURACIES, VAL_LOSS), "not comparable")
-    if all(_of_training_and_of_all(runs)):
-        reasons |= dict.fromkeys(_OF_HOURS, "not comparable")
     return reasons
 
 
 def accuracies_differ(runs: Sequence[Run]) -> list[str]:
     """What was not the same when they were evaluated."""
     evaluated = [run for run in runs if run.best is not None]
-    return [what for what, value, _ in _EVALUATED if _differ(evaluated, value)]
+    return [what for what, value, _ in _EVALUATED if differ(evaluated, value)]
 
 
 def assigner_of(run: Run) -> str:
     """Which positives its losses are of, by its batches or its settings."""
     if run.assigners:
         return ", then ".join(run.assigners)
-    if named := run.settings.get("assigner"):
-        return str(named)
-    ota = run.settings.get("loss_ota")
-    return UNKNOWN if ota is None else "ota" if ota else "anchor"
+    named = run.settings.get("assigner") or UNKNOWN
+    if isinstance(named, list) and all(isinstance(step, list) and step for step in named):
+        return ", then ".join(dict.fromkeys(str(step[-1]) for step in named))
+    return str(named)
 
 
 def _val_assigner(run: Run) -> str:
@@ -77,24 +73,6 @@ def _losses(runs: Sequence[Run]) -> list[Remark | None]:
     ]
 
 
-def _speeds(runs: Sequence[Run]) -> list[Remark | None]:
-    found = [
-        _said(runs, _part_of_machine(key), f"different hardware ({key})", "hours are not comparable", NOTE)
-        for key in _HARDWARE
-    ]
-    only, whole = _of_training_and_of_all(runs)
-    if only and whole:
-        text = f"the hours of {', '.join(only)} are of training alone, those of {', '.join(whole)} of everything"
-        found.append(Remark(NOT_COMPARABLE, f"{text}."))
-    return found
-
-
-def _of_training_and_of_all(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Runs whose hours are without evaluations, because they were resumed or have no summary; and the others."""
-    only = [run.name for run in runs if "training alone" in run.timing.source]
-    return only, [run.name for run in runs if run.timing.total is not None and run.name not in only]
-
-
 def _lengths(runs: Sequence[Run]) -> list[Remark | None]:
     unknown = [run.name for run in runs if run.timing.total is None]
     if not unknown:
@@ -103,45 +81,18 @@ def _lengths(runs: Sequence[Run]) -> list[Remark | None]:
     return [Remark(INCOMPLETE, f"{text}.")]
 
 
-def _said(
-    runs: Sequence[Run], value: Callable[[Run], Any], what: str, words: str, kind: str = NOT_COMPARABLE
-) -> Remark | None:
-    if not _differ(runs, value):
+def _said(runs: Sequence[Run], value: Callable[[Run], Any], what: str, words: str) -> Remark | None:
+    if not differ(runs, value):
         return None
-    return Remark(kind, f"{what}: {_by_value(runs, value)}; {words}.")
-
-
-def _by_value(runs: Sequence[Run], value: Callable[[Run], Any]) -> str:
-    """Each value with the runs that have it, like `words.difference`: of many runs most have the same."""
-    having: list[tuple[Any, list[str]]] = []
-    for run in runs:
-        said = value(run)
-        if said in _SILENCE:
-            continue
-        names = next((names for other, names in having if same(said, other)), None)
-        if names is None:
-            having.append((said, [run.name]))
-        else:
-            names.append(run.name)
-    return ", ".join(f"{said} ({', '.join(names)})" for said, names in having)
-
-
-def _differ(runs: Sequence[Run], value: Callable[[Run], Any]) -> bool:
-    """Among those that say it."""
-    said = [one for one in map(value, runs) if one not in _SILENCE]
-    return any(not same(one, said[0]) for one in said)
+    return Remark(NOT_COMPARABLE, f"{what}: {by_value(runs, value)}; {words}.")
 
 
 def _gains(runs: Sequence[Run]) -> list[str]:
-    return [key for key in _GAINS if _differ(runs, _setting(key))]
+    return [key for key in _GAINS if differ(runs, _setting(key))]
 
 
 def _setting(key: str) -> Callable[[Run], Any]:
     return lambda run: run.settings.get(key)
-
-
-def _part_of_machine(key: str) -> Callable[[Run], Any]:
-    return lambda run: run.environment.get(key)
 
 
 def _data(run: Run) -> str:

@@ -1,6 +1,6 @@
 """Everything `compare` finds out, in one value; pages, tables and JSON are made from it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from yolofast.report.compare.classes import ClassRow, per_class
@@ -14,8 +14,9 @@ from yolofast.report.compare.obstacle import no_one_wins, obstacle
 from yolofast.report.compare.overtaking import Overtaking, overtakings
 from yolofast.report.compare.remark import Remark, worst_first
 from yolofast.report.compare.run import MAP, MAP50, Run
+from yolofast.report.compare.same_clock import check_hours, hours_differ
 from yolofast.report.compare.stability import AtEpochs, Stability, at_epochs, stability
-from yolofast.report.compare.summary import Row, summarise
+from yolofast.report.compare.summary import HOURS, Row, summarise
 from yolofast.report.compare.timing import with_hours
 from yolofast.report.compare.verdict import Conclusion, conclude, within_chance
 
@@ -51,6 +52,8 @@ class Comparison:
     at_epochs: tuple[AtEpochs, ...]
     stability: tuple[Stability, ...]
     classes: tuple[ClassRow, ...]
+    hours_differ: tuple[str, ...]
+    """Why nothing follows from the hours of these runs; empty where they can be compared."""
     costs: tuple[Cost, ...]
     at_the_same_time: tuple[AtTheSameTime, ...]
     remarks: tuple[Remark, ...]
@@ -62,7 +65,8 @@ def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
     runs = tuple(_with_hours(runs, asked.hours))
     counted = count_once(group_runs(runs, asked.groups))
     groups = counted.groups
-    undecided = no_one_wins(groups)
+    counting = [run for group in groups for run in group.runs]
+    undecided, same_clock = no_one_wins(groups), _same_clock(groups)
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
     return Comparison(
         asked=asked,
@@ -72,23 +76,37 @@ def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
         curves=curves,
         summary=tuple(summarise(groups, asked.price, undecided)),
         differences=find_differences(runs),
-        overtakings={name: _overtakings(groups, curves, name) for name in (MAP50, MAP)},
+        overtakings={name: _overtakings(groups, curves, name, same_clock) for name in (MAP50, MAP)},
         at_epochs=tuple(at_epochs(curves, asked.epochs)),
         stability=tuple(stability(groups, asked.last)),
         classes=tuple(per_class(groups)),
-        costs=tuple(costs(groups, asked.price, comparable=MAP not in undecided)),
-        at_the_same_time=tuple(at_the_same_time(curves)),
+        hours_differ=tuple(hours_differ(counting)),
+        costs=tuple(costs(groups, asked.price, comparable=not {MAP, HOURS} & undecided.keys())),
+        at_the_same_time=tuple(at_the_same_time(curves, same_clock)),
         remarks=worst_first(
-            [*check_together(runs), *(one for run in runs for one in check_run(run, asked.images)), *counted.remarks]
+            [
+                *check_together(runs),
+                *check_hours(counting),
+                *(one for run in runs for one in check_run(run, asked.images)),
+                *counted.remarks,
+            ]
         ),
         conclusions=tuple(conclude(groups, asked.last)) if len(groups) > 1 else (),
     )
 
 
-def _overtakings(groups: Sequence[Group], curves: Sequence[Curves], name: str) -> list[Overtaking]:
+def _same_clock(groups: Sequence[Group]) -> Callable[[str, str], bool]:
+    """Whether the hours of two kinds, by their names, can be compared. Others may still differ from both."""
+    runs = {group.name: group.runs for group in groups}
+    return lambda one, other: not hours_differ([*runs[one], *runs[other]])
+
+
+def _overtakings(
+    groups: Sequence[Group], curves: Sequence[Curves], name: str, same_clock: Callable[[str, str], bool]
+) -> list[Overtaking]:
     first, by_chance = groups[0], within_chance(groups, name)
     judged = {group.name for group in groups if group is first or not obstacle(first, group)}
-    found = overtakings([curve for curve in curves if curve.name in judged], name)
+    found = overtakings([curve for curve in curves if curve.name in judged], name, same_clock)
     return [replace(one, by_chance=bool(by_chance & {one.ahead, one.behind})) for one in found]
 
 

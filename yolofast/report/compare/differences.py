@@ -58,7 +58,7 @@ class Differences:
 
 
 def find_differences(runs: Sequence[Run]) -> Differences:
-    hyp = {key for run in runs for key in run.hyp}
+    hyp = {"assigner", *(key for run in runs for key in run.hyp)}
     sides = (
         (ARGS, [_without(run.settings, hyp) for run in runs]),
         (HYP, [{key: value for key, value in run.settings.items() if key in hyp} for run in runs]),

@@ -1,8 +1,8 @@
 """Time and money: who is on the Pareto front, and what runs had reached when another one was over."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,12 +22,10 @@ class Cost:
     cost: float | None
     accuracy: float
     """mAP50-95, or mAP50 where that is all there is."""
+    accuracy_per_hour: float
+    """The mean over its runs, as in the summary, and not the accuracy above by the hours above."""
     on_front: bool
-    """No other is both as cheap and as accurate. None is where accuracies cannot be compared."""
-
-    @property
-    def accuracy_per_hour(self) -> float:
-        return self.accuracy / self.hours if self.hours > 0 else math.nan
+    """No other is both as cheap and as accurate. None is where accuracies or hours cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +48,20 @@ class AtTheSameTime:
 
 def costs(groups: Sequence[Group], price: float | None, *, comparable: bool = True) -> list[Cost]:
     """Of the kinds of run whose hours and accuracy are known."""
-    known = []
-    for group in groups:
-        hours, accuracy = spread_of(run.hours for run in group.runs), accuracy_of(group)
-        if hours is not None and math.isfinite(accuracy):
-            known.append((group.name, hours.mean, accuracy))
-    front = pareto([(hours, accuracy) for _, hours, accuracy in known])
-    return [
-        Cost(name, hours, None if price is None else hours * price, accuracy, best and comparable)
-        for (name, hours, accuracy), best in zip(known, front, strict=True)
-    ]
+    known = [cost for cost in (_cost(group, price) for group in groups) if cost is not None]
+    front = pareto([(cost.hours, cost.accuracy) for cost in known])
+    return [replace(cost, on_front=best and comparable) for cost, best in zip(known, front, strict=True)]
 
 
-def accuracy_of(group: Group) -> float:
-    means = (spread_of(run.at_best(name) for run in group.runs) for name in (MAP, MAP50))
-    return next((one.mean for one in means if one is not None), math.nan)
+def _cost(group: Group, price: float | None) -> Cost | None:
+    hours = spread_of(run.hours for run in group.runs)
+    for measure in (MAP, MAP50):
+        accuracy = spread_of(run.at_best(measure) for run in group.runs)
+        if hours is not None and accuracy is not None:
+            each = spread_of(run.per_hour(measure) for run in group.runs)
+            cost = None if price is None else hours.mean * price
+            return Cost(group.name, hours.mean, cost, accuracy.mean, each.mean if each else math.nan, on_front=False)
+    return None
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
@@ -77,12 +74,12 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
     ]
 
 
-def at_the_same_time(curves: Sequence[Curves]) -> list[AtTheSameTime]:
-    """The first and each other one whose hours are known, both ways. Ends that almost coincide say nothing, nor does
-    spare time that is too short for another epoch."""
+def at_the_same_time(curves: Sequence[Curves], same_clock: Callable[[str, str], bool]) -> list[AtTheSameTime]:
+    """The first and each other one whose hours are known and can be compared with its own, both ways. Ends that almost
+    coincide say nothing, nor does spare time that is too short for another epoch."""
     timed = [curve for curve in curves if curve.seconds is not None and np.isfinite(curve.column(MAP)).any()]
     found = []
-    for other in timed[1:]:
+    for other in (curve for curve in timed[1:] if same_clock(timed[0].name, curve.name)):
         sooner, later = sorted((timed[0], other), key=_end)
         if not math.isclose(_end(sooner), _end(later), rel_tol=_AT_ONCE):
             found += [_beside(later, sooner), _beside(sooner, later)]

@@ -1,6 +1,6 @@
 """Where one curve overtakes another. A lead counts once it is larger than what the curves jump about by themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,12 +24,13 @@ class Overtaking:
     """At the end the two do not differ beyond chance."""
 
 
-def overtakings(curves: Sequence[Curves], name: str) -> list[Overtaking]:
-    """Between the first and each other one."""
+def overtakings(curves: Sequence[Curves], name: str, same_clock: Callable[[str, str], bool]) -> list[Overtaking]:
+    """Between the first and each other one; by hours where those of the two can be compared."""
     found: list[Overtaking] = []
     for other in curves[1:]:
         found += _by_epoch(curves[0], other, name)
-        found += _by_hours(curves[0], other, name)
+        if same_clock(curves[0].name, other.name):
+            found += _by_hours(curves[0], other, name)
     return found
 
 

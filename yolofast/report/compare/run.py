@@ -9,6 +9,7 @@ import numpy as np
 
 from yolofast.report.history import Floats, Ints, best_place
 from yolofast.report.read_csv import fitness
+from yolofast.run_settings import settings_in_effect
 
 MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
 TERMS = ("box", "obj", "cls", "dfl", "l1", "total")
@@ -97,14 +98,8 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Without what another of them overrules; a flag that is not set overrules nothing."""
-        both = {
-            **self.hyp,
-            **{key: value for key, value in self.args.items() if value is not None or key not in self.hyp},
-        }
-        if both.get("assigner"):
-            both.pop("loss_ota", None)
-        return both
+        """As they took effect, whichever file says them."""
+        return settings_in_effect(self.hyp, self.args)
 
     def column(self, name: str) -> Floats:
         return self.columns.get(name, np.full(len(self.epoch), np.nan))
@@ -146,6 +141,9 @@ class Run:
     @property
     def hours(self) -> float:
         return float("nan") if self.timing.total is None else self.timing.total / 3600
+
+    def per_hour(self, name: str) -> float:
+        return self.at_best(name) / self.hours if self.hours else float("nan")
 
     def number(self, key: str) -> float | None:
         """A setting that is a number."""

@@ -65,7 +65,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure("wait for data, %", LOWER, _wait, 1),
         Figure("GPU memory, GiB", LOWER, _memory, 2),
         Figure("best.pt, MB", LOWER, _weights, 1),
-        Figure("mAP50-95 per hour", HIGHER, lambda run: run.at_best(MAP) / run.hours if run.hours else math.nan, 4),
+        Figure("mAP50-95 per hour", HIGHER, lambda run: run.per_hour(MAP), 4),
     ]
     if price is not None:
         listed.append(Figure(f"{_COST} {price:g} per hour", LOWER, lambda run: run.hours * price, 2))

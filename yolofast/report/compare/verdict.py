@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from yolofast.report.compare.counted import learned_the_same
 from yolofast.report.compare.groups import Group
 from yolofast.report.compare.obstacle import obstacle
 from yolofast.report.compare.run import MAP, MAP50
@@ -14,6 +15,7 @@ from yolofast.report.compare.spread import SURE, Spread, Test, holm, runs_needed
 from yolofast.report.statistics import noise_between
 
 BETTER, WORSE, SAME, CAUTION = "better", "worse", "no difference beyond chance", "caution"
+IDENTICAL = "the same"
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,18 @@ def _conclusion(
         return Conclusion(other.name, CAUTION, f"nothing can be said: no accuracy of {missing} is known", measure)
     if why := obstacle(first, other):
         return Conclusion(other.name, CAUTION, f"nothing can be concluded in {measure}: {why}", measure)
+    if _learned_the_same(first, other):
+        text = f"{other.name} learned the same as {first.name}, to the last digit of every loss and accuracy"
+        return Conclusion(other.name, IDENTICAL, f"{text}; what differs between them may change the pace", measure, 0.0)
     if test is None:
         return _caution(first, other, one, two, measure, last)
     return _tested(first.name, other.name, one, two, measure, *test, tests)
+
+
+def _learned_the_same(first: Group, other: Group) -> bool:
+    """Run by run, in whatever order they were given."""
+    pairs = len(first) == len(other)
+    return pairs and all(any(learned_the_same(one, run) for one in first.runs) for run in other.runs)
 
 
 def _tested(
