@@ -182,7 +182,6 @@ def test_anchors(capsys, data_set):
     [
         (["info"], "no model given"),
         (["info", "--cfg", "yolov7-tny"], "did you mean 'yolov7-tiny'"),
-        (["info", "--cfg", "yolov7-tiny", "--img", "300"], "use --img 288"),
         (["info", "--cfg", "yolov7-tiny", "--freeze", "99"], "--freeze 99"),
         (["info", "--cfg", "yolov7-tiny", "--nc", "0"], "nc is 0"),
         (["info", "--cfg", "yolov7-tiny", "--wieghts", "x"], "did you mean '--weights'"),

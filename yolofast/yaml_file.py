@@ -1,5 +1,11 @@
-"""YAML read safely, remembering the line every entry came from, so that messages can point at it."""
+"""YAML read safely, remembering the line every entry came from, so that messages can point at it.
 
+Numbers may be written `1e-5`, which YAML 1.2 and everybody take for one; the library follows YAML 1.1, where it is text
+unless there is a dot and a sign (`1.0e-5`). What is written here puts such text in quotes.
+"""
+
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +16,19 @@ from yolofast.errors import UserError, shorten
 
 # A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
 _MAX_BYTES = 8 * 2**20
+_WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
 
 
 @dataclass(frozen=True)
@@ -29,6 +48,13 @@ class YamlFile:
                 break
             node = child
         return None if node is None else node.start_mark.line + 1
+
+    def as_name(self, value: str | int | float, *keys: str | int) -> str:
+        """The value reached by following `keys`, as a name: `3E5` may be a part number, and stays what is written."""
+        node = self._root
+        for key in keys:
+            node = _child(node, key)
+        return node.value if isinstance(value, float) and isinstance(node, yaml.ScalarNode) else str(value)
 
 
 def read_yaml(path: Path) -> YamlFile:
@@ -52,7 +78,7 @@ def read_yaml(path: Path) -> YamlFile:
 def parse_yaml(text: str, where: str | None) -> YamlFile:
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         root = loader.get_single_node()
         _refuse_repeated_keys(root, where)
         values = None if root is None else loader.construct_document(root)
@@ -76,6 +102,12 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
         fix = "put its key above the list, as in `plan:`" if isinstance(values, list) else "check the path"
         raise UserError(f"must be a mapping of keys to values, not {shorten(values)}", where=where, line=1, fix=fix)
     return YamlFile(where, values, root)
+
+
+def dump_yaml(values: Mapping[str, Any], **form: Any) -> str:
+    """Text that `parse_yaml` gives the same values for, in the same order; `form` is as for `yaml.dump`."""
+    text: str = yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, **form)
+    return text
 
 
 def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:

@@ -75,6 +75,8 @@ def test_a_smooth_loss_is_not_divided(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("epoch,loss\n0,5\n")
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
     assert "1 epoch, 1 losses" not in (output := capsys.readouterr().out) and "1 epoch, 1 loss, one per" in output
+    assert "1 loss is too little to judge by: 6 epochs are the least" in output
+    assert "very stable" not in output and "conspicuous" not in output
 
 
 def test_the_epoch_to_ship_is_told_by_its_own_numbers(tmp_path, capsys):
@@ -106,6 +108,21 @@ def test_what_was_not_recorded_is_not_called_nothing(tmp_path, capsys):
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "Of that variance" in line]
     assert "the rest 100%; nothing from boxes, a period, learning rate, other wandering" in line
     assert line.endswith("; not recorded: mosaic and mixup, image size (multi-scale)")
+
+
+def test_remarks_are_told(tmp_path, capsys):
+    rows = [f"{i},5,{val}" for i, val in enumerate([1087, 31856, 153] + [5.5] * 27)]
+    (tmp_path / "a.csv").write_text("\n".join(["epoch,loss,val_loss", *rows]))
+    assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+    assert "note: the validation loss was 31,856 in epoch 2" in capsys.readouterr().out.replace("\n", " ")
+    assert main(["diagnose", str(tmp_path / "a.csv"), "--json"]) == 0
+    assert "BatchNorm" in json.loads(capsys.readouterr().out)["remarks"][0]
+
+
+def test_huge_losses_are_not_called_no_numbers_only(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("epoch,loss\n" + "".join(f"{i},1e300\n" for i in range(60)))
+    assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
+    assert "not a number, or above 1e+30, in 60 epochs" in capsys.readouterr().out
 
 
 def test_yolox_s_log(tmp_path, capsys):

@@ -243,6 +243,19 @@ def test_what_is_the_same_in_all_epochs_is_no_column(folder, data, capsys):
     assert "momentum  images per update  updates" in heading
 
 
+@pytest.mark.parametrize("family", ["yolox", "yolov7"])
+def test_a_long_run_shows_where_its_warm_ups_end(folder, data, capsys, family):
+    (folder / "again.yaml").write_text("plan: [{until: 100, warmup_epochs: 7}, {lr: 0.5, warmup_epochs: 2.5}]")
+    cfg = "yolox-nano" if family == "yolox" else str(small_cfg_file(folder))
+    words = ["--cfg", cfg, "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "300", "--fixed"]
+    assert main(["train", *words, "--plan", str(folder / "again.yaml"), "--explain"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = {int(line[0]) for line in lines if len(line) > 3 and line[0].isdigit() and line[1] in "12"}
+    # YOLOv7 warms up for at least a fifth of the run where that is shorter than 1,000 iterations: 60 epochs.
+    end = 7 if family == "yolox" else 60
+    assert {1, end, end + 1, 100, 101, 103, 104, 300} <= shown and len(shown) < 40
+
+
 def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
     plan = folder / "plan.yaml"
     plan.write_text("plan: [{until: 2, train: [head]}, {train: [dark4, dark5, neck, head], lr_factors: {dark4: 0.1}}]")
@@ -254,13 +267,44 @@ def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
 
 
 def test_what_is_frozen_at_random_is_told(folder, data):
-    """With weights it is what they know."""
     run = explained(folder, data, freeze=("backbone",))
-    assert any(
-        "frozen parameters keep the random values they start with; add --weights" in text for text in remarks(run)
-    )
+    assert any("frozen parameters keep the random values they start with" in text for text in remarks(run))
     assert not any("random" in text for text in remarks(explained(folder, data)))
-    assert frozen_at_random(run.plan, run.model, "some.pt") is None
+    assert frozen_at_random(run.plan, run.model, frozenset()) is None
+
+
+def nano_weights(folder):
+    torch.save({"model": build_model("yolox-nano", nc=80).state_dict()}, folder / "nano.pth")
+    return str(folder / "nano.pth")
+
+
+def test_weights_of_another_size_leave_what_is_frozen_at_random(folder, data):
+    """A few tensors fit by chance, in the trunk only counters: no fine-tuning, no reason for a tenth of the rate."""
+    weights = nano_weights(folder)
+    run = explained_yolox(data, cfg="yolox-s", weights=weights, plan="yolox-progressive", epochs=12)
+    assert 0 < len(run.anew) < len(list(run.model.parameters()))
+    trunk = sum(p.numel() for name, p in run.model.named_parameters() if name.startswith("backbone."))  # the neck too
+    (told,) = [text for text in remarks(run) if text.startswith("freeze:")]
+    assert f"freeze: {trunk:,} frozen parameters keep the random values" in told
+    assert not any(text.startswith("weights:") for text in remarks(run))
+    fine = explained_yolox(data, cfg="yolox-s", weights=weights, recipe_values=("basic_lr_per_img=2e-5",))
+    assert any("weights: most of the network is not in them" in text for text in remarks(fine))
+
+
+def test_class_predictions_that_are_frozen_before_they_learnt_are_told(folder, data):
+    """The run says it too. Everything else is in the weights."""
+    weights = nano_weights(folder)
+    run = explained_yolox(data, weights=weights, freeze=("head",))
+    fresh = sum(p.numel() for p in run.model.head.cls_preds.parameters())
+    head = sum(p.numel() for p in run.model.head.parameters())
+    (told,) = [text for text in remarks(run) if text.startswith("freeze:")]
+    assert f"{fresh:,} of {head:,} frozen parameters" in told and "(head.cls_preds.0.weight …)" in told
+    assert any("they learn on at the learning rate that is published for random values" in t for t in remarks(run))
+    said = []
+    prepare_run(run.config, said.append).close()
+    assert told.replace("freeze:", "warning:") in said
+    known = explained_yolox(data, weights=weights, freeze=("backbone", "neck"))
+    assert not any(text.startswith("freeze:") for text in remarks(known))
 
 
 def test_numbers_are_not_cut_in_a_file(folder, data, capsys):

@@ -86,11 +86,11 @@ def test_assigners(tmp_path):
     ("text", "message"),
     [
         ("lr0: 0.01\nmosiac: 1.0\n", ":2: there is no hyper-parameter 'mosiac', did you mean 'mosaic'?"),
-        ("lr0: 1e-3\n", ":1: lr0 is '1e-3'\n  fix: give a number above 0 and at most 10: `lr0: 0.001`"),
+        ("lr0: '1e-3'\n", ":1: lr0 is '1e-3'\n  fix: give a number above 0 and at most 10: `lr0: 0.001`"),
         ("lr0: fast\n", "lr0 is 'fast'\n  fix: give a number above 0"),
         ("lr0: 0\n", "lr0 is 0"),
         ("lr0: 1.0e+30\n", "lr0 is 1e+30\n  fix: give a number above 0 and at most 10"),
-        ("lr0: 1e30\n", "lr0 is '1e30'\n  fix: give a number above 0 and at most 10"),
+        ("lr0: '1e30'\n", "lr0 is '1e30'\n  fix: give a number above 0 and at most 10"),
         ("box: 1.0e+9\n", "box is 1000000000.0\n  fix: give a number from 0 to 1000"),
         ("box: true\n", "box is True"),
         ("box: -1\n", "box is -1"),

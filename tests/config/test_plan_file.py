@@ -38,6 +38,11 @@ plan:
     assert [phase.line for phase in plan.phases] == [5, 6, 7]
 
 
+def test_factors_may_have_an_exponent(tmp_path):
+    (phase,) = read_plan(written(tmp_path, "plan: [{lr: 1e-1, lr_factors: {head: 5e-1}}]")).phases
+    assert (phase.lr, phase.lr_factors) == (0.1, (("head", 0.5),))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -52,6 +57,8 @@ plan:
         ("plan:\n- {train: []}", "train is []"),
         ("plan:\n- {train: head, freeze: 3}", "phase 1 has both train and freeze"),
         ("plan:\n- {lr: -1}", "lr is -1"),
+        ("plan:\n- {lr: 1e6}", "lr is 1000000.0\n  fix: give a factor from 0 to 1000"),
+        ("plan:\n- {lr_factors: {head: 1000000}}", "fix: give a factor from 0 to 1000 for each scope"),
         ("plan:\n- {lr: .nan}", "lr is nan"),
         ("plan:\n- {lr_factors: [1]}", "lr_factors is [1]"),
         ("plan: [{}]\nepochs: 0", "epochs is 0"),

@@ -121,7 +121,8 @@ def test_another_size_keeps_the_form():
         ("mosaic_scale: [2, 1]", "mosaic_scale is"),
         ("random_size: [1.5, 2]", "random_size is"),
         ("input_size: [100, 640]", "input_size is"),
-        ("basic_lr_per_img: 1e-4", "basic_lr_per_img is '1e-4'"),  # YAML takes it for text
+        ("basic_lr_per_img: '1e-4'", "basic_lr_per_img is '1e-4'"),
+        ("basic_lr_per_img: 2e1", "basic_lr_per_img is 20"),
         ("momentum: .nan", "momentum is nan"),
         ("ema: 1", "ema is 1"),
     ],
@@ -131,3 +132,9 @@ def test_wrong_values_are_named(tmp_path, text, message):
     path.write_text(text + "\n")
     with pytest.raises(UserError, match=message):
         read_yolox_recipe(path)
+
+
+def test_a_file_may_say_numbers_with_an_exponent(tmp_path):
+    (tmp_path / "mine.yaml").write_text("basic_lr_per_img: 2e-5\nmosaic_scale: [5e-1, 15E-1]\n")
+    recipe = read_yolox_recipe(tmp_path / "mine.yaml")
+    assert (recipe.basic_lr_per_img, recipe.mosaic_scale) == (2e-5, (0.5, 1.5))

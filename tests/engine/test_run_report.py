@@ -24,7 +24,8 @@ from yolofast.engine.detector import read_picture
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_report import leave_report, report_page, write_report
 from yolofast.engine.run_report_command import repeat_command
-from yolofast.engine.run_report_diagnosis import advised
+from yolofast.engine.run_report_diagnosis import advised, diagnosis
+from yolofast.engine.run_report_files import read_run_files
 from yolofast.engine.run_report_samples import drawn, save_samples
 from yolofast.errors import UserError
 from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
@@ -322,3 +323,11 @@ def test_no_report_is_worth_a_run(copy):
     (copy / "report.html").mkdir()
     leave_report(copy, None, (), said.append)
     assert len(said) == 1 and said[0].startswith("warning: report.html could not be written")
+
+
+def test_what_diagnose_remarks_is_in_the_report_too(tmp_path):
+    head = ",".join(f"{split}/{term}_loss" for split in ("train", "val") for term in ("box", "obj", "cls"))
+    rows = [f"{n},1,1,1,1,{9000 if n == 0 else 1},1" for n in range(20)]
+    (tmp_path / "results.csv").write_text("\n".join([f"epoch,{head}", *rows]) + "\n")
+    texts = [str(element) for element in diagnosis(read_run_files(tmp_path))]
+    assert any("Note: the validation loss was 9002 in epoch 1" in text for text in texts)

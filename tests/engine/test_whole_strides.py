@@ -1,6 +1,7 @@
 """A size that the network's coarsest cells do not fill is rounded up before anything is made for it."""
 
 import csv
+import json
 
 import torch
 
@@ -31,3 +32,16 @@ def test_training_evaluation_and_files_have_the_size_that_is_used(tmp_path, caps
     assert main(["train", *words, "--explain"]) == 0
     shown = capsys.readouterr().out
     assert shown.count(warning) == 1 and "64×64" in shown
+
+
+def test_info_tells_of_the_size_that_training_uses(tmp_path, capsys):
+    assert main(["info", "--cfg", "yolox-nano", "--img", "100", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["image_size"] == [128, 128]
+    assert shown.err == "warning: --img 100 is not a multiple of the stride 32: 128 is used\n"
+    text = "family: yolox\nnc: 2\ndepth_multiple: 0.33\nwidth_multiple: 0.25\nimage_size: 333\n"
+    (tmp_path / "net.yaml").write_text(text)
+    assert main(["info", "--cfg", str(tmp_path / "net.yaml")]) == 0
+    shown = capsys.readouterr()
+    assert "352×352" in shown.out and "--img" not in shown.err
+    assert "the network's image size 333 is not a multiple of the stride 32: 352 is used" in shown.err

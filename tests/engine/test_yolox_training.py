@@ -187,7 +187,7 @@ def test_published_weights_for_other_classes_are_a_transfer(tmp_path):
     torch.save({"model": published.state_dict(), "start_epoch": 300}, tmp_path / "yolox_nano.pth")
     said = []
     config = TrainConfig(cfg="", weights=str(tmp_path / "yolox_nano.pth"))
-    model = prepare_model(config, ("a", "b", "c"), torch.device("cpu"), said.append)
+    model = prepare_model(config, ("a", "b", "c"), torch.device("cpu"), said.append).model
     assert model.nc == 3 and model.names == ("a", "b", "c")
     theirs = published.state_dict()
     for name, tensor in model.state_dict().items():

@@ -8,7 +8,7 @@ import pytest
 from tests.report import planted
 from yolofast.report.as_json import as_json
 from yolofast.report.diagnosis import diagnose
-from yolofast.report.history import RUN_FOLDER, Batches, Epochs, History
+from yolofast.report.history import RUN_FOLDER, YOLOX_LOG, Batches, Epochs, History
 from yolofast.report.read_run import read_history
 from yolofast.report.ship import _noise_near, choose_epoch
 
@@ -101,6 +101,8 @@ def test_the_calm_of_one_size_comes():
     assert forecast == pytest.approx(after.around.std, rel=0.05)
     assert f"instead of {before.around.std:.2%}" in line
     assert changes(before) == {"multi_scale": (True, False)}
+    yolox = dataclasses.replace(before.history, format=YOLOX_LOG, settings={"multiscale_range": 5})
+    assert changes(diagnose(yolox)) == {"multiscale_range": (5, 0)}
 
 
 def test_text_and_settings_say_the_same_numbers():

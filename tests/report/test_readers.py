@@ -58,6 +58,22 @@ def test_a_resumed_log_counts_the_later_lines(tmp_path):
     assert history.epochs.train.tolist() == [9, 9, 5]
 
 
+@pytest.mark.parametrize(
+    ("args", "hyp", "same"),
+    [
+        ("faithful: true\n", "loss_ota: 1\n", False),
+        ("faithful: true\nassigner: anchor\n", "loss_ota: 1\n", True),
+        ("faithful: true\n", "loss_ota: 0\n", True),
+        ("faithful: false\n", "loss_ota: 1\n", True),
+    ],
+)
+def test_published_ota_is_validated_with_another_assigner(tmp_path, args, hyp, same):
+    (tmp_path / "results.csv").write_text("epoch,train/box_loss,train/obj_loss,train/cls_loss\n0,1,2,3\n")
+    (tmp_path / "args.yaml").write_text(args)
+    (tmp_path / "hyp.yaml").write_text(hyp)
+    assert read_history(tmp_path).same_loss is same
+
+
 def test_own_folder(tmp_path):
     (tmp_path / "results.csv").write_text(
         "epoch,train/box_loss,train/obj_loss,train/cls_loss,metrics/mAP50(B),metrics/mAP50-95(B),val/box_loss,val/obj_loss,"
@@ -109,7 +125,7 @@ def test_an_empty_cell_is_missing_and_nan_is_broken(tmp_path):
     assert np.isnan(history.epochs.train[4]) and history.epochs.val[4] == 4.8
     assert not [v for v in diagnose(history).verdicts if v.kind == "divergence"]
     path.write_text("\n".join(["epoch,loss,val_loss", *rows[:4], "4,nan,4.8", *rows[5:]]))
-    assert "not a number in 1 epoch, first in epoch 5" in diagnose(read_history(path)).verdicts[0].text
+    assert "not a number, or above 1e+30, in 1 epoch, first in epoch 5" in diagnose(read_history(path)).verdicts[0].text
 
 
 def test_a_batch_without_a_loss_is_left_out(tmp_path):
@@ -160,9 +176,11 @@ def test_a_recipe_s_multi_scale_is_not_lost_behind_a_flag_that_is_off(tmp_path):
         ("a.csv", "loss,loss\n0,3\n", "'loss' stands twice"),
         ("a.csv", "epoch,loss\nnan,3\n", "an epoch has no number"),
         ("a.csv", "\0\0,\n1,1\n", "is not text"),
-        ("results.txt", "nothing of the kind\n", "no line of 15 fields"),
+        ("results.txt", "nothing of the kind\n", "(?s)no line of 15 fields.*YOLOX's train_log.txt"),
+        ("log.txt", "\n \n", "(?s)is empty.*a run's folder.*CSV of losses"),
+        ("report.html", "\n<!doctype html>\n<p>a, b</p>\n", "(?s)is a web page.*YOLOv7's results.txt"),
         ("results.txt", "x/2 " + "1 " * 14, r"results\.txt:1: is 'x/2"),
-        ("train_log.txt", "total_loss: 3\n", "holds no line `epoch"),
+        ("train_log.txt", "total_loss: 3\n", "(?s)holds no line `epoch.*CSV of losses"),
         ("train_log.txt", "iter 1/5 - loss: high\n", "has a number"),
     ],
 )
@@ -269,3 +287,44 @@ def test_totals_are_of_the_terms_that_are_always_there(tmp_path):
     assert epochs.train.tolist() == [9 - i for i in range(8)] and epochs.val.tolist() == [8 - i for i in range(8)]
     path.write_text("epoch,train/box_loss,train/l1_loss\n0,1,2\n1,1,1\n")
     assert read_history(path).epochs.train.tolist() == [3, 2]
+
+
+def test_rows_out_of_order_are_put_in_order(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,loss,val_loss,lr,mAP\n" + "".join(f"{i},{i},{i},{i},{i}\n" for i in (3, 1, 2, 9, 5, 4)))
+    history = read_history(path)
+    for values in (getattr(history.epochs, name) for name in ("number", "train", "val", "lr", "fitness")):
+        assert values.tolist() == [1, 2, 3, 4, 5, 9]
+    assert [(phase.first, phase.last) for phase in find_phases(history)] == [(1, 9)]
+
+
+EXPERIMENT = """2026-01-02 03:04:05 | INFO     | yolox.core.trainer:130 - exp value:
+╒═══════════════════╤════════════════════════════╕
+│ keys              │ values                     │
+╞═══════════════════╪════════════════════════════╡
+│ seed              │ None                       │
+├───────────────────┼────────────────────────────┤
+│ output_dir        │ './YOLOX_outputs'          │
+│ max_epoch         │ 40                         │
+│ warmup_epochs     │ 5                          │
+│ basic_lr_per_img  │ 9.375e-06                  │
+│ multiscale_range  │ 5                          │
+│ enable_mixup      │ False                      │
+│ mosaic_scale      │ (0.5, 1.5)                 │
+│ strange           │ <object at 0x7f>           │
+╘═══════════════════╧════════════════════════════╛
+"""
+
+
+def test_the_table_of_an_experiment_is_read(tmp_path):
+    loss = falling(1500, noise=0.005) * np.exp(4 * np.maximum(np.arange(1500) / 1500 - 0.75, 0))
+    (tmp_path / "train_log.txt").write_text(EXPERIMENT + train_log(loss, np.full(1500, 1e-3), 50, every=5))
+    history = read_history(tmp_path)
+    assert history.settings == {
+        "output_dir": "./YOLOX_outputs", "max_epoch": 40, "warmup_epochs": 5, "basic_lr_per_img": 9.375e-06,
+        "multiscale_range": 5, "enable_mixup": False, "mosaic_scale": (0.5, 1.5),
+    }  # fmt: skip
+    changes = [str(change) for change in diagnose(history).advice.changes]
+    assert changes == ["basic_lr_per_img: 9.375e-06 -> 3.12e-06", "warmup_epochs: 5 -> 10"]
+    (tmp_path / "args.yaml").write_text("max_epoch: 50\n")
+    assert read_history(tmp_path).settings["max_epoch"] == 50, "files beside the log are above it"

@@ -15,11 +15,13 @@ from yolofast.errors import UserError
 from yolofast.report.as_json import as_json
 from yolofast.report.batch_verdicts import LEAST_STD
 from yolofast.report.diagnosis import Diagnosis, diagnose
-from yolofast.report.dialect import EPOCHS, how_to_apply
+from yolofast.report.dialect import how_to_apply, planned_epochs
 from yolofast.report.fluctuation import LEAST
-from yolofast.report.history import BOXES, MIX, SIZE, History
+from yolofast.report.history import Epochs, History
+from yolofast.report.phases import Phase
 from yolofast.report.picture import diagnosis_picture
 from yolofast.report.read_run import read_history
+from yolofast.report.recorded import not_recorded
 from yolofast.report.ship import Choice
 from yolofast.report.statistics import calmness
 
@@ -32,7 +34,6 @@ _SHARES = {
     "wandering": "other wandering",
     "rest": "the rest",
 }
-_RECORDED = {"mix": MIX, "image_size": (SIZE,), "boxes": BOXES}
 _NOTHING = 0.005
 
 
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     _print_fluctuation(out, found)
     _print_verdicts(out, found)
     if found.choice is not None:
-        _print_choice(out, found.choice, Path(found.history.source) / "weights")
+        _print_choice(out, found, found.choice)
     if args.plot is not None:
         out.print(f"picture: {args.plot}", soft_wrap=True)
 
@@ -68,6 +69,8 @@ def _print_phases(out: Console, found: Diagnosis) -> None:
     losses = len(history.finest[0])
     values = f"{losses:,} loss{'es' * (losses != 1)}, one per {found.unit}"
     out.print(f"{history.source}: {history.format}, {_length(history)}, {values}", soft_wrap=True)
+    for remark in found.remarks:
+        out.print(f"note: {remark}")
     out.print(_phase_table(found))
 
 
@@ -75,22 +78,36 @@ def _phase_table(found: Diagnosis) -> Table:
     noise, calm = f"noise per {found.unit}", f"{found.unit} to {found.unit}"
     norm = [] if all(math.isnan(report.gradient_norm) for report in found.phases) else ["gradient norm"]
     numbers = ["mean", "std", "CV", "trend", noise, "drift", *norm]
-    listing = table("epochs", "begins with", *(f">{name}" for name in numbers), calm)
+    listing = table(
+        "epochs" if found.history.epochs.starts is None else "iterations",
+        "begins with",
+        *(f">{name}" for name in numbers),
+        calm,
+    )
     for report in found.phases:
         curve = report.curve
         begins = report.phase.starts_with + ", warm-up" * report.phase.warms_up
         level = (f"{curve.mean:.4g}", f"{curve.std:.3g}", f"{curve.cv:.1%}", f"{curve.trend:+.1%}")
         spread = [f"{curve.noise:.3g}", f"{curve.drift_share:.0%}"]
         spread += ["" if math.isnan(report.gradient_norm) else f"{report.gradient_norm:.3g}"] * len(norm)
-        relative = calmness(curve.noise / abs(curve.mean or 1))
-        listing.add_row(report.phase.epochs, begins, *level, *spread, relative)
+        relative = calmness(curve.noise / abs(curve.mean or 1)) if curve.values > 1 else ""
+        listing.add_row(_reach(found.history.epochs, report.phase), begins, *level, *spread, relative)
     return folded(listing)
+
+
+def _reach(epochs: Epochs, phase: Phase) -> str:
+    ends = [phase.first, phase.last]
+    if epochs.starts is not None:
+        ends = [epochs.first_iteration(phase.first), epochs.last_iteration(phase.last)]
+    return "-".join(str(end) for end in dict.fromkeys(ends))
 
 
 def _length(history: History) -> str:
     """Also how long the run was to be, where it is not over or was stopped."""
-    count, planned = len(history.epochs), history.settings.get(EPOCHS)
-    if isinstance(planned, int) and count < planned:
+    count, planned = len(history.epochs), planned_epochs(history)[1]
+    if history.epochs.starts is not None:
+        return f"epochs unknown, so in {count} piece{'s' * (count != 1)} of {history.epochs.lasting(1)}"
+    if count < planned:
         return f"{count} of {planned} epochs"
     return f"{count} epoch{'s' * (count != 1)}"
 
@@ -111,7 +128,7 @@ def _print_fluctuation(out: Console, found: Diagnosis) -> None:
         out.print(f"{varies}, too little to ask what it is made of")
         return
     shares = {field: getattr(around.shares, field) for field in _SHARES}
-    unknown = _not_recorded(found.history)
+    unknown = not_recorded(found.history)
     some = [f"{_SHARES[field]} {share:.0%}" for field, share in shares.items() if share >= _NOTHING]
     none = [_SHARES[field] for field, share in shares.items() if share < _NOTHING and field not in unknown]
     nothing = f"; nothing from {', '.join(none)}" if none else ""
@@ -119,17 +136,12 @@ def _print_fluctuation(out: Console, found: Diagnosis) -> None:
     out.print(f"{varies}. Of that variance: {', '.join(some)}{nothing}{missing}")
 
 
-def _not_recorded(history: History) -> list[str]:
-    contents = {} if history.batches is None else history.batches.contents
-    return [field for field, names in _RECORDED.items() if not any(name in contents for name in names)]
-
-
 def _print_verdicts(out: Console, found: Diagnosis) -> None:
     out.print()
     for verdict in found.verdicts:
         out.print(f"{verdict.kind}: {verdict.text}")
     if not found.verdicts:
-        out.print("nothing conspicuous")
+        out.print(found.nothing)
     for line in found.advice.lines:
         out.print(f"advice: {line}")
     if found.advice.changes:
@@ -140,8 +152,9 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
         out.print(f"to try them, with the run's other flags: {how}", soft_wrap=True)
 
 
-def _print_choice(out: Console, choice: Choice, weights: Path) -> None:
-    out.print(f"ship: epoch {choice.epoch} ({choice.why})")
+def _print_choice(out: Console, found: Diagnosis, choice: Choice) -> None:
+    out.print(f"ship: {found.history.epochs.end(choice.epoch)} ({choice.why})")
+    weights = Path(found.history.source) / "weights"
     if (weights / "best.pt").exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
 

@@ -1,5 +1,6 @@
 """`yolofast train --explain`: the schedule that would run, printed and drawn instead of run."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -79,13 +80,17 @@ def _sizes(run: Explanation) -> str | None:
 
 
 def _warmup(run: Explanation) -> str:
-    base = run.schedule.base
-    iterations = base.warmup if isinstance(base, YoloV7Schedule) else round(base.warmup_epochs * run.batches)
+    iterations = _warmup_iterations(run)
     if not iterations:
         return "none"
-    shape = "linear" if isinstance(base, YoloV7Schedule) else "quadratic"
+    shape = "linear" if isinstance(run.schedule.base, YoloV7Schedule) else "quadratic"
     length = "1 iteration" if iterations == 1 else f"{iterations:,} iterations"
     return f"{length} ({iterations / run.batches:.2f} epochs), {shape}"
+
+
+def _warmup_iterations(run: Explanation) -> int:
+    base = run.schedule.base
+    return base.warmup if isinstance(base, YoloV7Schedule) else round(base.warmup_epochs * run.batches)
 
 
 def _mosaic(run: Explanation) -> str:
@@ -185,11 +190,18 @@ def _chosen(run: Explanation) -> list[EpochFacts]:
     for n, (a, b) in enumerate(zip(run.rows, run.rows[1:], strict=False)):
         if (a.phase, a.chances, a.loss) != (b.phase, b.chances, b.loss):
             chosen |= {n, n + 1}
-        if a.momentum.first != a.momentum.last and b.momentum.first == b.momentum.last:
-            chosen |= {n, n + 1}
+    for end in _ends_of_warmups(run):
+        chosen |= {end - 1, end} & set(range(len(run.rows)))
     room = max(_MOST_ROWS - len(chosen), 1)
     chosen |= {round(n * (len(run.rows) - 1) / room) for n in range(room)}
     return [run.rows[n] for n in sorted(chosen)]
+
+
+def _ends_of_warmups(run: Explanation) -> Iterator[int]:
+    """The first epoch without it, from 0: that of the run, and of every phase that warms up again."""
+    yield math.ceil(_warmup_iterations(run) / run.batches)
+    for phase in run.plan.phases[1:]:
+        yield min(phase.first + math.ceil(phase.warmup_epochs or 0), phase.end)
 
 
 def _print_remarks(out: Console, found: list[str]) -> None:

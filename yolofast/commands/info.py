@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,8 @@ from rich.console import Console
 from yolofast.checkpoint.load import LoadReport
 from yolofast.commands.console import console, table
 from yolofast.commands.load_model import load_model
+from yolofast.engine.whole_strides import in_strides
+from yolofast.model.contract import Network
 from yolofast.model.freeze import frozen_of
 from yolofast.model.fuse import fuse
 from yolofast.model.summary import LayerRow, Summary, summarise
@@ -19,9 +22,7 @@ def run(args: argparse.Namespace) -> None:
     model, report = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
     if args.fuse:
         model = fuse(model)
-    sides = args.img_size or [model.inputs.size]
-    size = sides if len(sides) == 2 else sides * 2
-    summary = summarise(model, (size[0], size[1]), frozen_of(model, args.freeze))
+    summary = summarise(model, _size(model, args.img_size), frozen_of(model, args.freeze))
     name = args.cfg or args.weights
     if args.json:
         print(json.dumps(_as_json(name, summary, report), indent=2))
@@ -30,6 +31,15 @@ def run(args: argparse.Namespace) -> None:
     if report is not None:
         _print_report(out, report, every=args.transfer_weights)
     _print_summary(out, name, summary, summary.layers if args.layers else summary.sections)
+
+
+def _size(model: Network, asked: list[int] | None) -> tuple[int, int]:
+    """Height and width, as `train` and `val` would use them; `--json` on standard output is left whole."""
+    sides = asked or [model.inputs.size]
+    height, width = sides if len(sides) == 2 else (sides[0], sides[0])
+    asked_by = "--img" if asked else "the network's image size"
+    used = in_strides((height, width), max(model.layout.strides), lambda word: print(word, file=sys.stderr), asked_by)
+    return used[0], used[1]
 
 
 def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerRow, ...]) -> None:

@@ -4,13 +4,11 @@ import dataclasses
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
-
 from yolofast.atomic_file import write_whole
 from yolofast.config.from_settings import from_settings, resolve
 from yolofast.config.run import RunConfig
 from yolofast.errors import UserError
-from yolofast.yaml_file import read_yaml
+from yolofast.yaml_file import dump_yaml, read_yaml
 
 Config = TypeVar("Config", bound=RunConfig)
 
@@ -28,7 +26,7 @@ def as_text(config: RunConfig) -> str:
     values = {
         name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(config).items()
     }
-    return yaml.safe_dump(values, sort_keys=False)
+    return dump_yaml(values)
 
 
 def from_yaml(config_class: type[Config], path: str | Path) -> Config:

@@ -59,7 +59,7 @@ def _check(key: Any, value: Any, file: YamlFile) -> None:
 
 
 def _fix(key: str, value: Any) -> str:
-    """YAML takes `1e-3` for text, which nobody expects."""
+    """A number in quotes is text."""
     try:
         number = float(value) if isinstance(value, str) else None
     except ValueError:

@@ -157,11 +157,11 @@ def _number(least: float, most: float, what: str) -> Callable[[Any], float]:
     return read
 
 
-_factor = _number(0.0, _MOST_FACTOR, "a factor of at least 0")
+_factor = _number(0.0, _MOST_FACTOR, f"a factor from 0 to {_MOST_FACTOR:g}")
 
 
 def _factors(value: Any) -> tuple[tuple[str, float], ...]:
-    wanted = "a factor for each scope: {neck: 0.3, backbone: 0.05}"
+    wanted = f"a factor from 0 to {_MOST_FACTOR:g} for each scope: {{neck: 0.3, backbone: 0.05}}"
     if not isinstance(value, dict) or not all(_is_name(name) for name in value):
         raise _WrongValueError(wanted)
     return tuple((str(name), _number(0.0, _MOST_FACTOR, wanted)(factor)) for name, factor in value.items())

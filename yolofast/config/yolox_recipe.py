@@ -191,14 +191,10 @@ def changed_values(values: Sequence[str]) -> dict[str, Any]:
 
 
 def _typed(key: str, text: str) -> Any:
-    """What was typed as YAML reads it, except that `800,1440` is two numbers and `1e-4` one."""
+    """What was typed as YAML reads it, except that `800,1440` is two numbers."""
     if "," in text and not text.lstrip().startswith("["):
         return [_typed(key, part) for part in text.split(",")]
-    value = parse_yaml(f"value: {text}", f"--set {key}").values["value"]
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return parse_yaml(f"value: {text}", f"--set {key}").values["value"]
 
 
 def _value(file: YamlFile, key: Any, value: Any) -> Any:

@@ -135,7 +135,7 @@ def _names(data: YamlFile) -> tuple[str, ...] | None:
     for name in names:
         if isinstance(name, bool) or not isinstance(name, str | int | float):
             raise fault(f"the class name {shorten(name)} is not text", "put it in quotes")
-    return tuple(str(name) for name in names)
+    return tuple(data.as_name(name, "names", i) for i, name in enumerate(names))
 
 
 def _category_ids(data: YamlFile, nc: int | None) -> tuple[int, ...] | None:

@@ -73,13 +73,14 @@ def _of_yolox(run: Explanation, recipe: YoloXRecipe) -> Iterator[str]:
     if word := other_network(run.config, run.model):
         yield f"recipe: {word}"
     yield f"learning rate: {recipe.lr(size):.4g} = basic_lr_per_img {recipe.basic_lr_per_img:.4g} × batch {size}"
-    if not run.config.weights and recipe.basic_lr_per_img <= _FINE * YoloXRecipe().basic_lr_per_img:
+    if run.is_mostly_new and recipe.basic_lr_per_img <= _FINE * YoloXRecipe().basic_lr_per_img:
         share = YoloXRecipe().basic_lr_per_img / recipe.basic_lr_per_img
+        lacking = "most of the network is not in them" if run.config.weights else "none are given"
         yield (
-            f"weights: none are given; training begins with random values, at 1/{share:.3g} of the learning rate that "
-            "is published for that: give --weights"
+            f"weights: {lacking}; training begins with random values, at 1/{share:.3g} of the learning rate that "
+            f"is published for that: give {'those of this network' if run.config.weights else '--weights'}"
         )
-    if run.config.weights and recipe.basic_lr_per_img >= _FROM_SCRATCH * YoloXRecipe().basic_lr_per_img:
+    if not run.is_mostly_new and recipe.basic_lr_per_img >= _FROM_SCRATCH * YoloXRecipe().basic_lr_per_img:
         yield (
             "weights: they learn on at the learning rate that is published for random values; the packaged recipes for "
             f"fine-tuning have a tenth of it or less (--set basic_lr_per_img={recipe.basic_lr_per_img / 10:.3g})"
@@ -164,7 +165,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
                     f"plan: phase {phase.number + 1} thaws layers at {rate / highest:.0%} of the highest learning "
                     "rate, which can undo what they know: give it warmup_epochs, or a smaller lr or lr_factors"
                 )
-    if word := frozen_at_random(plan, run.model, run.config.weights):
+    if word := frozen_at_random(plan, run.model, run.anew):
         yield f"freeze: {word}"
     frozen = plan.phases[0].trainable(run.model) < run.parameters
     if frozen and not plan.phases[0].still_until:

@@ -69,6 +69,8 @@ class Explanation:
     hyp: dict[str, Any]
     recipe: YoloXRecipe | None
     model: Network
+    anew: frozenset[str]
+    """Names of the parameters that begin with random values."""
     plan: Plan
     schedule: PlannedSchedule
     views: Views
@@ -87,6 +89,11 @@ class Explanation:
         return sum(p.numel() for p in self.model.parameters())
 
     @property
+    def is_mostly_new(self) -> bool:
+        """Without weights, or with those of another network, which fit here and there."""
+        return 2 * sum(p.numel() for name, p in self.model.named_parameters() if name in self.anew) > self.parameters
+
+    @property
     def updates(self) -> int:
         return sum(row.updates for row in self.rows)
 
@@ -101,7 +108,8 @@ def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Expl
     `kept` is the plan of a run that goes on.
     """
     hyp, data = hyp_of(config), read_data(config, say)
-    model = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"), kept)
+    start = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"), kept)
+    model = start.model
     config = with_whole_strides(config, model, say)
     recipe = recipe_of(config, model)
     hyp = hyp if recipe is None else dataclasses.asdict(recipe)
@@ -122,6 +130,7 @@ def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Expl
         hyp=hyp,
         recipe=recipe,
         model=model,
+        anew=start.anew,
         plan=plan,
         schedule=schedule,
         views=views,

@@ -81,7 +81,7 @@ def _measured(config: TrainConfig, device: torch.device, most: int | None) -> in
     _free()
     data = read_data(config, _silent)
     hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
-    model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors"))
+    model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors")).model
     plan_of(config, model).heaviest(model).freeze(model)
     _, step = prepare_step(usual, hyp, model, Precision.choose(config.precision, device))
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)

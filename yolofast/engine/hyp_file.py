@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
-from yolofast.yaml_file import read_yaml
+from yolofast.yaml_file import dump_yaml, read_yaml
 
 HYP_FILE = "hyp.yaml"
 
 
 def hyp_text(hyp: Mapping[str, Any]) -> bytes:
-    return yaml.safe_dump(dict(hyp), sort_keys=False).encode()
+    return dump_yaml(hyp).encode()
 
 
 def write_hyp(hyp: Mapping[str, Any], folder: Path) -> None:

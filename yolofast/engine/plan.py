@@ -3,7 +3,7 @@
 A plan is a pure function of the epoch, as schedules are, so a resumed run finds its phase by itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,12 +81,19 @@ class Plan:
         return max(self.phases, key=lambda phase: phase.trainable(model))
 
 
-def frozen_at_random(plan: Plan, model: Network, weights: str) -> str | None:
-    """A word on a run from scratch whose first phase freezes something: it learns on top of noise."""
-    frozen = sum(p.numel() for p in model.parameters()) - plan.phases[0].trainable(model)
-    if weights or not frozen:
+def frozen_at_random(plan: Plan, model: Network, anew: Set[str]) -> str | None:
+    """A word on a run whose first phase freezes parameters that start `anew`: it learns on top of noise."""
+    learning = plan.phases[0].learning
+    frozen = {id(p) for n, layer in enumerate(model.layers) if n not in learning for p in layer.module.parameters()}
+    sizes = {name: p.numel() for name, p in model.named_parameters() if id(p) in frozen}
+    random = [name for name in sizes if name in anew]
+    if not random:
         return None
-    return f"{frozen:,} frozen parameters keep the random values they start with; add --weights"
+    count, of, which = f"{sum(sizes[name] for name in random):,}", "", ""
+    if len(random) < len(sizes):
+        of, which = f" of {sum(sizes.values()):,}", f" ({random[0]}{' …' * (len(random) > 1)})"
+    values = f"keep the random values they start with{which}"
+    return f"{count}{of} frozen parameters {values}: give --weights that have them, or let them learn"
 
 
 def plan_of(config: TrainConfig, model: Network, kept: PlanSpec | None = None) -> Plan:

@@ -6,13 +6,11 @@ and the last one goes on. Going back to a phase that is over would freeze again 
 
 from pathlib import Path
 
-import yaml
-
 from yolofast.config.plan_file import PlanSpec, read_plan
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
-from yolofast.yaml_file import read_yaml
+from yolofast.yaml_file import dump_yaml, read_yaml
 
 PLAN_FILE = "plan.yaml"
 
@@ -20,7 +18,7 @@ PLAN_FILE = "plan.yaml"
 def plan_text(config: TrainConfig) -> bytes:
     """Of a run with `--plan`. What `--freeze` and `--stage` say is among the settings."""
     values = read_yaml(find_resource(config.plan, "plan")).values
-    return yaml.safe_dump({"epochs": config.epochs, **values}, sort_keys=False).encode()
+    return dump_yaml({"epochs": config.epochs, **values}).encode()
 
 
 def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:

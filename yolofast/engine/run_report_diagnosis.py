@@ -15,9 +15,10 @@ def diagnosis(run: RunFiles) -> tuple[Element, ...]:
         return ()
     verdicts: list[Element] = [Callout("warn", f"{one.kind}: {one.text}") for one in found.verdicts]
     if not verdicts:
-        few = Paragraph("Nothing conspicuous; too few losses to say where their fluctuation comes from.")
-        verdicts.append(few if found.around is None else Callout("good", "Nothing conspicuous."))
-    return (*verdicts, *advised(found.advice), *_choice(found))
+        nothing = f"{found.nothing[0].upper()}{found.nothing[1:]}."
+        verdicts.append(Paragraph(nothing) if found.around is None else Callout("good", nothing))
+    notes = (Paragraph(f"Note: {remark}.") for remark in found.remarks)
+    return (*verdicts, *notes, *advised(found.advice), *_choice(found))
 
 
 def advised(advice: Advice) -> tuple[Paragraph, ...]:

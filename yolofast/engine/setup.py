@@ -33,7 +33,7 @@ from yolofast.engine.plan import frozen_at_random, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
 from yolofast.engine.recipe_network import other_network
-from yolofast.engine.starting_network import check_number_of_heads, starting_network
+from yolofast.engine.starting_network import Start, check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.tally import Evaluated, Tally
 from yolofast.engine.training_order import training_order
@@ -81,16 +81,17 @@ def read_data(config: TrainConfig, say: Say) -> Data:
 def prepare_model(
     config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None,
     plan: PlanSpec | None = None,
-) -> Network:  # fmt: skip
+) -> Start:  # fmt: skip
     """`plan` is that of a run that goes on."""
     torch.manual_seed(config.seed)
     check_number_of_heads(config.heads, config.head_config)
-    model = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
+    start = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
+    model = start.model
     model.names = names
     plan_of(config, model, plan).phases[0].freeze(model)
     if config.sync_bn:
         synchronise_batch_norm(model, device)
-    return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return Start(model.to(device, memory_format=torch.channels_last), start.anew)  # type: ignore[call-overload]
 
 
 def prepare_schedule(
@@ -216,7 +217,8 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     anchors = hyp.get("anchors")
     # Which weights a run was started from says nothing of one that goes on.
     say_weights = say if fresh else lambda text: None
-    model = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
+    start = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
+    model = start.model
     config = with_whole_strides(config, model, say)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
@@ -228,7 +230,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         say(f"recipe: {word}")
     losses, step = prepare_step(config, hyp, model, precision)
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
-    if fresh and (word := frozen_at_random(phases.plan, model, config.weights)):
+    if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):
         say(f"warning: {word}")
     distribute(step)
     batches = prepare_batches(config, views_of(config, hyp, recipe), data.train, precision, model, say)

@@ -1,6 +1,7 @@
 """The network a run starts from: that of `--cfg`, or the one the weights belong to, with what fits of the weights."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from yolofast.checkpoint.foreign import WeightFile
@@ -17,18 +18,27 @@ from yolofast.yaml_file import read_yaml
 _SHOWN = 2
 
 
+@dataclass(frozen=True)
+class Start:
+    model: Network
+    anew: frozenset[str]
+    """Names of the parameters no weights were found for: they begin with random values."""
+
+
 def starting_network(
     cfg: str, weights: str, nc: int, head_config: str, say: Callable[[str], None], anchors: int | None = None
-) -> Network:
+) -> Start:
     """`cfg` and `weights` may be empty, but not both. `anchors` is their number per level, in place of the graph's."""
     graph = cfg if anchors is None or not cfg else {**read_yaml(find_resource(cfg, "cfg")).values, "anchors": anchors}
     if not weights:
-        return build_model(graph, nc, head_config or None)
+        model = build_model(graph, nc, head_config or None)
+        return Start(model, frozenset(name for name, _ in model.named_parameters()))
     file = read_weights(weights)
     model = build_model(graph, nc, head_config or None) if graph else _network_of(file, weights, nc, head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
     say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
-    return model
+    missing = {entry.name for entry in report.missing}
+    return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
 
 
 def check_number_of_heads(heads: int, head_config: str) -> None:

@@ -7,11 +7,13 @@ from yolofast.config.train import TrainConfig
 from yolofast.model.network import Network
 
 
-def in_strides(sides: tuple[int, ...], stride: int, say: Callable[[str], None]) -> tuple[int, ...]:
+def in_strides(
+    sides: tuple[int, ...], stride: int, say: Callable[[str], None], asked_by: str = "--img"
+) -> tuple[int, ...]:
     whole = tuple(-(-side // stride) * stride for side in sides)
     if whole != sides:
         asked, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
-        say(f"warning: --img {asked} is not a multiple of the stride {stride}: {used} is used")
+        say(f"warning: {asked_by} {asked} is not a multiple of the stride {stride}: {used} is used")
     return whole
 
 

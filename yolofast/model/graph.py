@@ -125,7 +125,10 @@ def _names(document: YamlFile, values: dict[str, Any], nc: int) -> tuple[str, ..
         fix = f"give {nc} names as a list or as a mapping from 0 to {nc - 1}, or correct nc"
         what = f"names has {count}, but nc is {nc}"
         raise UserError(what, where=document.where, line=document.line("names"), fix=fix)
-    return tuple(str(name) if isinstance(name, str | int | float) else shorten(name) for name in names)
+    return tuple(
+        document.as_name(name, "names", i) if isinstance(name, str | int | float) else shorten(name)
+        for i, name in enumerate(names)
+    )
 
 
 def _anchors(document: YamlFile, values: dict[str, Any]) -> tuple[tuple[float, ...], ...] | int:

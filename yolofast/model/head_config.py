@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from yolofast.errors import UserError, shorten
 from yolofast.resources import find_resource
-from yolofast.yaml_file import read_yaml
+from yolofast.yaml_file import dump_yaml, read_yaml
 
 # A weight multiplies a loss of order one: beyond this it is a slip of the keyboard, and half precision overflows.
 _MAX_WEIGHT = 1e4
@@ -76,7 +74,7 @@ def write_head_config(config: HeadConfig, path: str | Path) -> None:
     if not str(path) or Path(path).is_dir():
         raise UserError(f"cannot write to {str(path)!r}: it is a folder", fix="name a file in it, such as heads.yaml")
     path = Path(path).resolve()  # of a link, the file it leads to is replaced and not the link
-    text = yaml.safe_dump(config.to_dict(), sort_keys=False, default_flow_style=None, width=120)
+    text = dump_yaml(config.to_dict(), default_flow_style=None, width=120)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")

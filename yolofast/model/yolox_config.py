@@ -129,9 +129,9 @@ def _names(document: YamlFile, nc: int) -> tuple[str, ...]:
         return _numbers(nc)
     if isinstance(names, str):
         names = read_yaml(find_resource(names, "data")).values.get("names")
-    if not isinstance(names, list) or len(names) != nc or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or len(names) != nc or not all(isinstance(name, str | float) for name in names):
         _fail(document, "names", f"give {nc} names as a list, or the name of a packaged data set: coco")
-    return tuple(names)
+    return tuple(document.as_name(name, "names", i) for i, name in enumerate(names))
 
 
 def _numbers(nc: int) -> tuple[str, ...]:

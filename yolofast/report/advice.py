@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from yolofast.report import verdict as kinds
-from yolofast.report.dialect import BATCH_SIZE, EPOCHS, LR, MIXUP, MOSAIC, PATIENCE, Change, dialect, setting
+from yolofast.report.dialect import BATCH_SIZE, LR, MIXUP, MOSAIC, Change, dialect, scaled, setting
+from yolofast.report.ending_advice import Proposal, after_divergence, against_overfitting, against_plateau
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.history import History
 from yolofast.report.mix_forecast import best_mix_change, varied
@@ -13,11 +14,6 @@ from yolofast.report.ship import Choice
 from yolofast.report.size_advice import without_sizes
 from yolofast.report.verdict import Verdict
 
-_PATIENCE = 10
-_DISAGREE = 0.1
-"""Of the epochs: so much later the scores are best than the loss."""
-_LONGEST_WARM_UP = 3
-"""One part in so many of a run: a recipe refuses a warm-up that does not fit."""
 _MOSAIC_AND_MIXUP = (("mosaic", MOSAIC), ("mixup", MIXUP))
 
 
@@ -35,65 +31,14 @@ def give_advice(history: History, around: Fluctuation | None, verdicts: list[Ver
     """`choice` is the epoch to ship: no advice ends a run before it."""
     advice = Advice()
     for verdict in verdicts:
-        if verdict.kind in _ENDS_EARLIER:
-            _ENDS_EARLIER[verdict.kind](advice, verdict, history, choice)
+        if verdict.kind in _ENDINGS:
+            line, changes = _ENDINGS[verdict.kind](verdict, history, choice)
+            advice.lines.append(line)
+            for change in changes:
+                advice.change(change.key, change.before, change.after)
         else:
             _ANSWERS[verdict.kind](advice, verdict, history, around)
     return advice
-
-
-def _diverged(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    key, before = setting(history, LR)
-    epoch = int(verdict.numbers["epoch"])
-    onward = "begin anew" if epoch == history.epochs.number[0] else f"go on from before epoch {epoch}"
-    advice.lines.append(f"take a third of the learning rate and warm up twice as long; {onward}")
-    advice.change(key, before, _scaled(before, 1 / 3))
-    if isinstance(warm_up := history.settings.get("warmup_epochs"), int | float):
-        longest = history.settings.get(EPOCHS, len(history.epochs)) // _LONGEST_WARM_UP
-        advice.change("warmup_epochs", warm_up, max(warm_up, min(2 * warm_up or 3, longest)))
-
-
-def _overfits(advice: Advice, verdict: Verdict, history: History, choice: Choice | None) -> None:
-    epoch = int(verdict.numbers["epoch"])
-    end = _earliest_end(epoch, choice)
-    if end - epoch > _DISAGREE * len(history.epochs):
-        advice.lines.append(
-            f"loss and mAP disagree: the validation loss was lowest in epoch {epoch}, the score is best in epoch "
-            f"{end}. If boxes count, keep the length of the run; if their confidences have to be right as "
-            "well, give it more to learn from: more images, more augmentation, fewer trainable layers"
-        )
-        return
-    advice.lines.append(
-        f"stop at epoch {end}: what came after cost {verdict.numbers['val_rise']:.0%} of validation loss; "
-        "or give it more to learn from: more images, more augmentation, fewer trainable layers"
-    )
-    advice.change(EPOCHS, history.settings.get(EPOCHS, len(history.epochs)), end)
-    advice.change(PATIENCE, history.settings.get(PATIENCE), _PATIENCE)
-    key, before = setting(history, MIXUP)
-    if isinstance(before, int | float) and before < 0.15:
-        advice.change(key, before, 0.15)
-
-
-def _earliest_end(epoch: int, choice: Choice | None) -> int:
-    """That epoch, or the one to ship if scores say that it is later."""
-    return max(epoch, choice.epoch) if choice is not None and choice.score else epoch
-
-
-def _stands_still(advice: Advice, verdict: Verdict, history: History, choice: Choice | None) -> None:
-    epoch = int(verdict.numbers["epoch"])
-    changed = f"{verdict.numbers['epochs']:.0f} epochs changed the loss by {verdict.numbers['change']:+.1%}"
-    end = _earliest_end(epoch, choice)
-    if end - epoch > _DISAGREE * len(history.epochs):
-        advice.lines.append(
-            f"{changed}, although the score is best in epoch {end}: let the learning rate fall earlier "
-            "in a run of the same length, or, if layers are frozen, let more of them learn"
-        )
-        return
-    advice.lines.append(
-        f"{changed}: let the learning rate fall earlier (a schedule over {end} epochs), or, if layers are frozen, "
-        "let more of them learn"
-    )
-    advice.change(EPOCHS, history.settings.get(EPOCHS, len(history.epochs)), end)
 
 
 def _steps_too_long(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
@@ -105,7 +50,7 @@ def _steps_too_long(advice: Advice, verdict: Verdict, history: History, around: 
         f"deviation around the course is expected to fall by {cut:.0%}, "
         f"from {around.std:.2%} to {around.std * (1 - cut):.2%}"
     )
-    advice.change(key, before, _scaled(before, 0.5))
+    advice.change(key, before, scaled(before, 0.5))
 
 
 def _mixes_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
@@ -165,7 +110,7 @@ def _larger_batch(advice: Advice, history: History, around: Fluctuation, why: st
 
 def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     period = verdict.numbers["period"]
-    if abs(period - 1) < 0.05:
+    if history.epochs.starts is None and abs(period - 1) < 0.05:
         advice.lines.append(
             "the period is one epoch: images come in the same order every time, easy and hard ones together; "
             "shuffle them"
@@ -173,14 +118,13 @@ def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluc
         return
     key, before = setting(history, LR)
     advice.lines.append(
-        f"look for what repeats every {period:.3g} epochs (a cyclic learning rate, the order of the data); if nothing "
-        f"does, weights swing: halve {key}"
+        f"look for what repeats every {history.epochs.lasting(period)} (a cyclic learning rate, the order of the "
+        f"data); if nothing does, weights swing: halve {key}"
     )
-    advice.change(key, before, _scaled(before, 0.5))
+    advice.change(key, before, scaled(before, 0.5))
 
 
 _ANSWERS: dict[str, Callable[[Advice, Verdict, History, Fluctuation | None], None]] = {
-    kinds.DIVERGENCE: _diverged,
     kinds.LEARNING_RATE: _steps_too_long,
     kinds.MIX: _mixes_unevenly,
     kinds.SIZE: _changes_sizes,
@@ -190,11 +134,8 @@ _ANSWERS: dict[str, Callable[[Advice, Verdict, History, Fluctuation | None], Non
 }
 
 
-_ENDS_EARLIER: dict[str, Callable[[Advice, Verdict, History, Choice | None], None]] = {
-    kinds.OVERFITTING: _overfits,
-    kinds.PLATEAU: _stands_still,
+_ENDINGS: dict[str, Callable[[Verdict, History, Choice | None], Proposal]] = {
+    kinds.DIVERGENCE: after_divergence,
+    kinds.OVERFITTING: against_overfitting,
+    kinds.PLATEAU: against_plateau,
 }
-
-
-def _scaled(value: Any, factor: float) -> Any:
-    return float(f"{value * factor:.3g}") if isinstance(value, int | float) else f"{factor:.2g} of it"

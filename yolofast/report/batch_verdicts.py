@@ -4,7 +4,7 @@ import numpy as np
 
 from yolofast.report.course import around_course
 from yolofast.report.fluctuation import Fluctuation
-from yolofast.report.history import Floats, History
+from yolofast.report.history import Epochs, History
 from yolofast.report.mix_forecast import varied
 from yolofast.report.period import find_period
 from yolofast.report.statistics import CALM
@@ -60,23 +60,19 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
         period, share = around.period, around.shares.period
         if share >= _LEAST_PERIOD_SHARE:
             epochs = period.length / epoch_batches
-            text = f"the loss oscillates by ±{period.amplitude:.1%} with a period of {_in_epochs(epochs)}"
+            text = f"the loss oscillates by ±{period.amplitude:.1%} with a period of {history.epochs.lasting(epochs)}"
             numbers = {"period": epochs, "amplitude": period.amplitude, "share": share, "chance": period.chance}
             return Verdict(OSCILLATION, text, numbers)
-    return _of_validation(history.one_validation.val)
+    return _of_validation(history.one_validation)
 
 
-def _of_validation(val: Floats) -> Verdict | None:
-    kept = np.isfinite(val)
+def _of_validation(epochs: Epochs) -> Verdict | None:
+    kept = np.isfinite(epochs.val)
     if kept.sum() < 32:
         return None
-    left = around_course(val[kept])
+    left = around_course(epochs.val[kept])
     period = find_period(left)
     if period is None or period.amplitude < LEAST_STD:
         return None
-    text = f"the validation loss oscillates by ±{period.amplitude:.1%} with a period of {_in_epochs(period.length)}"
+    text = f"the validation loss oscillates by ±{period.amplitude:.1%} with a period of {epochs.lasting(period.length)}"
     return Verdict(OSCILLATION, text, {"period": period.length, "amplitude": period.amplitude, "chance": period.chance})
-
-
-def _in_epochs(length: float) -> str:
-    return f"{length:.3g} epoch{'s' * (f'{length:.3g}' != '1')}"

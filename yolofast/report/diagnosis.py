@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.report.advice import Advice, give_advice
+from yolofast.report.early_validation import early_validation
+from yolofast.report.epoch_verdicts import LEAST_EPOCHS
 from yolofast.report.fluctuation import Fluctuation, Series, fluctuation
 from yolofast.report.history import History
 from yolofast.report.phases import Phase, find_phases
@@ -35,6 +37,19 @@ class Diagnosis:
     verdicts: list[Verdict]
     advice: Advice
     choice: Choice | None
+    remarks: tuple[str, ...] = ()
+    """What to know beside the verdicts, and is no fault of the training."""
+
+    @property
+    def nothing(self) -> str:
+        """What is said where there is no verdict."""
+        if self.around is None and len(self.history.epochs) < LEAST_EPOCHS:
+            count = len(self.history.finest[0])
+            losses = f"{count} loss{'es are' if count != 1 else ' is'}"
+            least = f": {LEAST_EPOCHS} epochs are the least" if self.history.epochs.starts is None else ""
+            return f"{losses} too little to judge by{least}"
+        is_all = self.remarks == self.history.remarks  # those are about the log
+        return "nothing conspicuous" + " beside the first validation losses" * (not is_all)
 
 
 def diagnose(history: History) -> Diagnosis:
@@ -45,7 +60,9 @@ def diagnose(history: History) -> Diagnosis:
     verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
     choice = choose_epoch(history.comparable)
     advice = give_advice(history, around, verdicts, choice)
-    return Diagnosis(history, unit, reports, around, verdicts, advice, choice)
+    early = early_validation(history.one_validation)
+    remarks = (*history.remarks, *([] if early is None else [early]))
+    return Diagnosis(history, unit, reports, around, verdicts, advice, choice, remarks)
 
 
 def _report(history: History, phase: Phase) -> PhaseReport:

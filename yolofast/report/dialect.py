@@ -15,6 +15,7 @@ from yolofast.report.history import RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG, History
 Dialect = Literal["our YOLOX", "our YOLOv7", "YOLOX", "YOLOv7", "unknown"]
 LR, MOSAIC, MIXUP = ("basic_lr_per_img", "lr0", "lr"), ("mosaic_prob", "mosaic"), ("mixup_prob", "mixup")
 EPOCHS, BATCH_SIZE, PATIENCE, MULTI_SCALE = "epochs", "batch_size", "patience", "multi_scale"
+_LENGTH_OF_YOLOX = "max_epoch"
 _FLAGS = {EPOCHS: "--epochs", BATCH_SIZE: "--batch-size", PATIENCE: "--patience"}
 _TRIED = "hyp-to-try.yaml"
 
@@ -43,6 +44,18 @@ def setting(history: History, keys: tuple[str, ...]) -> tuple[str, Any]:
     if found is not None:
         return found, history.settings[found]
     return keys[0] if "YOLOX" in dialect(history) else keys[1], None
+
+
+def planned_epochs(history: History) -> tuple[str, int]:
+    """The name of a run's length, and how long it was to be; what was done where the files do not say it."""
+    key = _LENGTH_OF_YOLOX if dialect(history) == "YOLOX" and EPOCHS not in history.settings else EPOCHS
+    given = history.settings.get(key)
+    return key, given if isinstance(given, int) else len(history.epochs)
+
+
+def scaled(value: Any, factor: float) -> Any:
+    """For people where the files do not say the value."""
+    return float(f"{value * factor:.3g}") if isinstance(value, int | float) else f"{factor:.2g} of it"
 
 
 def spelled(value: Any) -> str:

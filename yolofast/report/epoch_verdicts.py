@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from yolofast.report.history import Epochs, Floats, History
+from yolofast.report.history import HUGE, Epochs, Floats, History
 from yolofast.report.phases import Phase
 from yolofast.report.statistics import fit_line, noise_between
 from yolofast.report.verdict import DIVERGENCE, OVERFITTING, PLATEAU, Verdict
 
+LEAST_EPOCHS = 6
+"""Below it no rule has anything to say, except of a loss that is no number."""
 _RISE, _RISE_IN_ERRORS = 0.15, 6.0
 _OVERFIT_EPOCHS, _OVERFIT_RISE, _OVERFIT_CHANCE = 5, 0.02, 1e-3
 _FLAT, _FLAT_EPOCHS, _FLAT_LR = 0.01, 8, 0.2
@@ -21,11 +23,11 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         first = int(epoch[broken[0]])
         many = "" if len(broken) == 1 else "es" if what == "batch" else "s"
         words = f"{len(broken):,} {what}{many}"
-        text = f"the loss was not a number in {words}, first in epoch {first}"
+        text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.begin(first)}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
     last = np.array([int(n) in phases[-1] for n in history.epochs.number]) & np.isfinite(history.epochs.train)
     train, number = history.epochs.train[last], history.epochs.number[last]
-    if len(train) < 6:
+    if len(train) < LEAST_EPOCHS:
         return None
     width = max(2, len(train) // 10)
     means = np.convolve(train, np.ones(width) / width, "valid")
@@ -34,7 +36,8 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
     if not means[best] > 0 or rise < _RISE * means[best] or rise < _RISE_IN_ERRORS * error:
         return None
     first = int(number[best + width - 1])
-    text = f"the training loss rose by {rise / means[best]:.0%} after epoch {first} and did not come back"
+    after = history.epochs.end(first)
+    text = f"the training loss rose by {rise / means[best]:.0%} after {after} and did not come back"
     return Verdict(DIVERGENCE, text, {"epoch": first, "rise": rise / float(means[best])})
 
 
@@ -78,7 +81,8 @@ def plateau(history: History, phases: list[Phase]) -> Verdict | None:
         line, span, level = fit_line(tail), len(tail) - 1, abs(float(tail.mean()))
         if abs(line.slope) * span < _FLAT * level and line.error * span < _FLAT * level and line.falls > 0.01:
             change = line.slope * span / level
-            text = f"since epoch {number[first]} the training loss stands still ({change:+.1%} in {len(tail)} epochs)"
+            begin, lasting = history.epochs.begin(int(number[first])), history.epochs.lasting(len(tail))
+            text = f"since {begin} the training loss stands still ({change:+.1%} in {lasting})"
             numbers = {"epoch": float(number[first]), "epochs": float(len(tail)), "change": change}
             return Verdict(PLATEAU, text, numbers)
     return None

@@ -1,6 +1,7 @@
 """A training run as numbers, whatever it was read from.
 
-Epochs count from 1, as people do; nan is what is not known. A loss that was not a number is infinite.
+Epochs count from 1, as people do; nan is what is not known. A loss that was not a number, or beyond all bounds,
+is infinite.
 """
 
 import dataclasses
@@ -23,12 +24,12 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 
 
 BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
-_HUGE = 1e30
+HUGE = 1e30
 
 
 def bounded(values: Floats) -> Floats:
     """A loss beyond all bounds is infinite: its square could not be computed with."""
-    return np.where(np.abs(values) > _HUGE, np.inf, values)
+    return np.where(np.abs(values) > HUGE, np.inf, values)
 
 
 def known_losses(values: Floats) -> Floats:
@@ -53,9 +54,44 @@ class Epochs:
     lr: Floats
     score: str = BOTH_SCORES
     """What `fitness` is: of logs that have one of the two, that one by its name."""
+    starts: Ints | None = None
+    """Where no file says epochs, these are pieces of equal length: the iterations at which they start, and the end."""
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @property
+    def unit(self) -> str:
+        return "epoch" if self.starts is None else "piece"
+
+    @property
+    def piece(self) -> float:
+        """Iterations in a piece."""
+        assert self.starts is not None
+        return float(self.starts[-1] - self.starts[0]) / (len(self.starts) - 1)
+
+    def first_iteration(self, number: int) -> int:
+        assert self.starts is not None
+        return int(self.starts[number - 1])
+
+    def last_iteration(self, number: int) -> int:
+        assert self.starts is not None
+        return int(self.starts[number]) - 1
+
+    def begin(self, number: int) -> str:
+        """`epoch 5`, or `iteration 121` where only those are known."""
+        return f"epoch {number}" if self.starts is None else f"iteration {self.first_iteration(number):,}"
+
+    def end(self, number: int) -> str:
+        """`epoch 5`, or `iteration 150`."""
+        return f"epoch {number}" if self.starts is None else f"iteration {self.last_iteration(number):,}"
+
+    def lasting(self, count: float) -> str:
+        """So many epochs, in words."""
+        if self.starts is not None:
+            return f"{count * self.piece:,.0f} iterations"
+        digits = f"{count:.0f}" if count == round(count) else f"{count:.3g}"
+        return f"{digits} epoch{'s' * (digits != '1')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +122,8 @@ class History:
     """Hyper-parameters and flags, as far as files beside the log say them."""
     same_loss: bool = True
     """Training and validation losses are computed alike; their levels, not only their trends, can be compared."""
+    remarks: tuple[str, ...] = ()
+    """What a reader of the log has to know, because it was not read as it stands."""
 
     @property
     def finest(self) -> tuple[Floats, Floats, Ints, str]:

@@ -27,10 +27,6 @@ class Phase:
     def __contains__(self, epoch: int) -> bool:
         return self.first <= epoch <= self.last
 
-    @property
-    def epochs(self) -> str:
-        return f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
-
 
 def find_phases(history: History) -> list[Phase]:
     epochs = history.epochs

@@ -8,6 +8,8 @@ import numpy as np
 from yolofast.report.course import smooth_course
 from yolofast.report.diagnosis import Diagnosis
 from yolofast.report.history import Floats
+from yolofast.report.readable_axis import clip_far_above
+from yolofast.report.recorded import not_recorded
 
 _CAUSES = {
     "mix": "mosaic, mixup",
@@ -34,7 +36,7 @@ def diagnosis_picture(found: Diagnosis) -> bytes:
     _draw_epochs(epochs, found)
     _draw_causes(causes, found)
     _draw_score(score, found)
-    kinds = ", ".join(verdict.kind for verdict in found.verdicts) or "nothing conspicuous"
+    kinds = ", ".join(verdict.kind for verdict in found.verdicts) or found.nothing
     figure.suptitle(f"{found.history.source}: {kinds}".replace("$", r"\$"), fontsize=11)
     canvas.draw()
     pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
@@ -62,7 +64,13 @@ def _draw_losses(axes: Any, found: Diagnosis) -> None:
                 va="top",
                 transform=axes.get_xaxis_transform(),
             )
-    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel="epochs done")
+    clip_far_above(axes, loss)
+    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel=f"{_units(found)} done")
+
+
+def _units(found: Diagnosis) -> str:
+    epochs = found.history.epochs
+    return "epochs" if epochs.starts is None else f"pieces of {epochs.lasting(1)}"
 
 
 def _places(epoch: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
@@ -78,8 +86,9 @@ def _draw_epochs(axes: Any, found: Diagnosis) -> None:
     if np.isfinite(epochs.val).any():
         axes.plot(epochs.number, epochs.val, label="validation", color="tab:orange")
     axes.legend()
+    clip_far_above(axes, epochs.train, epochs.val)
     note = "" if found.history.same_loss else " (computed differently: compare trends, not levels)"
-    axes.set(title=f"loss by epoch{note}", xlabel="epoch")
+    axes.set(title=f"loss by {epochs.unit}{note}", xlabel=_units(found))
 
 
 def _draw_causes(axes: Any, found: Diagnosis) -> None:
@@ -90,8 +99,10 @@ def _draw_causes(axes: Any, found: Diagnosis) -> None:
     shares = {label: getattr(found.around.shares, name) for name, label in _CAUSES.items()}
     axes.barh(list(shares), list(shares.values()), color="tab:green")
     axes.invert_yaxis()
-    for row, value in enumerate(shares.values()):
-        axes.text(min(value + 0.01, 0.93), row, f"{value:.0%}", va="center")
+    unknown = not_recorded(found.history)
+    for row, (name, value) in enumerate(zip(_CAUSES, shares.values(), strict=True)):
+        words = "not recorded" if name in unknown else f"{value:.0%}"
+        axes.text(min(value + 0.01, 0.93), row, words, va="center")
     axes.set_xlabel(f"share of the variance; the standard deviation is {found.around.std:.1%} of the loss")
 
 
@@ -105,5 +116,5 @@ def _draw_score(axes: Any, found: Diagnosis) -> None:
         axes.plot(epochs.number, epochs.lr, color="grey")
     if choice is not None:
         axes.axvline(choice.epoch, color="black", linestyle="--")
-    ship = "" if choice is None else f"; ship epoch {choice.epoch}"
-    axes.set(title=f"{epochs.score if known.any() else 'learning rate'}{ship}", xlabel="epoch")
+    ship = "" if choice is None else f"; ship {epochs.end(choice.epoch)}"
+    axes.set(title=f"{epochs.score if known.any() else 'learning rate'}{ship}", xlabel=_units(found))

@@ -1,12 +1,14 @@
 """CSV files of losses: our `results.csv` and `batches.csv`, and those of others, by the names their columns have."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from yolofast.errors import UserError
+from yolofast.report.appended_rows import of_last_run
 from yolofast.report.comparable_rows import each_once, without_late_terms
-from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, epochs_of
+from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
 from yolofast.report.table_file import Columns, read_columns
 
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
@@ -19,15 +21,30 @@ _MAP50 = ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map5
 
 def read_csv(path: Path) -> History:
     columns = read_columns(path)
-    if batch := next((name for name in _BATCH if name in columns), None):
-        batches = batches_of(each_once(columns, "epoch", batch))
-        return History(source=str(path), format="CSV, a row per batch", epochs=epochs_of(batches), batches=batches)
-    return History(source=str(path), format="CSV, a row per epoch", epochs=steady_epochs_of(columns))
+    losses = [name for name in columns.text if name in _TRAIN or name.startswith("train/")]
+    batch = next((name for name in _BATCH if name in columns), None)
+    keys = ("epoch",) if batch is None else ("epoch", batch)
+    columns, remarks = of_last_run(columns, losses, *keys)
+    if batch is None:
+        epochs = steady_epochs_of(columns)
+        return History(source=str(path), format="CSV, a row per epoch", epochs=epochs, remarks=remarks)
+    batches = batches_of(each_once(columns, *keys))
+    starts = None if "epoch" in columns else _starts(columns.numbers(batch))
+    return History(
+        source=str(path),
+        format="CSV, a row per batch",
+        epochs=dataclasses.replace(epochs_of(batches), starts=starts),
+        batches=batches,
+        remarks=remarks,
+    )
 
 
 def steady_epochs_of(columns: Columns) -> Epochs:
-    """With totals that can be compared from epoch to epoch."""
-    return epochs_of_columns(without_late_terms(each_once(columns, "epoch")))
+    """With totals that can be compared from epoch to epoch, in the order of their numbers."""
+    epochs = epochs_of_columns(without_late_terms(each_once(columns, "epoch")))
+    order = np.argsort(epochs.number, kind="stable")
+    values = {name: getattr(epochs, name)[order] for name in ("number", "train", "val", "fitness", "lr")}
+    return dataclasses.replace(epochs, **values)
 
 
 def epochs_of_columns(columns: Columns) -> Epochs:
@@ -112,3 +129,13 @@ def _numbers_from_one(columns: Columns, count: int) -> np.ndarray[tuple[int], np
 def _pieces(count: int, most: int = 100) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Batches of nobody knows which epoch: in up to a hundred equal pieces."""
     return np.arange(count) * min(most, max(count // 10, 1)) // count + 1
+
+
+def _starts(iteration: Floats) -> Ints:
+    """The iterations at which the pieces start, and the one after the last; rows are counted where they do not rise."""
+    count = len(iteration)
+    rises = np.isfinite(iteration).all() and (np.diff(iteration) >= 1).all() and np.abs(iteration).max() < 2**53
+    numbers = iteration.astype(np.int64) if rises else np.arange(1, count + 1)
+    step = numbers[-1] - numbers[-2] if count > 1 else 1
+    first = np.unique(_pieces(count), return_index=True)[1]
+    return np.append(numbers[first], numbers[-1] + step)

@@ -11,6 +11,7 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.report.history import LOOP_LOG, Batches, History, epochs_of, known_losses
+from yolofast.report.last_run import last_run
 from yolofast.report.table_file import read_text
 
 _LINE = re.compile(r"\biter:?\s+(\d+)/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
@@ -24,7 +25,21 @@ def is_loop_log(text: str) -> bool:
 
 
 def read_loop_log(path: Path) -> History:
+    lines = _lines(path)
+    if not lines:
+        raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
+    run = last_run([epoch for epoch, _, _ in lines])
     rows: dict[tuple[int, int], list[float]] = {}
+    for epoch, iteration, numbers in lines[run.first :]:
+        if len(numbers) >= len(rows.get((epoch, iteration), ())):  # a torn line replaces nothing
+            rows[epoch, iteration] = numbers
+    batches = _batches(rows)
+    return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=run.remarks)
+
+
+def _lines(path: Path) -> list[tuple[int, int, list[float]]]:
+    """Epoch, iteration, and its numbers, of which there is at least one."""
+    found = []
     epoch, before, named = 1, 0, False
     for line in read_text(path).splitlines():
         match = _LINE.search(line)
@@ -35,12 +50,9 @@ def read_loop_log(path: Path) -> History:
         iteration, numbers = int(match[1]), [float(number) for number in _NUMBER.findall(match[2])]
         epoch += not named and iteration <= before
         before = iteration
-        if len(numbers) >= max(len(rows.get((epoch, iteration), ())), 1):  # a torn line replaces nothing
-            rows[epoch, iteration] = numbers
-    if not rows:
-        raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
-    batches = _batches(rows)
-    return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches)
+        if numbers:
+            found.append((epoch, iteration, numbers))
+    return found
 
 
 def _batches(rows: dict[tuple[int, int], list[float]]) -> Batches:

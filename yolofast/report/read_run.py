@@ -10,24 +10,25 @@ from yolofast.report.read_csv import batches_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
-from yolofast.report.table_file import read_columns, read_text, refuse_binary
+from yolofast.report.table_file import KINDS, read_columns, read_text, refuse_binary
+from yolofast.run_settings import settings_in_effect
 from yolofast.yaml_file import read_yaml
 
 RESULTS, BATCHES, RESULTS_TXT, TRAIN_LOG = "results.csv", "batches.csv", "results.txt", "train_log.txt"
 _SETTINGS = ("hyp.yaml", "opt.yaml", "args.yaml")
 """Later ones win: flags are above what a recipe says."""
 _MOST_RUNS = 5
+_SAME_IN_VALIDATION = ("anchor", "simota")
 
 
 def read_history(path: Path) -> History:
     if path.is_dir():
         return _read_folder(path)
     if not path.exists():
-        fix = f"give a run's folder, {RESULTS}, {RESULTS_TXT}, {TRAIN_LOG}"
-        raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=fix)
+        raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=f"give {KINDS}")
     if path.name in (RESULTS, BATCHES) and (path.parent / "args.yaml").exists():
         return _read_folder(path.parent)
-    return dataclasses.replace(_read_file(path), settings=_settings(path.parent))
+    return _with_settings(_read_file(path), path.parent)
 
 
 def _read_folder(folder: Path) -> History:
@@ -35,7 +36,7 @@ def _read_folder(folder: Path) -> History:
         return _read_own(folder)
     for name in (RESULTS_TXT, TRAIN_LOG):
         if (folder / name).exists():
-            return dataclasses.replace(_read_file(folder / name), settings=_settings(folder))
+            return _with_settings(_read_file(folder / name), folder)
     names = (RESULTS, RESULTS_TXT, TRAIN_LOG)
     if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
         some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
@@ -44,8 +45,14 @@ def _read_folder(folder: Path) -> History:
     raise UserError("holds no results", where=folder, fix=fix)
 
 
+def _with_settings(history: History, folder: Path) -> History:
+    """Files beside a log are above what the log says."""
+    return dataclasses.replace(history, settings={**history.settings, **_settings(folder)})
+
+
 def _read_own(folder: Path) -> History:
     settings = _settings(folder)
+    assigner = settings_in_effect(settings, {}).get("assigner", "ota")
     return History(
         source=str(folder),
         format=RUN_FOLDER,
@@ -53,7 +60,7 @@ def _read_own(folder: Path) -> History:
         batches=batches_of(read_columns(folder / BATCHES)) if (folder / BATCHES).exists() else None,
         settings=settings,
         # The published code validates with another assigner than it trains with.
-        same_loss=not (settings.get("faithful") and settings.get("loss_ota", 1)),
+        same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )
 
 
@@ -63,11 +70,13 @@ def _read_file(path: Path) -> History:
         return read_csv(path)
     text = read_text(path)
     refuse_binary(text, path)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if not first or first.startswith("<"):
+        raise UserError("is a web page" if first else "is empty", where=path, fix=f"give {KINDS}")
     if "total_loss:" in text:
         return read_train_log(path)
     if is_loop_log(text):
         return read_loop_log(path)
-    first = next((line for line in text.splitlines() if line.strip()), "")
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
 
 

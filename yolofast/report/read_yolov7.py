@@ -6,8 +6,9 @@ import numpy as np
 
 from yolofast.errors import UserError, shorten
 from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, bounded, known_losses
+from yolofast.report.last_run import last_run
 from yolofast.report.read_csv import fitness
-from yolofast.report.table_file import read_text
+from yolofast.report.table_file import KINDS, read_text
 
 _FIELDS = 15
 _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
@@ -15,7 +16,7 @@ _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
 
 def read_results_txt(path: Path) -> History:
     """Its validation loss is always of the `anchor` assigner, so its level says nothing beside training's."""
-    numbers, table = read_table(path)
+    numbers, table, remarks = _last_run_of(path)
     epochs = Epochs(
         number=numbers,
         train=known_losses(table[:, _TOTAL]),
@@ -25,7 +26,7 @@ def read_results_txt(path: Path) -> History:
     )
     is_evaluated = epochs.val != 0
     epochs.val[~is_evaluated], epochs.fitness[~is_evaluated] = np.nan, np.nan
-    return History(source=str(path), format=YOLOV7_LOG, epochs=epochs, same_loss=False)
+    return History(source=str(path), format=YOLOV7_LOG, epochs=epochs, same_loss=False, remarks=remarks)
 
 
 def read_table(path: Path) -> tuple[Ints, Floats]:
@@ -33,16 +34,22 @@ def read_table(path: Path) -> tuple[Ints, Floats]:
 
     A run that was resumed writes an epoch again: the last one counts.
     """
-    rows: dict[int, list[float]] = {}
+    numbers, table, _ = _last_run_of(path)
+    return numbers, table
+
+
+def _last_run_of(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
+    found = []
     for line, text in enumerate(read_text(path).splitlines(), start=1):
         fields = text.split()
         if len(fields) == _FIELDS:  # a line that a kill has torn has fewer
-            epoch, values = _parsed(fields, path, line)
-            rows[epoch] = values
-    if not rows:
+            found.append(_parsed(fields, path, line))
+    if not found:
         what = f"holds no line of {_FIELDS} fields, as YOLOv7 writes them"
-        raise UserError(what, where=path, fix="give results.txt of a YOLOv7 run")
-    return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)]))
+        raise UserError(what, where=path, fix=f"give {KINDS}")
+    run = last_run([epoch + 1 for epoch, _ in found])
+    rows = dict(found[run.first :])
+    return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)])), run.remarks
 
 
 def _parsed(fields: list[str], path: Path, line: int) -> tuple[int, list[float]]:

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
+from yolofast.report.experiment_table import read_experiment
 from yolofast.report.history import BOTH_SCORES, YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
+from yolofast.report.last_run import last_run
 from yolofast.report.read_csv import fitness
-from yolofast.report.table_file import read_text
+from yolofast.report.table_file import KINDS, read_text
 
 _NUMBER = r"([-+.\w]+)"
 # A copied terminal breaks lines anywhere between words.
@@ -29,17 +31,31 @@ _NAMES = {"0.50:0.95": "mAP50-95", "0.50": "mAP50"}
 
 def read_train_log(path: Path) -> History:
     text = read_text(path)
-    found = list(_ITERATION.finditer(text))
+    found, remarks = _iterations(text)
     if not found:
         what = "holds no line `epoch: …, iter: …, total_loss: …, lr: …`, as YOLOX writes them"
-        raise UserError(what, where=path, fix="give train_log.txt of a YOLOX run")
+        raise UserError(what, where=path, fix=f"give {KINDS}")
     rows: dict[tuple[int, int], re.Match[str]] = {}
     for match in found:  # a run that was resumed repeats an epoch: the last one counts
         rows[int(match[1]), int(match[2])] = match
     keys = sorted(rows)
     batches = _batches([rows[key] for key in keys], keys)
     epochs = epochs_of(batches, _scores(text, found))
-    return History(source=str(path), format=YOLOX_LOG, epochs=epochs, batches=batches)
+    return History(
+        source=str(path),
+        format=YOLOX_LOG,
+        epochs=epochs,
+        batches=batches,
+        settings=read_experiment(text),
+        remarks=remarks,
+    )
+
+
+def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
+    """The lines of the last run, and what has to be said of others."""
+    found = list(_ITERATION.finditer(text))
+    run = last_run([int(match[1]) for match in found])
+    return found[run.first :], run.remarks
 
 
 def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
@@ -76,7 +92,7 @@ def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
 def read_scores(path: Path) -> dict[int, dict[str, float]]:
     """Epoch from 1 -> average precision by the overlaps it is of: `0.50`, `0.50:0.95`."""
     text = read_text(path)
-    return _by_epoch(text, list(_ITERATION.finditer(text)))
+    return _by_epoch(text, _iterations(text)[0])
 
 
 def _by_epoch(text: str, iterations: list[re.Match[str]]) -> dict[int, dict[str, float]]:

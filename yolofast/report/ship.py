@@ -11,6 +11,8 @@ import numpy as np
 
 from yolofast.report.history import Epochs, Floats, Ints, best_place
 
+BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -28,13 +30,19 @@ class Choice:
     """Those of them whose validation losses decided."""
     score: str = ""
     """What it was chosen by, unless that was a loss."""
+    measure: str = BY_SCORE
+    """Or `BY_VALIDATION`, `BY_TRAINING`: how much the choice is worth."""
+    unit: str = "epoch"
+    """Or `piece`, where only iterations are known."""
 
     @property
     def why(self) -> str:
         """In words: the same in the terminal and on a run's page."""
         alike, decided = len(self.as_good), len(self.by_loss)
         if not decided:
-            words = f"; {alike - 1} other epoch{'s are' if alike > 2 else ' is'} within its noise of {self.noise:.2g}"
+            words = (
+                f"; {alike - 1} other {self.unit}{'s are' if alike > 2 else ' is'} within its noise of {self.noise:.2g}"
+            )
             return f"{self.criterion}: {self.value:.4g}{words if alike > 1 else ''}"
         of_these = "these" if decided == alike else f"the {decided} whose validation losses can be compared"
         return (
@@ -48,9 +56,9 @@ def choose_epoch(epochs: Epochs) -> Choice | None:
     if np.isfinite(epochs.fitness).any() and np.nanmax(epochs.fitness) > 0:
         return _highest_score(epochs)
     if np.isfinite(epochs.val).any():
-        return _lowest(epochs, epochs.val, "lowest validation loss")
+        return _lowest(epochs, epochs.val, BY_VALIDATION)
     if np.isfinite(epochs.train).any():
-        return _lowest(epochs, epochs.train, "lowest training loss, for want of a validation")
+        return _lowest(epochs, epochs.train, BY_TRAINING, ", for want of a validation")
     return None
 
 
@@ -71,10 +79,19 @@ def _highest_score(epochs: Epochs) -> Choice:
     )
 
 
-def _lowest(epochs: Epochs, losses: Floats, criterion: str) -> Choice:
+def _lowest(epochs: Epochs, losses: Floats, measure: str, reason: str = "") -> Choice:
     best, noise, good = _best(-losses)
     number = int(epochs.number[best])
-    return Choice(number, criterion, float(losses[best]), noise, number, tuple(epochs.number[good].tolist()))
+    return Choice(
+        epoch=number,
+        criterion=f"lowest {measure}{reason}",
+        value=float(losses[best]),
+        noise=noise,
+        best=number,
+        as_good=tuple(epochs.number[good].tolist()),
+        measure=measure,
+        unit=epochs.unit,
+    )
 
 
 def _best(measure: Floats) -> tuple[int, float, Ints]:

@@ -17,7 +17,7 @@ def without_sizes(history: History, around: Fluctuation) -> tuple[str, Change]:
         "several sizes are there to be learned from, and are no fault by themselves"
     )
     if dialect(history) == "YOLOX":
-        return line, Change("multiscale_range", None, 0)
+        return line, Change("multiscale_range", history.settings.get("multiscale_range"), 0)
     return line, Change(MULTI_SCALE, history.settings.get(MULTI_SCALE, True), False)
 
 

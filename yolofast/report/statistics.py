@@ -75,3 +75,8 @@ def fit_line(values: Floats, level: Floats | None = None) -> Line:
 
 def calmness(cv: float) -> str:
     return "very stable" if cv < STEADY else "stable" if cv < CALM else "variable"
+
+
+def in_digits(loss: float) -> str:
+    """Four digits, or whole numbers where there are more."""
+    return f"{loss:,.0f}" if 1e4 <= abs(loss) < 1e9 else f"{loss:.4g}"

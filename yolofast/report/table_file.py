@@ -15,6 +15,11 @@ from yolofast.errors import UserError, shorten
 from yolofast.report.history import Floats, bounded
 
 MAX_BYTES = 512 * 2**20
+KINDS = (
+    "a run's folder, results.csv or another CSV of losses, YOLOv7's results.txt, YOLOX's train_log.txt, or a log "
+    "with lines `iter i/n - loss: …`"
+)
+"""Of files that can be read."""
 _SEPARATORS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
 
@@ -65,7 +70,7 @@ def read_text(path: Path) -> str:
 
 def refuse_binary(text: str, path: Path) -> None:
     if "\0" in text:
-        raise UserError("is not text", where=path, fix="give a run folder, results.csv, results.txt or train_log.txt")
+        raise UserError("is not text", where=path, fix=f"give {KINDS}")
 
 
 def read_columns(path: Path) -> Columns:

@@ -1,0 +1,53 @@
+"""YAML as the safe loader of the library has it, except for numbers with an exponent; text survives being written."""
+
+import math
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yolofast import build_model
+from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.yaml_file import dump_yaml, parse_yaml
+
+
+def read(text):
+    return parse_yaml(f"value: {text}", None).values["value"]
+
+
+@pytest.mark.parametrize("text", ["1e-5", "2E-5", "1e3", "+5e-1", "-3.5e2", "1.e4", ".5e+1", "1.5e-03"])
+def test_a_number_with_an_exponent_is_one(text):
+    assert type(read(text)) is float and read(text) == float(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["'1e-5'", "e5", "1e", "1e-", "1e5x", "0x1e5", "1e5.5", "1.2.3e4", "e", ".e5", "-e5", "1 e5", "12:30e1", "1e-5 m"]
+    + ["3", "0.5", "1_000", "0o7", "017", "yes", "~", ".inf", "2024-01-02", "1:30", "text", "1.0e-5"],
+)
+def test_everything_else_is_what_the_library_reads(text):
+    assert repr(read(text)) == repr(yaml.safe_load(text))
+
+
+@given(st.from_regex(r"[-+.0-9eE_:x]{1,8}", fullmatch=True))
+def test_text_that_looks_like_a_number_survives(text):
+    assert parse_yaml(dump_yaml({"name": text, text: [text]}), None).values == {"name": text, text: [text]}
+
+
+@given(st.floats(allow_nan=False))
+def test_numbers_survive(number):
+    (found,) = parse_yaml(dump_yaml({"a": [number]}), None).values["a"]
+    assert type(found) is float and math.copysign(1, found) == math.copysign(1, number) and found == number
+
+
+@pytest.mark.parametrize("names", ["[3E5, cat, 7]", "{0: 3E5, 1: cat, 2: 7}"])
+def test_a_class_called_by_a_part_number_keeps_its_name(tmp_path, names):
+    (tmp_path / "data.yaml").write_text(f"train: .\nval: .\nnames: {names}\n")
+    assert read_data_yaml(tmp_path / "data.yaml").classes() == ("3E5", "cat", "7")
+
+
+def test_a_network_keeps_such_names_too(tmp_path):
+    text = "family: yolox\nnc: 2\nnames: [3E5, cat]\ndepth_multiple: 33e-2\nwidth_multiple: 0.25\nimage_size: 64\n"
+    (tmp_path / "net.yaml").write_text(text)
+    assert build_model(tmp_path / "net.yaml").names == ("3E5", "cat")

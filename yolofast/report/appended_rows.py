@@ -1,0 +1,29 @@
+"""The rows of the last run in a CSV file to which several have written.
+
+Rows in any order are no second run: only where rows are repeated does it matter in which order they stand. Rows without
+a training loss say nothing of it, because some loggers write validation apart.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from yolofast.report.last_run import last_run
+from yolofast.report.table_file import Columns
+
+
+def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Columns, tuple[str, ...]]:
+    """`names` are the columns that tell rows apart, the epoch first; `losses` those of training."""
+    if not all(name in columns for name in names):
+        return columns, ()
+    trained = [row for row in range(len(columns)) if any(columns.text[name][row] for name in losses)]
+    keys = {tuple(columns.text[name][row] for name in names) for row in trained}
+    epochs = columns.numbers(names[0])
+    if len(keys) == len(trained) or not (np.abs(epochs) < 2**53).all():
+        return columns, ()
+    run = last_run((epochs[trained] + (epochs.min() < 1)).astype(int).tolist())
+    first = trained[run.first] if run.first else 0
+    while run.first and first - 1 > trained[run.first - 1] and epochs[first - 1] == epochs[first]:
+        first -= 1  # its validation stands before it
+    kept = {name: cells[first:] for name, cells in columns.text.items()}
+    return dataclasses.replace(columns, text=kept), run.remarks
