@@ -47,6 +47,16 @@ def test_a_class_called_by_a_part_number_keeps_its_name(tmp_path, names):
     assert read_data_yaml(tmp_path / "data.yaml").classes() == ("3E5", "cat", "7")
 
 
+def test_other_numbers_are_named_as_before(tmp_path):
+    (tmp_path / "data.yaml").write_text("train: .\nval: .\nnames: [1.50, 7]\n")
+    assert read_data_yaml(tmp_path / "data.yaml").classes() == ("1.5", "7")
+
+
+def test_a_folder_may_be_called_like_a_number(tmp_path):
+    (tmp_path / "data.yaml").write_text("path: 1e5\ntrain: images\nnames: [cat]\n")
+    assert tmp_path / "1e5" / "images" in read_data_yaml(tmp_path / "data.yaml").places("images")
+
+
 def test_a_network_keeps_such_names_too(tmp_path):
     text = "family: yolox\nnc: 2\nnames: [3E5, cat]\ndepth_multiple: 33e-2\nwidth_multiple: 0.25\nimage_size: 64\n"
     (tmp_path / "net.yaml").write_text(text)

@@ -54,7 +54,8 @@ class YamlFile:
         node = self._root
         for key in keys:
             node = _child(node, key)
-        return node.value if isinstance(value, float) and isinstance(node, yaml.ScalarNode) else str(value)
+        is_text = isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value)
+        return node.value if is_text and isinstance(node, yaml.ScalarNode) else str(value)
 
 
 def read_yaml(path: Path) -> YamlFile:

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from yolofast.dataset.shapes import make_shapes
 from yolofast.engine.gears import EagerGear, GraphGear
 from yolofast.engine.profile_against import profile_against
 from yolofast.engine.profile_run import Meter, Request, profile_run
+from yolofast.engine.profile_sizes import Sizes
 from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import prepare_run
 from yolofast.model.summary import summarise
@@ -220,6 +222,8 @@ def test_a_profile_leaves_weights_where_counting_found_them(run):
     # Convolutions of forward and backward: twice the images, twice the work.
     assert more.flops == pytest.approx(2 * one.flops, rel=1e-6)
     assert one.bytes < more.bytes < 2 * one.bytes  # weights are read once
+    larger = count_work(run.step, replace_images(batch, 4), 0.0, 2 * 64 * 64)
+    assert (larger.flops, larger.bytes) == pytest.approx((more.flops, more.bytes), rel=1e-6)
 
 
 def repeated(batch, times):
@@ -250,6 +254,11 @@ def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
     assert sizes > 1 and 48 <= smallest < side < largest <= 160
     assert (more.setup.height, more.setup.width) == (96, 96)
     assert more.work.flops == pytest.approx(one.work.flops * (side / 64) ** 2, rel=0.05)
+
+
+def test_a_single_size_that_batches_did_not_come_in():
+    sizes = Sizes(came=Counter({(64, 64): 2}), seen=Counter({(32, 32): 2}))
+    assert (sizes.in_words, sizes.usual) == ("32×32", (64, 64))
 
 
 def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):

@@ -85,6 +85,14 @@ def test_a_loss_that_runs_away_while_scores_rise_says_that_they_disagree(tmp_pat
     assert "They disagree: the score is best in epoch 30, which is later" in found.advice.lines[0]
 
 
+def test_a_score_that_is_best_a_little_later_does_not_disagree():
+    train = falling(60, noise=0.001) * np.exp(4 * np.maximum(SHARE - 0.75, 0))
+    epoch = int(diagnosed(train).verdicts[0].numbers["epoch"])
+    score = 0.3 - 0.01 * np.abs(np.arange(1, 61) - epoch - 2)
+    found = diagnosed(train, score=score)
+    assert found.advice.lines[0].endswith(f"go on from epoch {epoch + 2}")
+
+
 def test_a_loss_that_runs_away_goes_on_from_the_epoch_to_ship():
     train = falling(60, noise=0.001) * np.exp(4 * np.maximum(SHARE - 0.75, 0))
     found = diagnosed(train, val=1.1 * train)

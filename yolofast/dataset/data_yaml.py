@@ -85,6 +85,8 @@ class DataYaml:
         """
         yaml_folder = self.path.absolute().parent
         root = self.file.values.get("path")
+        if isinstance(root, float):  # a folder called 1e5
+            root = self.file.as_name(root, "path")
         if root is not None and not isinstance(root, str):
             what = f"path must be a folder, not {shorten(root)}"
             raise UserError(what, where=self.path, line=self.file.line("path"), fix="path: .")

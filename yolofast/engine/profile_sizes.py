@@ -33,6 +33,8 @@ class Sizes:
         """Nothing to say if there is only one."""
         if len(self.seen) == 1 and self.seen.keys() == self.came.keys():
             return ""
+        if len(self.seen) == 1:
+            return _in_words(*self.seen)
         smallest, largest = (pick(self.seen, key=_pixels) for pick in (min, max))
         side = mean_pixels(self.seen) ** 0.5
         return (

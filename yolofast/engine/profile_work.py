@@ -7,6 +7,7 @@ need the memory of a second step. Kernels of our own (Triton) are not seen; they
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -28,17 +29,12 @@ class _Counted(NamedTuple):
 
 
 def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) -> Work:
-    """Of a step with such a batch, which is on the device, if its images had so many `pixels`, with which work grows:
-    counting it for every size would take longer than measuring. The step stays as it was."""
-    images = len(batch.images)
-    if images <= 2 * _FEW:
-        flops, moved = _counted(step, batch)
-    else:
-        few, twice = (_counted(step, _some(batch, count)) for count in (_FEW, 2 * _FEW))
-        more = (images - _FEW) / _FEW
-        flops, moved = (first + more * (second - first) for first, second in zip(few, twice, strict=True))
-    larger = pixels / batch.images[0, 0].numel()
-    return Work(flops=flops * larger, bytes=moved * larger, sent_bytes=sent_bytes)
+    """Of a step with such a batch, which is on the device, if its images had so many `pixels`: what each image adds
+    grows with them, and counting it for every size would take longer than measuring. The step stays as it was."""
+    few, twice = (_counted(step, _some(batch, count)) for count in (_FEW, 2 * _FEW))
+    times = len(batch.images) / _FEW * pixels / batch.images[0, 0].numel()
+    flops, moved = (first + (times - 1) * (second - first) for first, second in zip(few, twice, strict=True))
+    return Work(flops=flops, bytes=moved, sent_bytes=sent_bytes)
 
 
 def _counted(step: TrainStep, batch: Batch) -> _Counted:
@@ -50,8 +46,12 @@ def _counted(step: TrainStep, batch: Batch) -> _Counted:
 
 
 def _some(batch: Batch, images: int) -> Batch:
-    targets = Targets(*(part[:images] for part in parts_of(batch.targets)))
-    return Batch(batch.images[:images], targets, batch.sources[:images])
+    """Of a smaller batch several times the same."""
+    which = torch.arange(images, device=batch.images.device) % len(batch.images)
+    targets = Targets(*(part[which] for part in parts_of(batch.targets)))
+    return Batch(
+        batch.images[which].contiguous(memory_format=torch.channels_last), targets, np.resize(batch.sources, images)
+    )
 
 
 class _BytesMode(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -42,7 +42,9 @@ def _longer_warm_up(history: History) -> Proposal:
 def _onward(verdict: Verdict, history: History, choice: Choice | None) -> str:
     """The loss rose after the verdict's epoch, or was no number in it."""
     epochs, epoch, rose = history.epochs, int(verdict.numbers["epoch"]), "rise" in verdict.numbers
-    is_later = choice is not None and choice.epoch > (epoch if rose else epoch - 1)
+    # Where a loss begins to rise is known to some epochs only; where it was no number, to the epoch.
+    latest = epoch + _DISAGREE * len(epochs) if rose else epoch - 1
+    is_later = choice is not None and choice.epoch > latest
     if epoch == epochs.number[0]:
         onward = "begin anew"
     elif rose and choice is not None and not is_later:

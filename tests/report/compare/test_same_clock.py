@@ -82,6 +82,16 @@ def test_the_same_hardware(tmp_path, one, other):
     assert not hours_told(found) and found.at_the_same_time
 
 
+def test_cards_that_were_used_count(tmp_path):
+    several = {"gpus": 8}
+    found = pair(tmp_path, {"device": "0", "environment": several}, {"device": "0,1,2,3", "environment": several})
+    assert "different hardware (gpus): 1 (a), 4 (b)" in nothing_follows(found)
+    alike = pair(
+        tmp_path / "alike", {"device": "3", "environment": several}, {"device": "", "environment": {"gpus": 1}}
+    )
+    assert not hours_told(alike) and alike.at_the_same_time
+
+
 def test_a_card_that_was_not_used(tmp_path):
     found = pair(tmp_path, {"device": "cpu"}, {"device": "0"})
     assert "different hardware (gpu): no GPU (a), card (b)" in nothing_follows(found)

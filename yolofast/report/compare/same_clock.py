@@ -62,7 +62,13 @@ def _gpu(run: Run) -> str | None:
 
 
 def _count_of_gpus(run: Run) -> int | None:
-    return None if _gpu(run) == _NO_GPU else run.environment.get("gpus")
+    """Of those it used, if its settings say so, and not of those in the machine."""
+    if _gpu(run) == _NO_GPU:
+        return None
+    if "device" not in run.settings:
+        return run.environment.get("gpus")
+    device, ranks = str(run.settings["device"] or "0"), run.settings.get("world_size")
+    return max(len(device.split(",")), ranks if isinstance(ranks, int) else 1)
 
 
 def _cpu(run: Run) -> str | None:
