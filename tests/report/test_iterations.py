@@ -45,12 +45,45 @@ def test_json_has_iterations(tmp_path):
 
 
 def test_iterations_are_those_of_the_file(tmp_path):
-    """A line every 50; where numbers start again, rows are counted."""
+    """A line every 50; where numbers start again as epochs do, rows are counted."""
     epochs = read_history(log(tmp_path, falling(1000), first=50, step=50)).epochs
-    assert (epochs.first_iteration(1), epochs.last_iteration(100), epochs.piece) == (50, 50_049, 500)
+    assert (epochs.first_iteration(1), epochs.last_iteration(100), epochs.piece) == (1, 50_000, 500)
+    assert (epochs.last_iteration(1), epochs.first_iteration(2)) == (500, 501)
     path = log(tmp_path, falling(100))
-    path.write_text(path.read_text() + "".join(f"{i},5,0.01\n" for i in range(100)))
-    assert read_history(path).epochs.starts[[0, -1]].tolist() == [1, 201]
+    path.write_text(path.read_text() + 2 * "".join(f"{i},5,0.01\n" for i in range(100)))
+    history = read_history(path)
+    assert history.epochs.starts[[0, -1]].tolist() == [1, 301] and not history.remarks
+
+
+@pytest.mark.parametrize(("first", "step", "ends"), [(0, 1, [0, 100]), (0, 50, [0, 4951]), (1000, 50, [951, 5951])])
+def test_the_last_iteration_is_one_that_was_logged(tmp_path, first, step, ends):
+    assert read_history(log(tmp_path, falling(100), first, step)).epochs.starts[[0, -1]].tolist() == ends
+
+
+def test_a_second_run_of_iterations_is_the_one_that_is_read(tmp_path):
+    path = log(tmp_path, np.full(500, 9), first=1)
+    path.write_text(path.read_text() + "".join(f"{i},5,0.01\n" for i in range(1, 501)))
+    history = read_history(path)
+    assert history.batches.loss.tolist() == [5] * 500 and history.epochs.last_iteration(50) == 500
+    assert "2 runs, and the last one is read: after iteration 500 it begins with iteration 1" in history.remarks[0]
+
+
+def test_iterations_that_were_repeated_count_once(tmp_path):
+    path = log(tmp_path, np.full(500, 9), first=1)
+    path.write_text(path.read_text() + "".join(f"{i},5,0.01\n" for i in range(401, 701)))
+    history = read_history(path)
+    assert history.batches.loss.tolist() == [9] * 400 + [5] * 300
+    assert history.epochs.starts[[0, -1]].tolist() == [1, 701]
+    assert "went on with iteration 401 after iteration 500: of iterations it repeated" in history.remarks[0]
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["after its step", "at the end"])
+def test_rows_of_validation_are_no_iterations(tmp_path, apart):
+    rows = [(f"{i},5,\n", f"{i},,6\n" if i % 50 == 0 else "") for i in range(1, 501)]
+    both = ["".join(column) for column in zip(*rows, strict=True)] if apart else ["".join(row) for row in rows]
+    (tmp_path / "log.csv").write_text("iter,loss,val_loss\n" + "".join(both))
+    history = read_history(tmp_path / "log.csv")
+    assert len(history.batches) == 500 and history.epochs.starts[[0, -1]].tolist() == [1, 501] and not history.remarks
 
 
 def test_a_loss_that_breaks_or_swings(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.report.logs import results_txt, train_log
+from yolofast.report.compare.curves_file import read_rows
 from yolofast.report.diagnosis import diagnose
 from yolofast.report.last_run import last_run
 from yolofast.report.read_run import read_history
@@ -35,6 +36,22 @@ def test_which_lines_are_of_the_last_run(epochs, first, remark):
 def test_a_new_run_may_be_resumed_as_well():
     found = last_run([1, 2, 3, 4, 5, 1, 2, 3, 2])
     assert found.first == 5 and len(found.remarks) == 2 and "after epoch 2 is of before" in found.remarks[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "remark"),
+    [
+        ([(1, 10), (1, 20), (1, 10), (1, 20), (2, 10)], 2, "2 runs, and the last one is read: after epoch 1 it begins"),
+        ([(1, 10), (2, 10), (2, 20), (2, 10), (3, 10)], 0, "the run went on with epoch 2 after epoch 2"),
+        ([(1, 10), (1, 10), (1, 20), (1, 20), (2, 10)], 0, None),
+        ([(1, 10), (1, 20), (2, 30), (2, 40)], 0, None),
+    ],
+    ids=["first epoch", "later epoch", "lines twice", "through all epochs"],
+)
+def test_iterations_that_start_again_within_an_epoch(lines, first, remark):
+    found = last_run(*map(list, zip(*lines, strict=True)))
+    assert found.first == first and bool(found.remarks) == (remark is not None)
+    assert remark is None or remark in found.remarks[0]
 
 
 def yolox(level, epochs, score):
@@ -83,6 +100,45 @@ def test_a_second_run_in_a_log_is_the_one_that_is_read(tmp_path, name, write):
     assert history.epochs.number.tolist() == list(range(1, 11)) and set(history.epochs.train) == {5}
     assert set(history.epochs.val[np.isfinite(history.epochs.val)]) <= {5}
     assert "after epoch 30 it begins with epoch 1 again" in diagnose(history).remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("train_log.txt", "epoch: {}/20, iter: {}/300, total_loss: {}, lr: 1e-3"),
+        ("log.txt", "Epoch {}, iter {}/300 - loss: {}"),
+        ("a.csv", "{},{},{}"),
+    ],
+)
+def test_a_run_that_was_killed_in_its_first_epoch_is_an_earlier_one(tmp_path, name, line):
+    """It came further in that epoch than the next run has iterations."""
+    killed = [line.format(1, i, 90.0) for i in range(10, 901, 10)]
+    lines = [line.format(epoch, i, 20.0) for epoch in range(1, 21) for i in range(10, 301, 10)]
+    (tmp_path / name).write_text("\n".join(["epoch,iter,loss"] * (name == "a.csv") + killed + lines) + "\n")
+    history = read_history(tmp_path / name)
+    assert history.batches.loss.tolist() == [20] * 600
+    assert "the log holds 2 runs" in history.remarks[0]
+
+
+@pytest.mark.parametrize("heading", ["", "epoch,loss,val_loss\n"], ids=["rows alone", "with their headings"])
+def test_a_folder_is_read_as_its_results_are(tmp_path, heading):
+    rows = ["".join(f"{epoch},{level},6\n" for epoch in range(1, count + 1)) for level, count in ((9, 60), (5, 20))]
+    (tmp_path / "results.csv").write_text("epoch,loss,val_loss\n" + heading.join(rows))
+    for path in (tmp_path, tmp_path / "results.csv"):
+        history = read_history(path)
+        assert history.epochs.train.tolist() == [5] * 20 and "after epoch 60" in history.remarks[0]
+    compared = read_rows(tmp_path)
+    assert compared.epoch.tolist() == list(range(1, 21)) and compared.remarks == history.remarks
+
+
+def test_batches_of_a_run_killed_in_its_first_epoch(tmp_path):
+    """It has no results yet."""
+    (tmp_path / "results.csv").write_text("epoch,loss\n0,5\n1,5\n")
+    rows = [(0, 9, 30), (0, 5, 20), (1, 5, 20)]
+    lines = [f"{epoch},{batch},{level}\n" for epoch, level, count in rows for batch in range(count)]
+    (tmp_path / "batches.csv").write_text("epoch,batch,total\n" + "".join(lines))
+    history = read_history(tmp_path)
+    assert history.batches.loss.tolist() == [5] * 40 and "the log holds 2 runs" in history.remarks[0]
 
 
 def test_scores_of_an_earlier_run_are_not_those_of_the_last(tmp_path):

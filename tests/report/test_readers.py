@@ -178,6 +178,7 @@ def test_a_recipe_s_multi_scale_is_not_lost_behind_a_flag_that_is_off(tmp_path):
         ("a.csv", "\0\0,\n1,1\n", "is not text"),
         ("results.txt", "nothing of the kind\n", "(?s)no line of 15 fields.*YOLOX's train_log.txt"),
         ("log.txt", "\n \n", "(?s)is empty.*a run's folder.*CSV of losses"),
+        ("page.txt", "<HTML>\n<p>a, b</p>\n", "is a web page"),
         ("report.html", "\n<!doctype html>\n<p>a, b</p>\n", "(?s)is a web page.*YOLOv7's results.txt"),
         ("results.txt", "x/2 " + "1 " * 14, r"results\.txt:1: is 'x/2"),
         ("train_log.txt", "total_loss: 3\n", "(?s)holds no line `epoch.*CSV of losses"),
@@ -188,6 +189,14 @@ def test_faults(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=message):
         read_history(tmp_path / name)
+
+
+def test_a_log_may_begin_with_a_warning(tmp_path):
+    warning = "<frozen runpy>:128: RuntimeWarning: 'a.b' found in sys.modules, this may be unpredictable\n"
+    (tmp_path / "yolox.log").write_text(warning + train_log(np.full(20, 5.0), np.full(20, 1e-3), 10))
+    (tmp_path / "loop.log").write_text(warning + "Epoch 1, iter 10/10 - loss: 5.0\nEpoch 2, iter 10/10 - loss: 5.0\n")
+    for name in ("yolox.log", "loop.log"):
+        assert read_history(tmp_path / name).epochs.train.tolist() == [5, 5]
 
 
 def test_phases_follow_the_learning_rate(tmp_path):
@@ -246,8 +255,8 @@ def test_the_last_row_of_a_repeated_epoch_counts(tmp_path):
     assert epochs.number.tolist() == [1, 2, 3] and epochs.train.tolist() == [9, 5, 4]
     path.write_text("epoch,iter,loss\n0,0,9\n0,1,8\n1,0,7\n1,0,5\n1,1,4\n")
     assert read_history(path).batches.loss.tolist() == [9, 8, 5, 4]
-    path.write_text("iter,loss\n0,9\n1,8\n0,7\n1,6\n")  # of no known epoch: numbers that start again are no repetition
-    assert read_history(path).batches.loss.tolist() == [9, 8, 7, 6]
+    path.write_text("iter,loss\n0,9\n1,8\n0,7\n1,6\n0,5\n1,4\n")  # of no known epoch: each is taken for one
+    assert read_history(path).batches.loss.tolist() == [9, 8, 7, 6, 5, 4]
 
 
 def test_training_and_validation_in_rows_of_their_own_are_one_epoch(tmp_path):

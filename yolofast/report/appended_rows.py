@@ -1,19 +1,21 @@
 """The rows of the last run in a CSV file to which several have written.
 
 Rows in any order are no second run: only where rows are repeated does it matter in which order they stand. Rows without
-a training loss say nothing of it, because some loggers write validation apart.
+a training loss say nothing of it, because some loggers write validation apart. Iterations alone leave a doubt: of those
+that start again and again at the same height, each is taken to be an epoch and not a run.
 """
 
 import dataclasses
 
 import numpy as np
 
+from yolofast.report.history import Floats
 from yolofast.report.last_run import last_run
 from yolofast.report.table_file import Columns
 
 
 def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Columns, tuple[str, ...]]:
-    """`names` are the columns that tell rows apart, the epoch first; `losses` those of training."""
+    """`names` are the columns that tell rows apart, the epoch first if there is one; `losses` those of training."""
     if not all(name in columns for name in names):
         return columns, ()
     trained = [row for row in range(len(columns)) if any(columns.text[name][row] for name in losses)]
@@ -21,9 +23,17 @@ def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Colum
     epochs = columns.numbers(names[0])
     if len(keys) == len(trained) or not (np.abs(epochs) < 2**53).all():
         return columns, ()
-    run = last_run((epochs[trained] + (epochs.min() < 1)).astype(int).tolist())
+    iterations = columns.numbers(names[1])[trained].tolist() if len(names) > 1 else []
+    numbers, unit = epochs[trained].astype(int), "epoch" if names[0] == "epoch" else "iteration"
+    run = last_run((numbers + (unit == "epoch" and epochs.min() < 1)).tolist(), iterations, unit)
     first = trained[run.first] if run.first else 0
     while run.first and first - 1 > trained[run.first - 1] and epochs[first - 1] == epochs[first]:
         first -= 1  # its validation stands before it
     kept = {name: cells[first:] for name, cells in columns.text.items()}
     return dataclasses.replace(columns, text=kept), run.remarks
+
+
+def counts_within_epochs(iteration: Floats) -> bool:
+    """Most of the times it starts again, at least two, it has come equally far."""
+    ends = iteration[:-1][np.diff(iteration) < 0]
+    return len(ends) > 1 and 2 * int((ends == ends.max()).sum()) > len(ends)

@@ -1,7 +1,7 @@
 """Which lines of a log are of its last run: trainers go on writing into a log that is there already.
 
 A run that begins with the first epoch again is another one, and nothing of the earlier is left. One that was resumed
-goes on near where it stopped, and replaces only the epochs it repeats.
+goes on near where it stopped, and replaces only the epochs it repeats. Within an epoch a falling iteration tells both.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,13 @@ class LastRun:
     remarks: tuple[str, ...] = ()
 
 
-def last_run(epochs: Sequence[int]) -> LastRun:
-    """`epochs`: that of each line, in the order of the log."""
-    falls = [place for place, (before, now) in enumerate(pairwise(epochs), start=1) if now < before]
+def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str = "epoch") -> LastRun:
+    """`epochs`: that of each line, in the order of the log; `iterations` count within an epoch or through all.
+
+    Of a log without epochs its iterations are given in their place, with that `unit`.
+    """
+    keys = list(zip(epochs, iterations or [0] * len(epochs), strict=True))
+    falls = [place for place, (before, now) in enumerate(pairwise(keys), start=1) if now < before]
     starts = [0]
     for place in falls:
         if epochs[place] <= epochs[starts[-1]]:
@@ -26,24 +30,25 @@ def last_run(epochs: Sequence[int]) -> LastRun:
     first = starts[-1]
     resumed = [place for place in falls if place > first]
     return LastRun(
-        first, (*_of_earlier_runs(epochs, starts), *_of_resumes(epochs[first:], [p - first for p in resumed]))
+        first,
+        (*_of_earlier_runs(epochs, starts, unit), *_of_resumes(epochs[first:], [p - first for p in resumed], unit)),
     )
 
 
-def _of_earlier_runs(epochs: Sequence[int], starts: list[int]) -> list[str]:
+def _of_earlier_runs(epochs: Sequence[int], starts: list[int], unit: str) -> list[str]:
     if len(starts) == 1:
         return []
     first = starts[-1]
     return [
-        f"the log holds {len(starts)} runs, and the last one is read: after epoch {epochs[first - 1]} it begins with "
-        f"epoch {epochs[first]} again"
+        f"the log holds {len(starts)} runs, and the last one is read: after {unit} {epochs[first - 1]} it begins with "
+        f"{unit} {epochs[first]} again"
     ]
 
 
-def _of_resumes(epochs: Sequence[int], resumed: list[int]) -> list[str]:
+def _of_resumes(epochs: Sequence[int], resumed: list[int], unit: str) -> list[str]:
     if not resumed:
         return []
     reached, last = max(epochs), max(epochs[resumed[-1] :])
-    rest = f"; what comes after epoch {last} is of before" if last < reached else ""
-    again = f"went on with epoch {epochs[resumed[-1]]} after epoch {epochs[resumed[-1] - 1]}"
-    return [f"the run {again}: of epochs it repeated the last ones are read{rest}"]
+    rest = f"; what comes after {unit} {last} is of before" if last < reached else ""
+    again = f"went on with {unit} {epochs[resumed[-1]]} after {unit} {epochs[resumed[-1] - 1]}"
+    return [f"the run {again}: of {unit}s it repeated the last ones are read{rest}"]

@@ -1,12 +1,13 @@
 """CSV files of losses: our `results.csv` and `batches.csv`, and those of others, by the names their columns have."""
 
 import dataclasses
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.appended_rows import of_last_run
+from yolofast.report.appended_rows import counts_within_epochs, of_last_run
 from yolofast.report.comparable_rows import each_once, without_late_terms
 from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
 from yolofast.report.table_file import Columns, read_columns
@@ -21,22 +22,58 @@ _MAP50 = ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map5
 
 def read_csv(path: Path) -> History:
     columns = read_columns(path)
-    losses = [name for name in columns.text if name in _TRAIN or name.startswith("train/")]
-    batch = next((name for name in _BATCH if name in columns), None)
-    keys = ("epoch",) if batch is None else ("epoch", batch)
-    columns, remarks = of_last_run(columns, losses, *keys)
+    batch = _batch_column(columns)
     if batch is None:
+        columns, remarks = last_rows_of(columns)
         epochs = steady_epochs_of(columns)
         return History(source=str(path), format="CSV, a row per epoch", epochs=epochs, remarks=remarks)
-    batches = batches_of(each_once(columns, *keys))
-    starts = None if "epoch" in columns else _starts(columns.numbers(batch))
-    return History(
-        source=str(path),
-        format="CSV, a row per batch",
-        epochs=dataclasses.replace(epochs_of(batches), starts=starts),
-        batches=batches,
-        remarks=remarks,
-    )
+    if "epoch" in columns:
+        batches, remarks = last_batches_of(columns)
+        epochs = epochs_of(batches)
+    else:
+        columns, remarks = _last_iterations_of(columns, batch)
+        batches = batches_of(columns)
+        epochs = dataclasses.replace(epochs_of(batches), starts=_starts(columns.numbers(batch)))
+    return History(source=str(path), format="CSV, a row per batch", epochs=epochs, batches=batches, remarks=remarks)
+
+
+def last_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
+    """The rows of the last run in a table with epochs, and what has to be said of others."""
+    batch = _batch_column(columns)
+    return of_last_run(columns, _training(columns), *(("epoch",) if batch is None else ("epoch", batch)))
+
+
+def last_batches_of(columns: Columns) -> tuple[Batches, tuple[str, ...]]:
+    """As `last_rows_of`, of a table with a row per batch."""
+    batch = _batch_column(columns)
+    columns, remarks = last_rows_of(columns)
+    return batches_of(columns if batch is None else each_once(columns, "epoch", batch)), remarks
+
+
+def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[str, ...]]:
+    """As `last_rows_of`, of a table without epochs; rows without a loss would be counted as iterations."""
+    columns = _with_loss(columns)
+    iteration = columns.numbers(batch)
+    if not np.isfinite(iteration).all() or counts_within_epochs(iteration):
+        return columns, ()
+    columns, remarks = of_last_run(columns, _training(columns), batch)
+    return (each_once(columns, batch) if remarks else columns), remarks
+
+
+def _with_loss(columns: Columns) -> Columns:
+    cells = next((columns.text[name] for name in _TRAIN if name in columns), None)
+    if cells is None:
+        return columns
+    text = {name: list(compress(values, cells)) for name, values in columns.text.items()}
+    return dataclasses.replace(columns, text=text)
+
+
+def _batch_column(columns: Columns) -> str | None:
+    return next((name for name in _BATCH if name in columns), None)
+
+
+def _training(columns: Columns) -> list[str]:
+    return [name for name in columns.text if name in _TRAIN or name.startswith("train/")]
 
 
 def steady_epochs_of(columns: Columns) -> Epochs:
@@ -132,10 +169,14 @@ def _pieces(count: int, most: int = 100) -> np.ndarray[tuple[int], np.dtype[np.i
 
 
 def _starts(iteration: Floats) -> Ints:
-    """The iterations at which the pieces start, and the one after the last; rows are counted where they do not rise."""
+    """The iterations at which the pieces start, and the one after the last; rows are counted where they do not rise.
+
+    A row is of the iterations since the one before, so a piece ends with an iteration that was logged.
+    """
     count = len(iteration)
     rises = np.isfinite(iteration).all() and (np.diff(iteration) >= 1).all() and np.abs(iteration).max() < 2**53
     numbers = iteration.astype(np.int64) if rises else np.arange(1, count + 1)
-    step = numbers[-1] - numbers[-2] if count > 1 else 1
-    first = np.unique(_pieces(count), return_index=True)[1]
-    return np.append(numbers[first], numbers[-1] + step)
+    step = numbers[1] - numbers[0] if count > 1 else 1
+    last = np.append(np.flatnonzero(np.diff(_pieces(count))), count - 1)
+    start = max(numbers[0] - step + 1, min(numbers[0], 1))
+    return np.concatenate(([start], numbers[last] + 1))

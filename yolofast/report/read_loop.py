@@ -28,7 +28,7 @@ def read_loop_log(path: Path) -> History:
     lines = _lines(path)
     if not lines:
         raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
-    run = last_run([epoch for epoch, _, _ in lines])
+    run = last_run([epoch for epoch, _, _ in lines], [iteration for _, iteration, _ in lines])
     rows: dict[tuple[int, int], list[float]] = {}
     for epoch, iteration, numbers in lines[run.first :]:
         if len(numbers) >= len(rows.get((epoch, iteration), ())):  # a torn line replaces nothing

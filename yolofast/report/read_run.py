@@ -6,7 +6,7 @@ from typing import Any
 
 from yolofast.errors import UserError, nearest_file
 from yolofast.report.history import RUN_FOLDER, History
-from yolofast.report.read_csv import batches_of, read_csv, steady_epochs_of
+from yolofast.report.read_csv import last_batches_of, last_rows_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
@@ -18,6 +18,7 @@ RESULTS, BATCHES, RESULTS_TXT, TRAIN_LOG = "results.csv", "batches.csv", "result
 _SETTINGS = ("hyp.yaml", "opt.yaml", "args.yaml")
 """Later ones win: flags are above what a recipe says."""
 _MOST_RUNS = 5
+_PAGES = ("<!doctype", "<html")
 _SAME_IN_VALIDATION = ("anchor", "simota")
 
 
@@ -53,12 +54,16 @@ def _with_settings(history: History, folder: Path) -> History:
 def _read_own(folder: Path) -> History:
     settings = _settings(folder)
     assigner = settings_in_effect(settings, {}).get("assigner", "ota")
+    results, remarks = last_rows_of(read_columns(folder / RESULTS))
+    has_batches = (folder / BATCHES).exists()
+    batches, of_batches = last_batches_of(read_columns(folder / BATCHES)) if has_batches else (None, ())
     return History(
         source=str(folder),
         format=RUN_FOLDER,
-        epochs=steady_epochs_of(read_columns(folder / RESULTS)),
-        batches=batches_of(read_columns(folder / BATCHES)) if (folder / BATCHES).exists() else None,
+        epochs=steady_epochs_of(results),
+        batches=batches,
         settings=settings,
+        remarks=remarks or of_batches,
         # The published code validates with another assigner than it trains with.
         same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )
@@ -71,12 +76,14 @@ def _read_file(path: Path) -> History:
     text = read_text(path)
     refuse_binary(text, path)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if not first or first.startswith("<"):
-        raise UserError("is a web page" if first else "is empty", where=path, fix=f"give {KINDS}")
+    if not first:
+        raise UserError("is empty", where=path, fix=f"give {KINDS}")
     if "total_loss:" in text:
         return read_train_log(path)
     if is_loop_log(text):
         return read_loop_log(path)
+    if first.lower().startswith(_PAGES):  # a log may begin with a warning of `<frozen runpy>`
+        raise UserError("is a web page", where=path, fix=f"give {KINDS}")
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
 
 

@@ -16,7 +16,7 @@ _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
 
 def read_results_txt(path: Path) -> History:
     """Its validation loss is always of the `anchor` assigner, so its level says nothing beside training's."""
-    numbers, table, remarks = _last_run_of(path)
+    numbers, table, remarks = read_table(path)
     epochs = Epochs(
         number=numbers,
         train=known_losses(table[:, _TOTAL]),
@@ -29,16 +29,11 @@ def read_results_txt(path: Path) -> History:
     return History(source=str(path), format=YOLOV7_LOG, epochs=epochs, same_loss=False, remarks=remarks)
 
 
-def read_table(path: Path) -> tuple[Ints, Floats]:
-    """Epochs from 1, and the fields of each; the first field of a row is left 0.
+def read_table(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
+    """Epochs from 1, the fields of each, and remarks; the first field of a row is left 0.
 
     A run that was resumed writes an epoch again: the last one counts.
     """
-    numbers, table, _ = _last_run_of(path)
-    return numbers, table
-
-
-def _last_run_of(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
     found = []
     for line, text in enumerate(read_text(path).splitlines(), start=1):
         fields = text.split()

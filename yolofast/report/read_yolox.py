@@ -54,7 +54,7 @@ def read_train_log(path: Path) -> History:
 def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
     """The lines of the last run, and what has to be said of others."""
     found = list(_ITERATION.finditer(text))
-    run = last_run([int(match[1]) for match in found])
+    run = last_run([int(match[1]) for match in found], [int(match[2]) for match in found])
     return found[run.first :], run.remarks
 
 

@@ -1,5 +1,7 @@
 """A CSV file as columns of numbers, whoever wrote it: headings are trimmed, a row torn by a kill is left out.
 
+So are headings that are written again by a run that goes on in the same file.
+
 Spreadsheets separate cells by semicolons or tabs where a comma is the decimal point.
 """
 
@@ -81,7 +83,7 @@ def read_columns(path: Path) -> Columns:
     if len(set(headings)) != len(headings):
         twice = next(name for name in headings if headings.count(name) > 1)
         raise UserError(f"the column {shorten(twice)} stands twice", where=path, line=1, fix="keep one of them")
-    whole = [row for row in rows[1:] if len(row) == len(headings)]
+    whole = [row for row in rows[1:] if len(row) == len(headings) and row != headings]
     if not whole:
         raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
     return Columns(path, {name: [row[i] for row in whole] for i, name in enumerate(headings)})

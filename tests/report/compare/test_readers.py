@@ -172,3 +172,16 @@ def test_mistakes_cost_one_message(tmp_path):
 def test_names_are_as_short_as_they_can_be(tmp_path):
     assert short_names([tmp_path / "a" / "exp", tmp_path / "b" / "exp"]) == ["a/exp", "b/exp"]
     assert short_names([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
+
+
+def test_of_two_runs_in_one_file_the_last_one_is_read_and_that_is_said(tmp_path):
+    folder, again = ours(tmp_path / "a", rising(30)), ours(tmp_path / "b", rising(10, 0.2))
+    theirs = published(tmp_path, "ota")
+    for log, rows in (
+        (folder / "results.csv", (again / "results.csv").read_text().splitlines()[1:]),
+        (theirs / "results.txt", (theirs / "results.txt").read_text().splitlines()[:10]),
+    ):
+        log.write_text(log.read_text() + "\n".join(rows) + "\n")
+        run = read_run(log.parent, "a")
+        assert len(run.epoch) == 10
+        assert "the log holds 2 runs, and the last one is read" in run.problems[0]

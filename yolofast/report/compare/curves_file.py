@@ -8,7 +8,7 @@ import numpy as np
 from yolofast.errors import UserError
 from yolofast.report.compare.run import MAP, MAP50, OTHER, OURS, PRECISION, RECALL, ULTRALYTICS, YOLOV7, YOLOX
 from yolofast.report.history import Floats, Ints
-from yolofast.report.read_csv import epochs_of_columns
+from yolofast.report.read_csv import epochs_of_columns, last_rows_of
 from yolofast.report.read_yolov7 import read_table
 from yolofast.report.read_yolox import read_scores, read_train_log
 from yolofast.report.table_file import Columns, is_number, read_columns
@@ -31,12 +31,14 @@ _NAMES = {
 class Rows:
     """`columns` hold one value per epoch; nan is what is unknown or beyond all bounds.
 
-    A torn row at the end is left out; of a repeated epoch the last row counts.
+    A torn row at the end is left out; of a repeated epoch the last row counts, of several runs the last one.
     """
 
     format: str
     epoch: Ints
     columns: dict[str, Floats]
+    remarks: tuple[str, ...] = ()
+    """What has to be said of runs before the last."""
 
 
 def read_rows(folder: Path) -> Rows:
@@ -50,7 +52,7 @@ def read_rows(folder: Path) -> Rows:
 
 
 def _of_csv(path: Path) -> Rows:
-    table = _without_torn_row(read_columns(path))
+    table, remarks = last_rows_of(_without_torn_row(read_columns(path)))
     epochs = epochs_of_columns(table)
     columns = {name: values for name, names in _NAMES.items() if (values := table.first_of(names)) is not None}
     for side in ("train", "val"):
@@ -59,8 +61,8 @@ def _of_csv(path: Path) -> Rows:
                 columns[name.removesuffix("_loss")] = table.numbers(name)
     columns |= {"train/total": epochs.train, "val/total": epochs.val}
     if "img/s" in table:
-        return Rows(OURS, epochs.number, columns)
-    return Rows(ULTRALYTICS if "metrics/mAP50(B)" in table else OTHER, epochs.number, columns)
+        return Rows(OURS, epochs.number, columns, remarks)
+    return Rows(ULTRALYTICS if "metrics/mAP50(B)" in table else OTHER, epochs.number, columns, remarks)
 
 
 def _without_torn_row(table: Columns) -> Columns:
@@ -72,7 +74,7 @@ def _without_torn_row(table: Columns) -> Columns:
 
 
 def _of_yolov7(path: Path) -> Rows:
-    numbers, table = read_table(path)
+    numbers, table, remarks = read_table(path)
     fields = ("memory", "train/box", "train/obj", "train/cls", "train/total", "", "", PRECISION, RECALL, MAP50, MAP)
     columns = {name: table[:, place] for place, name in enumerate(fields, start=1) if name}
     columns |= {f"val/{term}": table[:, place] for place, term in enumerate(("box", "obj", "cls"), start=12)}
@@ -80,19 +82,20 @@ def _of_yolov7(path: Path) -> Rows:
     skipped = (table[:, 8:15] == 0).all(axis=1)  # it was not evaluated
     for name in (PRECISION, RECALL, MAP50, MAP, "val/box", "val/obj", "val/cls", "val/total"):
         columns[name] = np.where(skipped, np.nan, columns[name])
-    return Rows(YOLOV7, numbers, columns)
+    return Rows(YOLOV7, numbers, columns, remarks)
 
 
 def _of_yolox(path: Path) -> Rows:
-    epochs, scores = read_train_log(path).epochs, read_scores(path)
+    history, scores = read_train_log(path), read_scores(path)
+    epochs = history.epochs
     columns = {"train/total": epochs.train, "lr": epochs.lr}
     for name, key in ((MAP50, "0.50"), (MAP, "0.50:0.95")):
         columns[name] = np.array([scores.get(number, {}).get(key, np.nan) for number in epochs.number.tolist()])
-    return Rows(YOLOX, epochs.number, columns)
+    return Rows(YOLOX, epochs.number, columns, history.remarks)
 
 
 def _each_epoch_once(rows: Rows) -> Rows:
     last = {number: place for place, number in enumerate(rows.epoch.tolist())}
     kept = np.array([last[number] for number in sorted(last)])
     columns = {name: np.where(np.isfinite(values), values, np.nan)[kept] for name, values in rows.columns.items()}
-    return Rows(rows.format, rows.epoch[kept], columns)
+    return Rows(rows.format, rows.epoch[kept], columns, rows.remarks)

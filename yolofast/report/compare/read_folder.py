@@ -30,8 +30,8 @@ def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
 
 
 def read_run(folder: Path, name: str) -> Run:
-    problems: list[str] = []
     rows = read_rows(folder)
+    problems = list(rows.remarks)
     args, hyp = read_settings(folder, _ARGS, problems), read_settings(folder, _HYP, problems)
     summary = read_json(folder / "summary.json", problems)
     batches, assigners = _of_batches(folder, problems)
