@@ -12,8 +12,8 @@ import torch
 
 _STEPS_AHEAD, _LONG_STEPS_AHEAD = 3, 2
 _LONG_STEP = 0.05
-"""Seconds. Large graphs fill the queue earlier: with three steps of YOLOX-L in it launching took a whole core, with two
-a tenth of one, and the GPU was as busy."""
+"""Seconds. With three long steps of a large graph (YOLOX-L) in the queue launching took a whole core, with two a tenth
+of one, and steps took as long."""
 
 
 class Pace:
