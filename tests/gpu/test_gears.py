@@ -1,5 +1,6 @@
 """Gears on the GPU: a replayed graph and a compiled step do what the step as written does."""
 
+import threading
 import time
 
 import pytest
@@ -57,6 +58,30 @@ def assert_close(first, second, rtol):
 def test_a_graph_trains_as_eager_does(kinds):
     eager, graph = make_step(), make_step()
     assert_close(run(graph, GraphGear(graph), kinds), run(eager, EagerGear(eager), kinds), 1e-4)
+
+
+def test_other_threads_may_ask_for_pinned_memory_while_a_graph_is_captured():
+    """As a loader's does; the sizes grow, so that what it asks for is never there already."""
+    stop, held, errors = threading.Event(), [], []
+
+    def ask():
+        try:
+            while not stop.is_set():
+                held.append(torch.empty(1000 * (1 + len(held)), pin_memory=True))
+                time.sleep(0.001)
+        except RuntimeError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        gear = GraphGear(make_step("bf16"))
+        for size in (2, 4, 8):
+            gear.run(batch(0, size), ALONE)
+    finally:
+        stop.set()
+        thread.join()
+    assert not errors and gear.captured == 3 and len(held) > 10
 
 
 def test_after_a_capture_that_failed_all_goes_on():

@@ -20,7 +20,7 @@ from yolofast.engine.profile_usage import gpu_busy
 from yolofast.engine.profile_waits import count_waits
 from yolofast.engine.setup import prepare_run
 from yolofast.profile.phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
-from yolofast.profile.verdict import WAIT
+from yolofast.profile.verdict import LOSSES, WAIT
 from yolofast.profile.verdicts import verdicts
 
 INSIDE = {FORWARD, ASSIGN, LOSS, BACKWARD, OPTIMIZER, EMA}
@@ -233,17 +233,32 @@ def test_two_runs_in_turn_are_each_as_fast_as_alone(tmp_path):
     assert found.comparison.is_real and found.comparison.relative_uncertainty < 0.05
 
 
-def test_a_planted_wait_is_named(data):
+def planted(data, plant):
     config = TrainConfig(data=data, device="0", cfg="yolov7-tiny", img_size=(128,), batch_size=16, epochs=4)
     said, run = [], prepare_run(config, lambda text: None)
-    run = replace(run, losses=WaitingLosses(run.losses))
-    found = profile_run(run, Request(steps=20, warm_up=5), said.append)
+    found = profile_run(plant(run), Request(steps=20, warm_up=5), said.append)
     assert found.setup.gear == "eager", "a graph cannot contain a wait"
     assert any("a lower gear" in text for text in said)
     assert found.waits.count >= 1
-    kinds = [verdict.kind for verdict in verdicts(found)]
-    assert WAIT in kinds or "loss" in kinds
-    assert "times a step" in verdicts(found)[0].text
+    return verdicts(found)[0]
+
+
+def test_a_loss_that_waits_is_named(data):
+    first = planted(data, lambda run: replace(run, losses=WaitingLosses(run.losses)))
+    assert first.kind == LOSSES and "times a step" in first.text and "test_profile.py" in first.text, first
+
+
+def test_a_planted_wait_is_named(data):
+    def ask(module, images, maps):
+        assert maps[0].sum().item() is not None
+        time.sleep(0.02)
+
+    def with_hook(run):
+        run.step.model.register_forward_hook(ask)
+        return run
+
+    first = planted(data, with_hook)
+    assert first.kind == WAIT and "times a step" in first.text and "test_profile.py" in first.text, first
 
 
 def test_a_clock_reads_what_the_gpu_did():

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from yolofast.engine.graph_capture import captured_into
 from yolofast.engine.step import LossOf, StepKind, StepProbe, TrainStep
 from yolofast.profile.phases import GRAPH
 from yolofast.structures import Batch, Targets
@@ -105,7 +106,7 @@ class _Captured:
                     step.run(self._images, self._targets, kind, loss_of)
             torch.cuda.current_stream().wait_stream(stream)
             self._graph = torch.cuda.CUDAGraph()
-            with random_numbers_after_failure(), torch.cuda.graph(self._graph, pool=pool):
+            with captured_into(self._graph, pool):
                 step.run(self._images, self._targets, kind, loss_of)
         self._marks: Sequence[Any] = () if step.probe is None else step.probe.captured()
 
@@ -142,18 +143,6 @@ def tried_only(step: TrainStep) -> Iterator[None]:
     finally:
         for tensor, value in zip(step.tensors(), before, strict=True):
             tensor.copy_(value)
-
-
-@contextmanager
-def random_numbers_after_failure() -> Iterator[None]:
-    """A capture that fails leaves torch's generator believing that it goes on; the next random number would raise."""
-    generator = torch.cuda.default_generators[torch.cuda.current_device()]
-    before = generator.clone_state()
-    try:
-        yield
-    except BaseException:
-        generator.graphsafe_set_state(before)
-        raise
 
 
 @contextmanager
