@@ -9,7 +9,7 @@ from yolofast.errors import UserError, nearest_file
 from yolofast.report.compare.curves_file import RESULTS, RESULTS_TXT, TRAIN_LOG, read_rows
 from yolofast.report.compare.run import Run
 from yolofast.report.compare.settings_file import read_json, read_settings
-from yolofast.report.compare.side_files import read_classes, read_profile, read_validated
+from yolofast.report.compare.side_files import read_classes, read_classes_epoch, read_profile, read_validated
 from yolofast.report.compare.timing import find_timing
 from yolofast.report.compare.words import printable
 from yolofast.report.table_file import read_columns
@@ -47,6 +47,7 @@ def read_run(folder: Path, name: str) -> Run:
         timing=find_timing(folder, rows, summary, batches, args),
         summary=summary,
         classes=read_classes(folder, problems),
+        classes_epoch=read_classes_epoch(folder),
         validated=read_validated(folder),
         profile=read_profile(folder, problems),
         assigners=assigners,
