@@ -105,6 +105,50 @@ def test_selecting_several_compares_them(root, watched):
         page.wait_for_function("document.querySelector('#titles h2').textContent === 'nested/live'")
 
 
+def winners(page, name):
+    cells = page.locator("#figures-table tr").filter(has_text=name).locator("td.number").all()
+    return ["best" in cell.get_attribute("class").split() for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ({"gpu": "H200", "gpus": 1}, {"gpu": "A100", "gpus": 8}, "different hardware (gpu: H200, A100)"),
+        ({"gpu": "H200", "cpu_cores": 4}, {"gpu": "H200", "cpu_cores": 16}, "different hardware (cpu_cores: 4, 16)"),
+        ({"gpu": "H200", "cpu": "this"}, {"gpu": "H200", "cpu": "that"}, ""),
+        ({"gpu": "H200"}, {}, ""),  # silence
+    ],
+)
+def test_nobody_wins_in_time_on_other_hardware(tmp_path, watched, one, other, words):
+    """The second takes half the time."""
+    make_run(tmp_path / "slow", environment=one)
+    fast = make_run(tmp_path / "fast", environment=other, quality=2.0) / "results.csv"
+    head, *rows = (line.split(",") for line in fast.read_text().splitlines())
+    halved = [[row[0], str(float(row[1]) / 2), *(cell.replace("900", "1800") for cell in row[2:])] for row in rows]
+    fast.write_text("\n".join(",".join(line) for line in [head, *halved]) + "\n")
+    with serving(tmp_path) as server:
+        page = opened(watched(), server, "#run=slow&run=fast")
+        page.wait_for_selector("#figures-table")
+        assert winners(page, "best mAP50-95") == [False, True]
+        for name in ("training time", "images per second"):
+            assert winners(page, name) == [False, not words]
+        why = page.locator("#no-contest")
+        assert words in why.inner_text() if words else why.count() == 0
+
+
+def test_nobody_wins_in_times_that_count_different_things(tmp_path, watched):
+    """A folder of Ultralytics: its time has evaluations in it."""
+    make_run(tmp_path / "ours")
+    theirs = make_run(tmp_path / "theirs") / "results.csv"
+    rows = (line.split(",") for line in theirs.read_text().splitlines())
+    theirs.write_text("".join(",".join([row[0], row[1] + "0" * row[1].isdigit(), *row[2:-3]]) + "\n" for row in rows))
+    with serving(tmp_path) as server:
+        page = opened(watched(), server, "#run=ours&run=theirs")
+        page.wait_for_selector("#figures-table")
+        assert winners(page, "training time") == [False, False]
+        assert "some count training alone" in page.locator("#no-contest").inner_text()
+
+
 def test_a_run_without_settings_is_left_out_of_what_differs(root, watched):
     (root / "nested" / "live" / "args.yaml").unlink()
     lines = (root / "first" / "results.csv").read_text().splitlines()

@@ -17,8 +17,9 @@ ROWS = [
 def test_summary():
     # 10 s of 100 and 10 s of 200 images per second
     assert summary_of(ROWS, 1, 33.3) == {
-        "epochs": 3, "best_epoch": 1, "best": {"metrics/mAP50(B)": 0.3}, "train_seconds": 20.0, "wall_seconds": 33.3,
-        "images_per_second": pytest.approx(150), "peak_gpu_memory_gib": 3.0,
+        "epochs": 3, "best_epoch": 1, "epochs_counted_from": 0, "best": {"metrics/mAP50(B)": 0.3},
+        "train_seconds": 20.0, "wall_seconds": 33.3, "images_per_second": pytest.approx(150),
+        "peak_gpu_memory_gib": 3.0,
     }  # fmt: skip
 
 

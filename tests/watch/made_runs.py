@@ -36,13 +36,14 @@ def make_run(
     quality: float = 1.0,
     finished: bool = True,
     age: float = 0.0,
+    environment: dict[str, object] | None = None,
     **settings: object,
 ) -> Path:
     """`age`: seconds since its files were written."""
     folder.mkdir(parents=True)
     given = {"cfg": "yolov7-tiny", "data": "shapes", "epochs": epochs, "batch_size": 16, **settings}
     (folder / "args.yaml").write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in given.items()))
-    (folder / "env.json").write_text("{}\n")
+    (folder / "env.json").write_text(json.dumps(environment or {}))
     if done:
         lines = [COLUMNS, *(row(epoch, quality) for epoch in range(done))]
         (folder / "results.csv").write_text("\n".join(lines) + "\n")

@@ -124,3 +124,23 @@ def test_settings_that_grow_when_they_are_printed_do_not(tmp_path):
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     (tmp_path / "args.yaml").write_text("\n".join(lines))
     assert len(json.dumps(SettingsFiles(tmp_path).read())) < 3000
+
+
+def test_hardware_is_what_the_run_used(tmp_path):
+    run = make_run(tmp_path / "run", device="0,1", environment={"gpu": "card", "gpus": 8, "cpu": "x", "cpu_cores": 4})
+    files = SettingsFiles(run)
+    assert files.hardware() == {"gpu": "card", "gpus": 2, "cpu": None, "cpu_cores": 4}
+    (run / "args.yaml").write_text("device: cpu\n")
+    assert files.hardware() == {"gpu": "no GPU", "gpus": None, "cpu": "x", "cpu_cores": 4}
+    (run / "env.json").unlink()
+    (run / "args.yaml").unlink()
+    assert set(files.hardware().values()) == {None}, "no file says it"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[1]", "null", "[" * 9999, '{"gpu": NaN, "cpu_cores": 1e999, "gpus": [NaN]}']
+)
+def test_a_machine_that_is_described_oddly(tmp_path, content):
+    run = make_run(tmp_path / "run")
+    (run / "env.json").write_text(content)
+    json.dumps(SettingsFiles(run).hardware(), allow_nan=False)

@@ -80,7 +80,7 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
     detector = Detector(best, device=str(run.step.precision.device))
-    trainer.best_found = run.evaluate_weights(detector.predictor.models[0])
+    trainer.best_found = run.evaluate_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
@@ -95,7 +95,7 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
 
 
 def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> None:
-    trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults))
+    trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 
 def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:

@@ -70,6 +70,7 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
     return {
         "epochs": len(rows),
         "best_epoch": best_epoch,
+        "epochs_counted_from": 0,  # by its number in results.csv; pages, and the display, count from 1
         "best": {name: _known(best[name]) for name in scores},
         "train_seconds": round(seconds, 3),
         "wall_seconds": round(wall_seconds, 3),

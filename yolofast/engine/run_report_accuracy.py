@@ -1,13 +1,18 @@
-"""The parts of a report that say how good the best weights are, and on what they fail."""
+"""The parts of a report that say how good the best weights are, and on what they fail.
 
-from collections.abc import Sequence
+Where a file is of another epoch than the best one, every part that is made of it says so.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from yolofast.engine.run_report_course import epochs_of, fitness_of
 from yolofast.engine.run_report_files import RunFiles
 from yolofast.engine.run_report_samples import SAMPLES_FOLDER
 from yolofast.pages.elements import Callout, Cell, Element, LineChart, Marked, Matrix, Paragraph, Picture, Series, Table
+from yolofast.report.evaluated_epoch import epoch_of, of_another_epoch
 
 _MOST_CURVES, _CURVES_OF_MANY = 12, 7
 """Besides the mean. Of more classes only some are shown: as many as have colours of their own."""
@@ -29,9 +34,11 @@ def per_class(run: RunFiles) -> tuple[Element, ...]:
     )
     confidence, images = run.scores["confidence"], run.scores["images"]
     where = f"at confidence {confidence:.3f}, where mean F1 is best"
-    note = f"Best weights, {images:,} validation images. Precision, recall and F1 {where}."
+    epoch = epoch_of(run.scores)
+    whose = "Best weights" if epoch is None else f"Weights of epoch {epoch}"
+    note = f"{whose}, {images:,} validation images. Precision, recall and F1 {where}."
     columns = ("class", "boxes", "precision", "recall", "F1", "AP50", "AP50-95")
-    return (Table(columns, cells, note, sortable=True),)
+    return (*_of_another_epoch(run, run.scores), Table(columns, cells, note, sortable=True))
 
 
 def precision_recall(run: RunFiles) -> tuple[Element, ...]:
@@ -43,11 +50,9 @@ def precision_recall(run: RunFiles) -> tuple[Element, ...]:
     series = [Series(f"all classes {run.scores['map50']:.3f}", recalls, tuple(curves["mean"]))]
     series += [Series(f"{row['name']} {row['ap50']:.3f}", recalls, tuple(curves[str(row["id"])])) for row in shown]
     hint = f"The best and the worst classes by AP50; left out: {left_out}." if left_out else ""
-    return (
-        LineChart(
-            "Precision over recall at an overlap of 0.5, with AP50", "recall", "precision", tuple(series), hint=hint
-        ),
-    )
+    title = "Precision over recall at an overlap of 0.5, with AP50"
+    chart = LineChart(title, "recall", "precision", tuple(series), hint=hint)
+    return (*_of_another_epoch(run, run.scores), chart)
 
 
 def confusion(run: RunFiles) -> tuple[Element, ...]:
@@ -57,7 +62,7 @@ def confusion(run: RunFiles) -> tuple[Element, ...]:
     totals: dict[int, int] = {}
     for _, true, count in cells:
         totals[true] = totals.get(true, 0) + count
-    elements: list[Element] = []
+    elements: list[Element] = [*_of_another_epoch(run, run.scores)]
     if len(names) <= _MOST_CLASSES_IN_MATRIX + 1:
         elements.append(_matrix(cells, names))
     mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
@@ -79,12 +84,18 @@ def samples(run: RunFiles) -> tuple[Element, ...]:
     if not pictures:
         return ()
     legend = "Blue: right. Orange: not there, or of another class. Magenta: missed. Confidence 0.25, overlap 0.5."
-    return (*_how_many(run), Paragraph(legend), *pictures)
+    return (*_of_another_epoch(run, run.samples[0]), *_how_many(run), Paragraph(legend), *pictures)
+
+
+def _of_another_epoch(run: RunFiles, values: Mapping[str, Any]) -> tuple[Element, ...]:
+    nosave = bool(run.args.get("nosave"))
+    words = of_another_epoch(epoch_of(values), epochs_of(run.results), fitness_of(run.results), nosave=nosave)
+    return (Callout("warn", f"This is {words}."),) if words else ()
 
 
 def _how_many(run: RunFiles) -> tuple[Element, ...]:
     wrong, images = run.scores.get("images_with_faults"), run.scores.get("images")
-    if wrong is None or images is None:
+    if wrong is None or images is None or epoch_of(run.scores) != epoch_of(run.samples[0]):
         return ()
     if not wrong:
         return (Callout("good", f"In none of the {images:,} validation images a box is missed or wrong."),)

@@ -35,7 +35,7 @@ def summary(run: RunFiles) -> tuple[Element, ...]:
     items: list[tuple[str, Cell]] = []
     if best is not None:
         items += [(name, float(_column(results, column)[best])) for name, column in _SCORES.items()]
-        items.append(("best epoch", f"{_epochs(results)[best]:.0f} of {len(results)}"))
+        items.append(("best epoch", f"{epochs_of(results)[best]:.0f} of {len(results)}"))
     items += [("training time", _duration(seconds)), ("img/s", _mean_of_time(results, "img/s"))]
     if memory > 0:
         items.append(("GPU memory", f"{memory:.2f} GiB"))
@@ -89,7 +89,16 @@ def timing(run: RunFiles) -> tuple[Element, ...]:
 
 def best_row(results: Columns) -> int | None:
     """The epoch whose weights are `best.pt`."""
-    return best_place(0.1 * _column(results, _MAP50) + 0.9 * _column(results, _MAP))
+    return best_place(fitness_of(results))
+
+
+def fitness_of(results: Columns) -> Floats:
+    return 0.1 * _column(results, _MAP50) + 0.9 * _column(results, _MAP)
+
+
+def epochs_of(results: Columns) -> Floats:
+    """From 1, as people count."""
+    return results.numbers("epoch") + 1
 
 
 def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
@@ -102,7 +111,7 @@ def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
 
 def _chart(results: Columns, title: str, y_label: str, columns: Mapping[str, str], dashed: str = "") -> Chart | None:
     """Of those columns that have a value at all."""
-    x = tuple(_epochs(results).tolist())
+    x = tuple(epochs_of(results).tolist())
     series = [
         Series(name, x, tuple(_column(results, column).tolist()), dashed=name == dashed)
         for name, column in columns.items()
@@ -115,11 +124,6 @@ def _per_batch(table: Columns, title: str, y_label: str, column: str, log_y: boo
     values: Sequence[float] = table.numbers(column).tolist()
     series = Series(column.replace("_", " "), tuple(range(1, len(values) + 1)), tuple(values))
     return LineChart(title, "batch", y_label, (series,), log_y=log_y)
-
-
-def _epochs(results: Columns) -> Floats:
-    """From 1, as people count."""
-    return results.numbers("epoch") + 1
 
 
 def _column(results: Columns, name: str) -> Floats:

@@ -31,8 +31,8 @@ _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _RIGHT, _WRONG, _MISSED = (178, 114, 0), (0, 149, 230), (140, 40, 215)
 
 
-def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults) -> None:
-    """The worst images into `samples/` of a run's folder, and what they show into `samples/samples.json`."""
+def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults, epoch: int | None = None) -> None:
+    """The worst images into `samples/` of a run's folder, and what they show, after which epoch, into its list."""
     place = folder / SAMPLES_FOLDER
     place.mkdir(exist_ok=True)
     (place / SAMPLES_FILE).unlink(missing_ok=True)  # an interrupt leaves pictures unlisted, none with another's caption
@@ -42,7 +42,7 @@ def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults) -> None:
         judged = judge(image.counted, ground_truth(index, [image.place])[0])
         name = f"sample_{number:02}.jpg"
         write_whole(place / name, drawn(read_picture(path), judged, index.names))
-        rows.append({"file": name, "image": path.name, **_counts(judged)})
+        rows.append({"file": name, "image": path.name, "epoch": epoch, **_counts(judged)})
     write_whole(place / SAMPLES_FILE, (json.dumps(rows, indent=1) + "\n").encode())
 
 

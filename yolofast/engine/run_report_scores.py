@@ -31,6 +31,7 @@ def scores_of(found: Evaluated, names: Sequence[str]) -> dict[str, Any]:
     metrics, faults = found.metrics, found.faults.per_image()
     per_class = {str(row.id): _rounded(asdict(row)) for row in per_class_table(metrics, names)}
     return {
+        "epoch": found.epoch,
         "images": metrics.images,
         "images_with_faults": int((faults[:, 1:].sum(axis=1) > 0).sum()),
         "map50": metrics.map50,

@@ -179,11 +179,11 @@ class Run:
         found = joint_result(self._tally(average, self.losses.validation(epoch)), v5_metric=self.config.v5_metric)
         if self.weighting is not None:
             self.weighting.learn(found.metrics)
-        return found
+        return dataclasses.replace(found, epoch=epoch)
 
-    def evaluate_weights(self, model: Network) -> Evaluated:
-        """Other weights than the run's own, as those were evaluated; by the only rank."""
-        return self._tally(model).result(v5_metric=self.config.v5_metric)
+    def evaluate_weights(self, model: Network, epoch: int) -> Evaluated:
+        """Weights the run had after that epoch, as its present ones are evaluated; by the only rank."""
+        return dataclasses.replace(self._tally(model).result(v5_metric=self.config.v5_metric), epoch=epoch)
 
     def _tally(self, model: Network, criterion: Criterion | None = None) -> Tally:
         smaller = f"--test-batch-size {max((self.config.test_batch_size or 2 * self.config.batch_size) // 2, 1)}"

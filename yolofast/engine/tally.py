@@ -29,6 +29,8 @@ class Evaluated:
     """Mean of each term over the batches; empty without a criterion."""
     found: tuple[tuple[int, Detections], ...] = ()
     """Place in the split and what was found there, in original pixels and the order of the split; if kept."""
+    epoch: int | None = None
+    """Of the run that trained the weights, from 0; None of a file whose run is not known."""
 
 
 class Tally:

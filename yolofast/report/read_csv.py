@@ -44,10 +44,16 @@ def last_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
 
 
 def last_batches_of(columns: Columns) -> tuple[Batches, tuple[str, ...]]:
-    """As `last_rows_of`, of a table with a row per batch."""
+    """As `last_batch_rows_of`, with their losses."""
+    columns, remarks = last_batch_rows_of(columns)
+    return batches_of(columns), remarks
+
+
+def last_batch_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
+    """As `last_rows_of`, of a table with a row per batch: each of them once."""
     batch = _batch_column(columns)
     columns, remarks = last_rows_of(columns)
-    return batches_of(columns if batch is None else each_once(columns, "epoch", batch)), remarks
+    return (columns if batch is None else each_once(columns, "epoch", batch)), remarks
 
 
 def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[str, ...]]:

@@ -98,6 +98,7 @@ def _news(run: _Shown, generation: str, since: int, batches: int) -> dict[str, A
         "batches": {"count": count, **({} if count == batches else run.batches.loss.points())},
         "more": more,
         "settings": run.settings.read(),
+        "hardware": run.settings.hardware(),
     }
 
 

@@ -1,10 +1,16 @@
-"""The settings of a run, flat and short enough to be shown in a table, from the yaml files that trainers leave."""
+"""The settings of a run, flat and short enough to be shown in a table, and what of its machine it used.
 
+From the yaml files that trainers leave, and `env.json`.
+"""
+
+import json
 from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.hardware_used import hardware_used
 from yolofast.run_settings import settings_in_effect
+from yolofast.watch.find_runs import ENVIRONMENT
 from yolofast.watch.plain_file import Stamp, read_plain, stamp
 from yolofast.yaml_file import parse_yaml
 
@@ -18,19 +24,31 @@ Value = str | int | float | bool | None
 
 class SettingsFiles:
     def __init__(self, folder: Path) -> None:
-        self._paths = [folder / name for name in _FILES]
+        self._paths, self._environment = [folder / name for name in _FILES], folder / ENVIRONMENT
         self._stamps: list[Stamp | None] | None = None
         self._values: dict[str, Value] = {}
+        self._hardware: dict[str, Value] = {}
 
     def read(self) -> dict[str, Value]:
         """What cannot be read is left out: half-written, too large, or no yaml."""
-        stamps = [stamp(path) for path in self._paths]
-        if stamps != self._stamps:
-            hyp, *flags = (_settings(path) for path in self._paths)
-            args = {key: value for file in flags for key, value in file.items()}
-            self._values = {key: _shown(value) for key, value in settings_in_effect(hyp, args).items()}
-            self._stamps = stamps
+        self._refresh()
         return self._values
+
+    def hardware(self) -> dict[str, Value]:
+        """Parts that no file tells are None."""
+        self._refresh()
+        return self._hardware
+
+    def _refresh(self) -> None:
+        stamps = [stamp(path) for path in (*self._paths, self._environment)]
+        if stamps == self._stamps:
+            return
+        hyp, *flags = (_settings(path) for path in self._paths)
+        settings = settings_in_effect(hyp, {key: value for file in flags for key, value in file.items()})
+        used = hardware_used(settings, _entries(self._environment))
+        self._values = {key: _shown(value) for key, value in settings.items()}
+        self._hardware = {part: _shown(value) for part, value in used.items()}
+        self._stamps = stamps
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -39,6 +57,14 @@ def _settings(path: Path) -> dict[str, Any]:
     except (UserError, UnicodeDecodeError):
         return {}
     return {_name(key): value for key, value in list(given.items())[:_MOST]}
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(read_plain(path, _MAX_BYTES) or b"")
+    except (ValueError, RecursionError):  # half-written, or somebody else's
+        return {}
+    return given if isinstance(given, dict) else {}
 
 
 def _name(key: object) -> str:

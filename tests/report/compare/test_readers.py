@@ -174,6 +174,35 @@ def test_names_are_as_short_as_they_can_be(tmp_path):
     assert short_names([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
 
 
+def batch_rows(epochs, batches, assigner):
+    return "".join(f"{epoch},{batch},1.0,{assigner}\n" for epoch in epochs for batch in range(batches))
+
+
+@pytest.mark.parametrize(
+    ("appended", "words"),
+    [
+        (batch_rows(range(5), 20, "anchor"), "the log holds 2 runs, and the last one is read"),
+        (batch_rows(range(2, 5), 20, "anchor"), "went on with epoch 3 after epoch 5"),
+    ],
+)
+def test_batches_that_were_written_twice_are_counted_once(tmp_path, appended, words):
+    """1,000 images in batches of 50, as a run begun again and as one that was resumed."""
+    folder = ours(tmp_path / "a", rising(5))
+    (folder / "batches.csv").write_text(f"epoch,batch,total,assigner\n{batch_rows(range(5), 20, 'ota')}{appended}")
+    run = read_run(folder, "a")
+    assert run.timing.iterations == 20 and run.timing.iterations_per_second == pytest.approx(2)
+    begun_again = "2 runs" in words
+    assert run.assigners == (("anchor",) if begun_again else ("ota", "anchor"))
+    assert len(run.problems) == 1 and run.problems[0].startswith("batches.csv") and words in run.problems[0]
+
+
+def test_batches_of_an_earlier_and_longer_run_do_not_count(tmp_path):
+    folder = ours(tmp_path / "a", rising(3))
+    rows = batch_rows(range(30), 7, "ota") + batch_rows(range(3), 20, "ota")
+    (folder / "batches.csv").write_text(f"epoch,batch,total,assigner\n{rows}")
+    assert read_run(folder, "a").timing.iterations == 20
+
+
 def test_of_two_runs_in_one_file_the_last_one_is_read_and_that_is_said(tmp_path):
     folder, again = ours(tmp_path / "a", rising(30)), ours(tmp_path / "b", rising(10, 0.2))
     theirs = published(tmp_path, "ota")

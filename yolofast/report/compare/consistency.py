@@ -7,6 +7,7 @@ import numpy as np
 
 from yolofast.report.compare.remark import CONTRADICTION, INCOMPLETE, NOTE, Remark
 from yolofast.report.compare.run import MAP, MAP50, OURS, TERMS, Run
+from yolofast.report.evaluated_epoch import of_another_epoch
 
 KNOWN_IMAGES = {"coco": 118_287, "coco320": 118_287, "coco128": 128, "coco8": 4, "voc": 16_551}
 """Training images of public data sets, by the names of their files."""
@@ -81,6 +82,9 @@ def _classes(run: Run) -> Remark | None:
     """The mean over the classes is mAP."""
     if not run.classes or run.best is None:
         return None
+    nosave = bool(run.settings.get("nosave"))
+    if words := of_another_epoch(run.classes_epoch, run.epoch, run.fitness, nosave=nosave):
+        return Remark(INCOMPLETE, f"{run.name}: its scores per class are {words}.")
     mean, whole = float(np.mean([score.ap50 for score in run.classes.values()])), run.at_best(MAP50)
     if not math.isfinite(whole) or abs(mean - whole) <= max(0.02 * whole, 2e-3):
         return None

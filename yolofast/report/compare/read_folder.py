@@ -9,9 +9,10 @@ from yolofast.errors import UserError, nearest_file
 from yolofast.report.compare.curves_file import RESULTS, RESULTS_TXT, TRAIN_LOG, read_rows
 from yolofast.report.compare.run import Run
 from yolofast.report.compare.settings_file import read_json, read_settings
-from yolofast.report.compare.side_files import read_classes, read_profile, read_validated
+from yolofast.report.compare.side_files import read_classes, read_classes_epoch, read_profile, read_validated
 from yolofast.report.compare.timing import find_timing
 from yolofast.report.compare.words import printable
+from yolofast.report.read_csv import last_batch_rows_of
 from yolofast.report.table_file import read_columns
 
 _ARGS, _HYP = ("opt.yaml", "args.yaml"), ("hyp.yaml",)
@@ -47,6 +48,7 @@ def read_run(folder: Path, name: str) -> Run:
         timing=find_timing(folder, rows, summary, batches, args),
         summary=summary,
         classes=read_classes(folder, problems),
+        classes_epoch=read_classes_epoch(folder),
         validated=read_validated(folder),
         profile=read_profile(folder, problems),
         assigners=assigners,
@@ -83,15 +85,16 @@ def _refuse_same_twice(folders: Sequence[Path]) -> None:
 
 
 def _of_batches(folder: Path, problems: list[str]) -> tuple[int | None, tuple[str, ...]]:
-    """Batches of an epoch, and the assigners that were used, in order."""
+    """Batches of an epoch, and the assigners that were used, in order; of the last run where several were written."""
     if not (folder / "batches.csv").is_file():
         return None, ()
     try:
-        table = read_columns(folder / "batches.csv")
+        table, remarks = last_batch_rows_of(read_columns(folder / "batches.csv"))
         epochs = table.numbers("epoch") if "epoch" in table else np.zeros(0)
     except UserError as error:
         problems.append(f"batches.csv {error.what}")
         return None, ()
+    problems += [f"batches.csv: {remark}" for remark in remarks if remark not in problems]  # results.csv says the same
     assigners = tuple(dict.fromkeys(name for name in table.text.get("assigner", ()) if name))
     counts = np.unique(epochs[np.isfinite(epochs)], return_counts=True)[1]
     return (int(np.median(counts)) if len(counts) else None), assigners

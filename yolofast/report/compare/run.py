@@ -88,6 +88,8 @@ class Run:
     timing: Timing = Timing()
     summary: Mapping[str, Any] = field(default_factory=dict)
     classes: Mapping[str, ClassScore] = field(default_factory=dict)
+    classes_epoch: int | None = None
+    """Which epoch they are of, where their file says it."""
     validated: tuple[int | None, int | None] = (None, None)
     """Images and boxes of the validation set."""
     profile: Profile | None = None

@@ -7,11 +7,11 @@ one had reached when another was over, the Pareto front – would be of the mach
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from yolofast.hardware_used import hardware_used
 from yolofast.report.compare.by_value import by_value, differ
 from yolofast.report.compare.remark import NOT_COMPARABLE, Remark
 from yolofast.report.compare.run import MAP, Run
 
-_NO_GPU = "no GPU"
 _OF_HOURS = ("hours", "seconds per epoch", f"{MAP} per hour")
 _OF_THE_MACHINE = (*_OF_HOURS, "it/s", "img/s", "GPU busy, %", "wait for data, %")
 
@@ -48,29 +48,10 @@ def _of_training_and_of_all(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
 
 def _hardware(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], Any]]]:
     """What of the machine differs. Where a run has a GPU and another has none, how many there are says nothing more."""
-    if differ(runs, _gpu):
-        return [("gpu", _gpu)]
-    parts = (("gpus", _count_of_gpus), ("cpu", _cpu), ("cpu_cores", lambda run: run.environment.get("cpu_cores")))
-    return [(what, value) for what, value in parts if differ(runs, value)]
+    if differ(runs, _used("gpu")):
+        return [("gpu", _used("gpu"))]
+    return [(what, _used(what)) for what in ("gpus", "cpu", "cpu_cores") if differ(runs, _used(what))]
 
 
-def _gpu(run: Run) -> str | None:
-    """None where no file says it. A run may leave the GPU of its machine alone."""
-    if run.settings.get("device") == "cpu":
-        return _NO_GPU
-    return run.environment["gpu"] or _NO_GPU if "gpu" in run.environment else None
-
-
-def _count_of_gpus(run: Run) -> int | None:
-    """Of those it used, if its settings say so, and not of those in the machine."""
-    if _gpu(run) == _NO_GPU:
-        return None
-    if "device" not in run.settings:
-        return run.environment.get("gpus")
-    device, ranks = str(run.settings["device"] or "0"), run.settings.get("world_size")
-    return max(len(device.split(",")), ranks if isinstance(ranks, int) else 1)
-
-
-def _cpu(run: Run) -> str | None:
-    """Beside a GPU its cores matter more than its name."""
-    return run.environment.get("cpu") if _gpu(run) == _NO_GPU else None
+def _used(what: str) -> Callable[[Run], Any]:
+    return lambda run: hardware_used(run.settings, run.environment)[what]

@@ -6,6 +6,7 @@ from typing import Any
 
 from yolofast.report.compare.run import ClassScore, Phase, Profile
 from yolofast.report.compare.settings_file import read_json
+from yolofast.report.evaluated_epoch import epoch_of
 
 PROFILE = "profile.json"
 _EVALUATION = "evaluation.json"
@@ -18,6 +19,12 @@ def read_classes(folder: Path, problems: list[str]) -> dict[str, ClassScore]:
         if found := _classes(read_json(folder / name, problems).get("per_class")):
             return found
     return {}
+
+
+def read_classes_epoch(folder: Path) -> int | None:
+    """The epoch those scores are of, from 1; None where nobody knows, as of a file that `val` has written."""
+    values = read_json(folder / _EVALUATION, [])
+    return epoch_of(values) if _classes(values.get("per_class")) else None
 
 
 def _classes(listed: Any) -> dict[str, ClassScore]:

@@ -31,8 +31,26 @@ function bestPlace(run) {
   return best === null ? -1 : fitness.lastIndexOf(best);
 }
 
+/* What runs may compete in, and why not: as in `compare` (same_clock.py), times of different hardware are of the machine
+   as much as of what was chosen, and times that count different things of neither. Silence is no difference. */
+export function contestOf(runs) {
+  const timed = runs.filter((run) => run.rows.length);
+  const values = (part) => [...new Set(known(timed.map((run) => run.hardware[part])))];
+  const differing = ["gpu", "gpus", "cpu", "cpu_cores"].filter((part) => values(part).length > 1);
+  const sameHardware = differing.length === 0;
+  const sameClock = new Set(timed.map((run) => run.columns.includes("img/s"))).size < 2; // ours is of training alone
+  const sameLength = new Set(runs.map((run) => run.rows.length)).size === 1;
+  let why = sameClock ? "" : "Nobody wins in training time: some count training alone, others everything.";
+  if (!sameHardware) {
+    const named = differing[0] === "gpu" ? ["gpu"] : differing;
+    const parts = named.map((part) => `${part}: ${values(part).join(", ")}`).join("; ");
+    why = `Nobody wins in training time and images per second: different hardware (${parts}).`;
+  }
+  return { time: sameHardware && sameClock && sameLength, speed: sameHardware, why };
+}
+
 /* Scores are those of the best epoch, which is the one to use. Runs of different length do not compete in time. */
-export function figuresOf(run, sameLength) {
+export function figuresOf(run, contest) {
   const best = bestPlace(run);
   const at = best < 0 ? run.rows.length - 1 : best;
   const there = (name) => column(run, name)[at] ?? null;
@@ -44,8 +62,8 @@ export function figuresOf(run, sameLength) {
     { name: "best epoch", value: best < 0 ? null : epochs(run)[at] },
     { name: "last mAP50-95", value: last(column(run, MAP)), better: 1 },
     { name: "epochs", value: run.rows.length },
-    { name: "training time", value: last(column(run, "time")), better: sameLength ? -1 : 0, kind: "duration" },
-    { name: "images per second", value: wholeSpeed(run), better: 1 },
+    { name: "training time", value: last(column(run, "time")), better: contest.time ? -1 : 0, kind: "duration" },
+    { name: "images per second", value: wholeSpeed(run), better: contest.speed ? 1 : 0 },
     { name: "GPU memory, GiB", value: highest(column(run, "gpu_memory")) || null, better: -1 },
   ];
 }

@@ -2,7 +2,7 @@
 
 import { byId, fileAddress, make } from "./page_parts.js";
 import { chartsOf } from "./curves.js";
-import { change, differingSettings, duration, figuresOf, hasSettings, text, winner } from "./comparison.js";
+import { change, contestOf, differingSettings, duration, figuresOf, hasSettings, text, winner } from "./comparison.js";
 import { reportLink } from "./run_list.js";
 
 const places = new Map();
@@ -41,7 +41,7 @@ function drawFigures(loaded) {
   list.textContent = "";
   list.hidden = loaded.length !== 1 || !loaded[0].rows.length;
   if (list.hidden) return;
-  for (const cell of figuresOf(loaded[0], true).filter((one) => one.value !== null)) {
+  for (const cell of figuresOf(loaded[0], contestOf(loaded)).filter((one) => one.value !== null)) {
     const box = make(list, "div", { class: "figure" });
     make(box, "dt", {}, cell.name);
     make(box, "dd", {}, shown(cell));
@@ -65,9 +65,10 @@ function drawComparison(loaded) {
   const table = make(make(area, "div", { class: "scroll" }), "table", { id: "figures-table" });
   head(table, loaded, "");
   const body = make(table, "tbody");
-  const sameLength = new Set(loaded.map((run) => run.rows.length)).size === 1;
-  const all = loaded.map((run) => figuresOf(run, sameLength));
+  const contest = contestOf(loaded);
+  const all = loaded.map((run) => figuresOf(run, contest));
   all[0].forEach((_, i) => figureRow(body, all.map((figures) => figures[i])));
+  if (contest.why) make(area, "p", { class: "hint", id: "no-contest" }, contest.why);
   drawDifferences(area, loaded);
 }
 

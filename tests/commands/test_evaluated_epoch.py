@@ -1,0 +1,115 @@
+"""A detailed evaluation of an earlier epoch is never shown as that of the best one, whatever ended the run."""
+
+import csv
+import json
+import signal
+import time
+
+import pytest
+
+from tests.engine.small_run import flags, start
+from tests.report.compare.folders import ours, rising
+from yolofast.cli import main
+from yolofast.engine.run_report import report_page
+from yolofast.pages.elements import Callout
+from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.read_folder import read_runs
+
+OF_EVALUATION = ["Classes", "Precision and recall", "Confusion"]
+
+
+def best_epoch(run):
+    """From 0, by the rule of `best.pt`."""
+    with (run / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return max(
+        (0.1 * float(row["metrics/mAP50(B)"]) + 0.9 * float(row["metrics/mAP50-95(B)"]), int(row["epoch"]))
+        for row in rows
+    )[1]
+
+
+def wait_until(condition, process):
+    while not condition():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+
+
+def remarks(run):
+    """Section -> what it says of its epoch."""
+    return {
+        section.title: element.text
+        for section in report_page(run).sections
+        for element in section.elements
+        if isinstance(element, Callout) and "of epoch" in element.text
+    }
+
+
+def test_interrupted_then_better_then_killed(tmp_path):
+    run = tmp_path / "runs" / "exp"
+    process = start(tmp_path, plots=True, epochs=300)
+    wait_until((run / "weights" / "last.pt").exists, process)
+    process.send_signal(signal.SIGINT)
+    assert "interrupted; to go on" in process.communicate(timeout=120)[0]
+    scores, (sample, *_) = (
+        json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json")
+    )
+    assert scores["epoch"] == sample["epoch"] == best_epoch(run) and not remarks(run)
+    process = start(tmp_path, "--resume", str(run), plots=True, epochs=300)
+    wait_until(lambda: best_epoch(run) > scores["epoch"], process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert main(["report", str(run)]) == 0
+    told = f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
+    assert list(remarks(run)) == [*OF_EVALUATION, "Worst misses"]
+    assert all(text.startswith(told) and "train --resume" in text for text in remarks(run).values())
+    assert (run / "report.html").read_text().count(told) >= 4
+
+
+def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
+    assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
+    run = tmp_path / "runs" / "exp"
+    assert json.loads((run / "evaluation.json").read_text())["epoch"] == 1
+    head, first, last = (run / "results.csv").read_text().splitlines()
+    better = dict(zip(head.split(","), first.split(","), strict=True)) | {"metrics/mAP50-95(B)": "0.8"}
+    (run / "results.csv").write_text("\n".join([head, ",".join(better.values()), last, ""]))
+    told = "This is of epoch 2 and not of epoch 1, the best one in results.csv: --nosave keeps the last weights alone."
+    assert remarks(run) == dict.fromkeys(OF_EVALUATION, told)
+
+
+def with_classes(folder, **said):
+    """Whose mean is not mAP50."""
+    rows = {"0": {"name": "cat", "ap50": 0.2, "ap": 0.1}}
+    (folder / "evaluation.json").write_text(json.dumps({"images": 8, "per_class": rows, **said}))
+    return folder
+
+
+def told(*folders):
+    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+    return [f"{remark.kind}: {remark.text}" for remark in found.remarks if "class" in remark.text]
+
+
+def test_compare_says_it_of_the_classes(tmp_path):
+    older = with_classes(ours(tmp_path / "a", rising(5)), epoch=2)
+    last = with_classes(ours(tmp_path / "b", [0.1, 0.3, 0.2], nosave=True), epoch=2)
+    assert told(older, last) == [
+        "incomplete: a: its scores per class are of epoch 3 and not of epoch 5, the best one in results.csv: the run "
+        "has not ended since (train --resume).",
+        "incomplete: b: its scores per class are of epoch 3 and not of epoch 2, the best one in results.csv: --nosave "
+        "keeps the last weights alone.",
+    ]
+
+
+@pytest.mark.parametrize("said", [{}, {"epoch": None}, {"epoch": "4"}, {"epoch": True}, {"epoch": 4}])
+def test_files_that_do_not_say_it_or_are_of_the_best_epoch(tmp_path, said):
+    """Then only the scores themselves can contradict one another, as they do here."""
+    one, other = (
+        with_classes(ours(tmp_path / name, rising(5, top)), **said) for name, top in (("a", 0.4), ("b", 0.41))
+    )
+    assert len(told(one, other)) == 2 and all("the mean of its classes is 0.2" in text for text in told(one, other))
+
+
+@pytest.mark.parametrize(("last", "words"), [(0.3, "of epoch 2 and not of epoch 5"), (0.300001, "the mean of its")])
+def test_epochs_that_are_equal_and_those_that_rounding_may_have_changed(tmp_path, last, words):
+    """Of equals training keeps the later; the sixth digit of results.csv says nothing."""
+    folders = [with_classes(ours(tmp_path / name, [0.1, 0.3, 0.2, 0.2, last]), epoch=1) for name in ("a", "b")]
+    assert len(told(*folders)) == 2 and all(words in text for text in told(*folders))
