@@ -15,7 +15,7 @@ from yolofast.engine.gears import EagerGear, GraphGear, GraphPool
 from yolofast.engine.precision import Precision
 from yolofast.engine.profile_clock import HostClock
 from yolofast.engine.profile_probe import Probe, marked
-from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, durations, is_chosen
+from yolofast.engine.profile_sampler import ChosenSteps, NoSampler, PhaseSampler, durations
 from yolofast.engine.quad_loss import QuadLoss
 from yolofast.engine.step import StepKind, TrainStep
 from yolofast.optim.ema import ModelEma
@@ -220,18 +220,30 @@ def test_a_step_that_captured_a_graph_is_no_sample():
 def test_steps_in_between_are_not_touched():
     step = small_step()
     sampler = PhaseSampler(step, LateClock(), every=5, in_graphs=False)
-    for iteration in range(1, 5):
+    for iteration in range(1, 4):
         sampled(sampler, iteration, lambda: pytest.fail("timed") if step.probe is not None else None)
     assert sampler._clock.made == 0
 
 
-@pytest.mark.parametrize(("every", "accumulate"), [(8, 8), (50, 8), (4, 4), (10, 2), (7, 8)])
-def test_steps_that_move_weights_are_sampled_as_often_as_they_come(every, accumulate):
-    chosen = [n for n in range(every * every * accumulate) if is_chosen(n, every)]
-    assert len(chosen) == every * accumulate
-    moving = sum(n % accumulate == 0 for n in chosen)
-    assert moving == pytest.approx(len(chosen) / accumulate, rel=0.2)
-    assert min(later - earlier for earlier, later in pairwise(chosen)) == every - 1, "the one before is past by then"
+@pytest.mark.parametrize("every", [2, 4, 7, 8, 10, 25, 50])
+@pytest.mark.parametrize("period", [2, 3, 8, 24, 32, 49, 50])
+def test_what_comes_every_so_many_steps_is_sampled_as_often_as_it_comes(every, period):
+    """Weights that move, and epochs that begin."""
+    steps = ChosenSteps(every)
+    chosen = [n for n in range(200 * every * period) if steps.has(n)]
+    assert len(chosen) == pytest.approx(200 * period, rel=0.05)
+    for place in {0, period // 2, period - 1}:
+        met = sum(n % period == place for n in chosen)
+        assert met == pytest.approx(len(chosen) / period, rel=0.25)
+    assert min(later - earlier for earlier, later in pairwise(chosen)) >= 0.75 * every - 1, "the one before is past"
+
+
+def test_every_step_can_be_sampled_and_a_resumed_run_goes_on():
+    every, from_the_start, resumed = ChosenSteps(1), ChosenSteps(10), ChosenSteps(10)
+    assert all(every.has(n) for n in range(100))
+    assert [n for n in range(900) if from_the_start.has(n)][-40:] == [n for n in range(400, 900) if resumed.has(n)][
+        -40:
+    ]
 
 
 def test_no_sampler_does_nothing():

@@ -14,7 +14,7 @@ from tests.engine.two_ranks import small_cfg_file
 from yolofast.cli import main
 from yolofast.engine.profile_clock import HostClock
 from yolofast.engine.profile_record import COLUMNS
-from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
+from yolofast.engine.profile_sampler import ChosenSteps, NoSampler, PhaseSampler
 from yolofast.profile.phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
 
 _FAST_STEP = 10e-3
@@ -50,8 +50,10 @@ def test_weights_are_the_same_bits(folder):
 def test_a_row_per_timed_step_and_all_of_its_time(folder):
     rows = rows_of(folder)
     assert tuple(rows[0]) == COLUMNS
-    # Of three batches an epoch, one step in two, not always the even ones; the first of a process is never timed.
-    assert [(row["epoch"], row["batch"]) for row in rows] == [("1", "0"), ("1", "1"), ("2", "1"), ("2", "2")]
+    # Three batches an epoch, one step in two on average; the first of a process is never timed.
+    chosen, begins = ChosenSteps(2), (0, 6)
+    expected = [(str(n // 3), str(n % 3)) for n in range(9) if chosen.has(n) and n not in begins]
+    assert len(expected) >= 3 and [(row["epoch"], row["batch"]) for row in rows] == expected
     for row in rows:
         phases = {name: float(row[name]) for name in (FORWARD, ASSIGN, LOSS, BACKWARD, DATA_WAIT, AUGMENT, TO_DEVICE)}
         total = sum(float(row[name]) for name in COLUMNS[4 : COLUMNS.index(REST) + 1] if row[name])
@@ -97,5 +99,5 @@ def test_timing_costs_less_than_a_hundredth_of_a_fast_step(every):
     step = small_step()
     sampler = PhaseSampler(step, HostClock(), every=every, in_graphs=False)
     assert seconds_per_step(sampler, step, every) < 0.01 * _FAST_STEP
-    assert len(sampler.take()) == 20
+    assert len(sampler.take()) == pytest.approx(20, abs=2)
     assert seconds_per_step(NoSampler(), step, every) < 0.001 * _FAST_STEP

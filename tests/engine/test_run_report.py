@@ -30,7 +30,7 @@ from yolofast.engine.run_report_samples import drawn, save_samples
 from yolofast.errors import UserError
 from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
 from yolofast.evaluate.image_faults import ImageFaults, judge
-from yolofast.pages.elements import Callout, Code, LineChart, Matrix, Picture, Table
+from yolofast.pages.elements import Bar, BarChart, Callout, Code, LineChart, Matrix, Picture, Table
 from yolofast.report.advice import Advice
 from yolofast.report.dialect import Change
 from yolofast.structures import Detections
@@ -237,6 +237,17 @@ def test_torn_and_foreign_files_cost_a_remark(copy):
     assert elements(page, "Classes", Callout) and elements(page, "Confusion", Callout)
     assert elements(page, "Repeat it", Callout) and elements(page, "Curves", LineChart)
     assert "Environment" not in [section.title for section in page.sections]
+
+
+def test_what_happens_beside_a_step_is_no_part_of_it(copy):
+    phases = [
+        {"name": "host→device", "mean_ms": 0.1}, {"name": "forward", "mean_ms": 5.0},
+        {"name": "host→device", "mean_ms": 1.2, "beside": "on the GPU's side stream"},
+    ]  # fmt: skip
+    (copy / "profile.json").write_text(json.dumps({"gear": "graph", "phases": phases}))
+    step, beside = elements(report_page(copy), "Time and memory", BarChart)[0].bars
+    assert step == Bar("gear graph", (("host→device", 0.1), ("forward", 5.0)))
+    assert beside == Bar("beside it, on the GPU's side stream", (("host→device", 1.2),))
 
 
 def interrupted_run(folder, monkeypatch, **changes):

@@ -80,7 +80,7 @@ class RecordedPhases(PhaseSampler):
         return {
             **summary(phases, step, gear, fmean(busy) if busy else None, self._images / step.mean * 1e3),
             "timed_steps": len(rows),
-            "every": self._every,
+            "every": self._chosen.every,
         }
 
 

@@ -4,6 +4,7 @@ Steps in between are not touched: they pay a comparison. A captured step that is
 inside, which each of its replays overwrites; so they are read before the next one, or that one is not timed.
 """
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -47,7 +48,7 @@ class PhaseSampler:
     ) -> None:  # fmt: skip
         """`batches` may be a loader whose side stream is to be timed too; `first` is the first step that may be. With
         `around_others` a graph that is not looked into is timed as a whole, and so is what happens around it."""
-        self._step, self._clock, self._every, self._first = step, clock, every, first
+        self._step, self._clock, self._chosen, self._first = step, clock, ChosenSteps(every), first
         self._inside, self._around = Probe(step, clock, in_graphs=in_graphs), Probe(step, clock, in_graphs=False)
         self._probe, self._around_others = self._inside, around_others
         self._pending: deque[_Pending] = deque()
@@ -62,7 +63,7 @@ class PhaseSampler:
         return self._inside.in_graphs
 
     def begin(self, iteration: int, phase: str) -> None:
-        chosen = iteration >= self._first and is_chosen(iteration, self._every)
+        chosen = iteration >= self._first and self._chosen.has(iteration)
         if not chosen and not self._around_others:
             return
         self._read()
@@ -142,12 +143,20 @@ class NoSampler(PhaseSampler):
         return []
 
 
-def is_chosen(iteration: int, every: int) -> bool:
-    """One of each `every` steps, and not always the same one: weights may move every so many steps too.
+class ChosenSteps:
+    """One of `every` steps on average, about so far apart: every so many steps weights move, or an epoch begins, and
+    any regular choice would meet some of these too often or never."""
 
-    From turn to turn it is an earlier one, so that never two come one after the other: the first may not be past yet.
-    """
-    return iteration % every == -(iteration // every) % every
+    def __init__(self, every: int) -> None:
+        self.every, around = every, max(1, every // 4)
+        self._gaps = (every - around, every + around) if every > 1 else (1, 1)
+        self._random, self._next = random.Random(0), 0  # the same in every process, and after a resume
+
+    def has(self, iteration: int) -> bool:
+        """To be asked in their order."""
+        while self._next < iteration:
+            self._next += self._random.randint(*self._gaps)
+        return self._next == iteration
 
 
 def durations(marks: Sequence[Mark], clock: Clock) -> tuple[dict[str, float], dict[str, float]]:

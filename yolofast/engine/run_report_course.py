@@ -75,7 +75,7 @@ def timing(run: RunFiles) -> tuple[Element, ...]:
     if isinstance(wall := run.summary.get("wall_seconds"), int | float):
         rows.append(("with evaluation, checkpoints and pictures (last process)", _duration(float(wall))))
     rows.append(("images per second, all epochs", _mean_of_time(results, "img/s")))
-    rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(results, "data_wait")))
+    rows.append(("% of the time the host waited for data", 100 * _mean_of_time(results, "data_wait")))
     if isinstance(busy := run.profile.get("gpu_busy"), int | float):
         rows.append(("% of the time the GPU was busy", 100 * busy))
     columns = {"Speed": ("img/s", "img/s"), "Waiting for data": ("share", "data_wait")}
@@ -105,8 +105,12 @@ def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
     phases = profile.get("phases")
     if not phases:
         return ()
-    parts = tuple((str(phase["name"]), float(phase["mean_ms"])) for phase in phases)
-    return (BarChart("Where the time of a step goes", "ms", (Bar(f"gear {profile.get('gear', '?')}", parts),)),)
+    bars: dict[str, list[tuple[str, float]]] = {}
+    for phase in phases:
+        where = f"beside it, {phase['beside']}" if phase.get("beside") else f"gear {profile.get('gear', '?')}"
+        bars.setdefault(where, []).append((str(phase["name"]), float(phase["mean_ms"])))
+    shown = tuple(Bar(where, tuple(parts)) for where, parts in bars.items())
+    return (BarChart("Where the time of a step goes", "ms", shown),)
 
 
 def _chart(results: Columns, title: str, y_label: str, columns: Mapping[str, str], dashed: str = "") -> Chart | None:
