@@ -12,6 +12,8 @@ import numpy as np
 from yolofast.report.history import Epochs, Floats, Ints, best_place
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
+_FAR, _NEAREST = 5.0, 5
+"""Bends of noise alone are seldom this many times the middle one of so many."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,16 @@ def _best(measure: Floats) -> tuple[int, float, Ints]:
 
 
 def _noise_near(values: Floats, best: int, width: int = 10) -> float:
-    """From the evaluations around it, beside a line through each three of them: what a network learns is no noise."""
-    near = values[max(best - width, 0) : best + width + 1]
-    return float(np.sqrt(np.mean(np.diff(near, 2) ** 2) / 6)) if len(near) > 4 else 0.0
+    """From the evaluations around it, beside a line through each three of them: what a network learns is no noise.
+
+    Nor are the first epochs, whose losses may be many times the later ones: bends that are far larger than those next
+    to the best one are left out.
+    """
+    first = max(best - width, 0)
+    bends = np.abs(np.diff(values[first : best + width + 1], 2))
+    nearest = np.argsort(np.abs(np.arange(len(bends)) + first + 1 - best), kind="stable")[:_NEAREST]
+    moved = bends[nearest][bends[nearest] > 0]  # scores of few digits are often the same
+    if len(bends) < 3 or not len(moved):
+        return 0.0
+    usual = np.quantile(moved, 0.5, method="lower")
+    return float(np.sqrt(np.mean(bends[bends <= _FAR * usual] ** 2) / 6))
