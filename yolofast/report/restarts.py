@@ -35,7 +35,7 @@ def equal_restarts(iteration: Floats) -> Ints:
     ends = iteration[falls - 1]
     if not len(falls) or iteration[-1] > ends.max() or 2 * int((ends == ends.max()).sum()) <= len(ends):
         return falls[:0]
-    return falls[iteration[falls] <= iteration[0]]
+    return np.asarray(falls[iteration[falls] <= iteration[0]])
 
 
 def kinds_of(restarts: Ints, loss: Floats, lr: Floats | None) -> list[Restart]:
