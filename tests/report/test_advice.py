@@ -10,7 +10,8 @@ from yolofast.report.as_json import as_json
 from yolofast.report.diagnosis import diagnose
 from yolofast.report.history import RUN_FOLDER, YOLOX_LOG, Batches, Epochs, History
 from yolofast.report.read_run import read_history
-from yolofast.report.ship import _noise_near, choose_epoch
+from yolofast.report.ship import choose_epoch
+from yolofast.report.statistics import noise_near
 
 
 def changes(found):
@@ -199,7 +200,7 @@ def test_what_is_learned_is_no_noise():
     rising = [0.2 - 0.1 * 0.8**n for n in range(12)]
     assert choose_epoch(epochs(rising, np.linspace(3, 4, 12))).epoch == 12
     noisy = 0.3 + 0.01 * np.random.default_rng(0).standard_normal(400)
-    assert _noise_near(noisy, 200, width=200) == pytest.approx(0.01, rel=0.1)
+    assert noise_near(noisy, 200, width=200) == pytest.approx(0.01, rel=0.1)
 
 
 def test_a_run_that_breaks_at_once_begins_anew(tmp_path):

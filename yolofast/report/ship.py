@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.report.history import Epochs, Floats, Ints, best_place
+from yolofast.report.statistics import noise_near
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
-_FAR, _NEAREST = 5.0, 5
-"""Bends of noise alone are seldom this many times the middle one of so many."""
 
 
 @dataclass(frozen=True)
@@ -101,21 +100,5 @@ def _best(measure: Floats) -> tuple[int, float, Ints]:
     best = best_place(measure)
     assert best is not None, "asked only where something was measured"
     known = np.flatnonzero(np.isfinite(measure))
-    noise = _noise_near(measure[known], int(np.searchsorted(known, best)))
+    noise = noise_near(measure[known], int(np.searchsorted(known, best)))
     return best, noise, known[measure[known] >= measure[best] - noise]
-
-
-def _noise_near(values: Floats, best: int, width: int = 10) -> float:
-    """From the evaluations around it, beside a line through each three of them: what a network learns is no noise.
-
-    Nor are the first epochs, whose losses may be many times the later ones: bends that are far larger than those next
-    to the best one are left out.
-    """
-    first = max(best - width, 0)
-    bends = np.abs(np.diff(values[first : best + width + 1], 2))
-    nearest = np.argsort(np.abs(np.arange(len(bends)) + first + 1 - best), kind="stable")[:_NEAREST]
-    moved = bends[nearest][bends[nearest] > 0]  # scores of few digits are often the same
-    if len(bends) < 3 or not len(moved):
-        return 0.0
-    usual = np.quantile(moved, 0.5, method="lower")
-    return float(np.sqrt(np.mean(bends[bends <= _FAR * usual] ** 2) / 6))
