@@ -1,22 +1,26 @@
 """How often `yolofast diagnose` names the cause that was planted into a made-up run, and how often it cries wolf.
 
-    python -m benchmarks.count_verdicts [--runs 200] [--clean 500]
+    python -m benchmarks.count_verdicts [--runs 200] [--clean 500] [--files 20]
 
 The runs are those of `tests/report/planted.py`, with seeds from 5000 on, which no test looks at. A row counts runs in
-which the planted cause, and no other, was named; of clean runs those in which nothing was.
+which the planted cause, and no other, was named; of clean runs those in which nothing was. Runs that are written as
+files, in each format and in several lengths, are counted apart where the format hardly holds the cause.
 """
 
 import argparse
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 
-from tests.report import planted, test_verdicts
+from tests.report import planted, test_verdicts, test_verdicts_of_files, written
 from yolofast.report.history import Floats, History
+from yolofast.report.read_run import read_history
 
 FIRST_SEED = 5000
 WEAK_RUNS = 60
@@ -31,6 +35,8 @@ CAUSES: dict[str, tuple[Plant, ...]] = {
     "divergence": (planted.diverges, planted.breaks),
     "oscillation": (planted.oscillates,),
 }
+LENGTHS = ((20, 100), (40, 50), (100, 40), (200, 30))
+"""Epochs, and batches of each."""
 SIZES = [(form, every, flat) for form in ("line", "bend") for every in (1, 10) for flat in (False, True)]
 
 
@@ -125,7 +131,18 @@ def clean(runs: int, seen: Callable[[History], History]) -> Iterator[tuple[str, 
         yield "nothing", seen(planted.clean(rng))
 
 
-def table(runs: int, clean_runs: int) -> Iterator[str]:
+def from_files(runs: int, write: Callable[[History, Path], Path], can_see: bool) -> Iterator[tuple[str, History]]:
+    """Of causes that the tests ask for in this format, or of the others, which long runs may show as well."""
+    wanted = [(p, c) for p, c, formats in test_verdicts_of_files.VISIBLE if (write.__name__ in formats) == can_see]
+    for epochs, batches in LENGTHS:
+        with patch.multiple(planted, EPOCHS=epochs, PER_EPOCH=batches):
+            for plant, cause in wanted:
+                for _, rng in generators(runs):
+                    with tempfile.TemporaryDirectory() as folder:
+                        yield cause or "nothing", read_history(write(plant(rng), Path(folder)))
+
+
+def table(runs: int, clean_runs: int, file_runs: int) -> Iterator[str]:
     yield from ("| runs | as planted | said otherwise |", "|---|---|---|")
     yield counted(f"11 causes × {runs}", causes(runs))
     for every in (1, 10):
@@ -135,6 +152,9 @@ def table(runs: int, clean_runs: int) -> Iterator[str]:
         yield counted(f"clean, {name}", clean(clean_runs, seen))
     with patch.object(planted, "EPOCHS", 300):
         yield counted("clean, 300 epochs, by epochs", clean(clean_runs, test_verdicts.by_epochs))
+    for write in written.FORMATS:
+        yield counted(f"files, {write.__name__}", from_files(file_runs, write, True))
+        yield counted("… causes it hardly holds", from_files(file_runs, write, False))
     for name, (expected, plant) in WEAK.items():
         yield counted(name, ((expected, plant(rng)) for _, rng in generators(WEAK_RUNS)))
     with patch.object(planted, "EPOCHS", 10):
@@ -153,8 +173,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--clean", type=int, default=500)
+    parser.add_argument("--files", type=int, default=20)
     args = parser.parse_args()
-    for line in table(args.runs, args.clean):
+    for line in table(args.runs, args.clean, args.files):
         print(line, flush=True)
 
 

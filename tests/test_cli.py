@@ -111,6 +111,25 @@ def test_another_number_of_classes_needs_a_transfer_but_no_cfg(capsys, tiny_weig
     assert "6,031,224" in out
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"config": {"img_size": [320, 416]}}, [416, 416]),  # a run's: for training, for evaluation
+        ({"img_size": 320}, [320, 320]),  # stripped
+        ({"config": {"img_size": [320]}, "img_shape": [192, 320]}, [192, 320]),
+        ({}, [640, 640]),
+    ],
+    ids=["settings of a run", "stripped", "height and width", "nothing"],
+)
+def test_info_shows_the_size_the_weights_were_trained_for(capsys, tmp_path, said, shown):
+    save_checkpoint(tmp_path / "last.pt", model_content(build_model("yolov7-tiny"), **said))
+    args = ("info", "--weights", tmp_path / "last.pt", "--json")
+    assert json.loads(run(capsys, *args)[1])["image_size"] == shown
+    assert json.loads(run(capsys, *args, "--img", 96)[1])["image_size"] == [96, 96], "what is asked for is above it"
+    other = ("--cfg", "yolov7-tiny-1b4h", "--transfer-weights")
+    assert json.loads(run(capsys, *args, *other)[1])["image_size"] == [640, 640], "another network"
+
+
 def test_strip(capsys, tmp_path):
     model = build_model("yolov7-tiny")
     full = tmp_path / "last.pt"

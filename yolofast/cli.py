@@ -53,7 +53,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     info.add_argument(
         "--transfer-weights", action="store_true", help="load what matches by name and shape, list the rest"
     )
-    _add_image_size(info, "; by default what the network is meant for")
+    _add_image_size(info, "; by default what the weights were trained for, or such networks are meant for")
     info.set_defaults(img_size=None)
     info.add_argument(
         "--freeze",

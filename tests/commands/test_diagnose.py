@@ -93,9 +93,9 @@ def test_the_epoch_to_ship_is_told_by_its_own_numbers(tmp_path, capsys):
         return next(line for line in output.splitlines() if line.startswith("ship"))
 
     decided = shipped("mAP50,val_loss", scores, val)
-    assert decided.startswith("ship: epoch 4 (mAP50 is 0.31; 5 epochs are within the noise of 0.01")
+    assert decided.startswith("ship: epoch 4 (mAP50 is 0.31; 2 epochs are within the noise of 0.0046")
     assert decided.endswith("of the highest, and of these it has the lowest validation loss)")
-    others = "4 other epochs are within its noise of 0.01"
+    others = "1 other epoch is within its noise of 0.0046"
     assert shipped("mAP", scores).startswith(f"ship: epoch 6 (highest mAP: 0.312; {others}")
     assert shipped("val_loss", val).startswith("ship: epoch 4 (lowest validation loss: 4")
 

@@ -45,6 +45,11 @@ class WeightFile:
     img_shape: tuple[int, int] | None = None
     """Height and width of it, where they are stated: YOLOX's may differ."""
 
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """Height and width the network was trained for."""
+        return self.img_shape or (None if self.img_size is None else (self.img_size, self.img_size))
+
 
 def weights_of(root: object, build: Build) -> WeightFile:
     """The weights in a graph. The averaged model (`ema`) wins over the raw one, as in the published evaluation."""

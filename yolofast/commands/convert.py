@@ -17,8 +17,7 @@ def strip(args: argparse.Namespace) -> None:
 
 
 def reparam(args: argparse.Namespace) -> None:
-    model, _ = load_model(args.cfg, args.weights, args.nc, None, transfer=False)
-    deploy = reparameterise(model)
+    deploy = reparameterise(load_model(args.cfg, args.weights, args.nc, None, transfer=False).model)
     content = model_content(deploy, img_size=read_weights(args.weights).img_size)
     save_checkpoint(args.out, {**content, "model": halved(content["model"])})
     print(f"{args.out}: deploy form of {args.weights}, head at layer {len(deploy.layers) - 1}")

@@ -44,7 +44,7 @@ def heads(args: argparse.Namespace) -> None:
 def anchors(args: argparse.Namespace) -> None:
     if len(args.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
-    model, _ = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True)
+    model = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True).model
     if model.layout.kind == "point":
         raise UserError("YOLOX has no anchors", fix="there is nothing to fit: train it as it is")
     index = read_split(data_file(args.data))

@@ -19,10 +19,11 @@ from yolofast.model.summary import LayerRow, Summary, summarise
 
 
 def run(args: argparse.Namespace) -> None:
-    model, report = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
-    if args.fuse:
-        model = fuse(model)
-    summary = summarise(model, _size(model, args.img_size), frozen_of(model, args.freeze))
+    loaded = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
+    model, report = fuse(loaded.model) if args.fuse else loaded.model, loaded.report
+    # Weights that are transferred to another network say nothing of the size that one is for.
+    trained = None if args.cfg and args.transfer_weights else loaded.shape
+    summary = summarise(model, _size(model, args.img_size, trained), frozen_of(model, args.freeze))
     name = args.cfg or args.weights
     if args.json:
         print(json.dumps(_as_json(name, summary, report), indent=2))
@@ -33,9 +34,9 @@ def run(args: argparse.Namespace) -> None:
     _print_summary(out, name, summary, summary.layers if args.layers else summary.sections)
 
 
-def _size(model: Network, asked: list[int] | None) -> tuple[int, int]:
+def _size(model: Network, asked: list[int] | None, trained: tuple[int, int] | None) -> tuple[int, int]:
     """Height and width, as `train` and `val` would use them; `--json` on standard output is left whole."""
-    sides = asked or [model.inputs.size]
+    sides = asked or trained or (model.inputs.size,)
     height, width = sides if len(sides) == 2 else (sides[0], sides[0])
     asked_by = "--img" if asked else "the network's image size"
     used = in_strides((height, width), max(model.layout.strides), lambda word: print(word, file=sys.stderr), asked_by)

@@ -1,5 +1,6 @@
 """Building the model that flags describe: a graph, a weight file, or both."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
@@ -9,14 +10,23 @@ from yolofast.model.network import Network, build_model, has_several_heads
 from yolofast.model.yolox_config import yolox_of
 
 
+@dataclass(frozen=True)
+class LoadedModel:
+    model: Network
+    report: LoadReport | None = None
+    """None without a weight file."""
+    shape: tuple[int, int] | None = None
+    """Height and width its weights were trained for, if their file says so."""
+
+
 def load_model(
     cfg: str | None, weights: str | None, nc: int | None, head_config: str | None, transfer: bool
-) -> tuple[Network, LoadReport | None]:
+) -> LoadedModel:
     """The model of `cfg`, or of the graph kept in `weights`; with `weights` loaded if they are given."""
     if not weights:
         if not cfg:
             raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
-        return build_model(cfg, nc, head_config), None
+        return LoadedModel(build_model(cfg, nc, head_config))
     file = read_weights(weights)
     graph = cfg or file.graph or yolox_of(file.tensors)
     if graph is None:
@@ -32,4 +42,4 @@ def load_model(
         own = model.state_dict()
         anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
         model.load_state_dict(anchors, strict=False)
-    return model, apply_weights(model, file, Path(weights), transfer)
+    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer), file.shape)

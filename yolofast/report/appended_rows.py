@@ -1,17 +1,22 @@
 """The rows of the last run in a CSV file to which several have written.
 
 Rows in any order are no second run: only where rows are repeated does it matter in which order they stand. Rows without
-a training loss say nothing of it, because some loggers write validation apart. Iterations alone leave a doubt: of those
-that start again and again at the same height, each is taken to be an epoch and not a run.
+a training loss say nothing of it, because some loggers write validation apart. Iterations alone leave a doubt where all
+are equally long, which their losses and learning rates may settle. If not, one that starts again once is taken for
+another run, and one that does so again and again for epochs; a remark says so.
 """
 
 import dataclasses
 
 import numpy as np
 
+from yolofast.report.comparable_rows import each_once
 from yolofast.report.history import Floats
-from yolofast.report.last_run import last_run
+from yolofast.report.last_run import last_run, of_earlier_runs
+from yolofast.report.restarts import Restart, equal_restarts, kinds_of
 from yolofast.report.table_file import Columns
+
+_CANNOT_TELL = "losses and learning rates do not tell epochs from runs here, a column `epoch` would"
 
 
 def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Columns, tuple[str, ...]]:
@@ -33,7 +38,24 @@ def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Colum
     return dataclasses.replace(columns, text=kept), run.remarks
 
 
-def counts_within_epochs(iteration: Floats) -> bool:
-    """Most of the times it starts again, at least two, it has come equally far."""
-    ends = iteration[:-1][np.diff(iteration) < 0]
-    return len(ends) > 1 and 2 * int((ends == ends.max()).sum()) > len(ends)
+def of_last_iterations(
+    columns: Columns, batch: str, loss: Floats, lr: Floats | None
+) -> tuple[Columns, tuple[str, ...]]:
+    """As `of_last_run`, of a table without epochs in which every row has a loss."""
+    iteration = columns.numbers(batch)
+    if not (np.abs(iteration) < 2**53).all():
+        return columns, ()
+    restarts = equal_restarts(iteration)
+    kinds = kinds_of(restarts, loss, lr)
+    if set(kinds) <= {Restart.RUN} or kinds == [Restart.UNKNOWN]:
+        columns, remarks = of_last_run(columns, [batch], batch)
+        doubt = f"; {_CANNOT_TELL}" if Restart.UNKNOWN in kinds else ""
+        return (each_once(columns, batch) if remarks else columns), tuple(remark + doubt for remark in remarks)
+    runs = [start for start, kind in zip(restarts.tolist(), kinds, strict=True) if kind is Restart.RUN]
+    first = runs[-1] if runs else 0
+    kept = {name: cells[first:] for name, cells in columns.text.items()}
+    remarks = tuple(of_earlier_runs(iteration.astype(int).tolist(), [0, *runs], "iteration"))
+    if Restart.UNKNOWN in kinds:
+        times = f"{len(restarts)} times" if len(restarts) > 1 else "once"
+        remarks += (f"iterations start again {times}, which is taken for epochs of one run: {_CANNOT_TELL}",)
+    return dataclasses.replace(columns, text=kept), remarks

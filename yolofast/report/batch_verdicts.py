@@ -3,6 +3,7 @@
 import numpy as np
 
 from yolofast.report.course import around_course
+from yolofast.report.early_validation import first_epochs
 from yolofast.report.fluctuation import Fluctuation
 from yolofast.report.history import Epochs, History
 from yolofast.report.mix_forecast import varied
@@ -14,6 +15,7 @@ _LARGE_SHARE = 0.25
 """Of the variance around the smooth course: from here on something is a cause."""
 _LEAST_PERIOD_SHARE = 0.15
 """Below it a network that wanders may look as if it had a period."""
+_LEAST_VALIDATIONS = 32
 LEAST_STD = 0.01
 """Of the level: below this a curve is smooth, whatever its rest is made of."""
 
@@ -67,8 +69,9 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
 
 
 def _of_validation(epochs: Epochs) -> Verdict | None:
-    kept = np.isfinite(epochs.val)
-    if kept.sum() < 32:
+    # A beginning that is far off would bend the whole course.
+    kept = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
+    if kept.sum() < _LEAST_VALIDATIONS:
         return None
     left = around_course(epochs.val[kept])
     period = find_period(left)

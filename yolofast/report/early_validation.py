@@ -13,8 +13,13 @@ _FAR = 5.0
 _FIRST, _FIRST_SHARE = 3, 0.1
 
 
+def first_epochs(epochs: Epochs) -> int:
+    """How many may have validation losses that say nothing yet."""
+    return max(_FIRST, round(_FIRST_SHARE * len(epochs)))
+
+
 def early_validation(epochs: Epochs) -> str | None:
-    first = max(_FIRST, round(_FIRST_SHARE * len(epochs)))
+    first = first_epochs(epochs)
     known = np.isfinite(epochs.val) & np.isfinite(epochs.train) & (epochs.train > 0)
     ratio = np.divide(epochs.val, epochs.train, out=np.full(len(epochs), np.nan), where=known)
     early, later = known & (np.arange(len(epochs)) < first), known & (np.arange(len(epochs)) >= first)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from yolofast.report.history import HUGE, Epochs, Floats, History
-from yolofast.report.phases import Phase
-from yolofast.report.statistics import fit_line, noise_between
+from yolofast.report.phases import Phase, stretches
+from yolofast.report.statistics import fit_line, noise_between, noise_near
 from yolofast.report.verdict import DIVERGENCE, OVERFITTING, PLATEAU, Verdict
 
 LEAST_EPOCHS = 6
@@ -16,7 +16,7 @@ _FLAT_SHARE, _FLAT_SHARE_WITHOUT_LR = 0.3, 0.5
 
 
 def divergence(history: History, phases: list[Phase]) -> Verdict | None:
-    """The loss is no number, or ended well above what the same phase had reached before."""
+    """The loss is no number, or ended well above what it had reached before under the same conditions."""
     loss, _, epoch, what = history.finest
     broken = np.flatnonzero(np.isinf(loss))
     if len(broken):
@@ -25,14 +25,15 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         words = f"{len(broken):,} {what}{many}"
         text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.begin(first)}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
-    last = np.array([int(n) in phases[-1] for n in history.epochs.number]) & np.isfinite(history.epochs.train)
+    stretch = stretches(phases, history.epochs.number)
+    last = (stretch == stretch[-1]) & np.isfinite(history.epochs.train)
     train, number = history.epochs.train[last], history.epochs.number[last]
     if len(train) < LEAST_EPOCHS:
         return None
     width = max(2, len(train) // 10)
     means = np.convolve(train, np.ones(width) / width, "valid")
     best = int(means[:-1].argmin())
-    rise, error = float(means[-1] - means[best]), noise_between(train[: best + width]) * np.sqrt(2 / width)
+    rise, error = float(means[-1] - means[best]), noise_near(train, best) * np.sqrt(2 / width)
     if not means[best] > 0 or rise < _RISE * means[best] or rise < _RISE_IN_ERRORS * error:
         return None
     first = int(number[best + width - 1])
@@ -55,8 +56,7 @@ def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     after, level = val[best:], float(smooth[best])
     rise = float(after[-max(len(after) // 3, 2) :].mean()) - level
     up = fit_line(after)
-    phase = np.array([next(i for i, p in enumerate(phases) if int(n) in p) for n in number[best:]])
-    down = fit_line(train[best:], phase)
+    down = fit_line(train[best:], stretches(phases, number[best:]))
     real = rise > max(_OVERFIT_RISE * abs(level), 3 * noise_between(after))  # the steep beginning is no noise
     if not real or 1 - up.falls > _OVERFIT_CHANCE or down.falls > 0.01:
         return None

@@ -23,8 +23,9 @@ _LR_BLOCKS, _LEAST_PER_BLOCK, _LR_RANGE = 40, 8, 2.0
 _SURE = 1e-4
 _LOWEST = 0.1
 """Of the level: what a size may leave of a loss."""
-_WANDERS, _WANDERS_ACROSS_SIZES = 4.5, 2.5
+_WANDERS, _WANDERS_ACROSS_SIZES, _WANDERS_ELSEWHERE = 4.5, 2.5, 2.5
 """Standard errors."""
+_STRETCHES = 12
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,20 @@ def wandering_share(values: Floats, sizes: Floats | None = None) -> float:
         return 0.0
     steps = np.diff(values)
     alike = _alike(steps, variance)
-    is_sure = alike * np.sqrt(len(steps)) > _WANDERS
+    is_sure = alike * np.sqrt(len(steps)) > _WANDERS and _wanders_all_along(values)
     if sizes is not None and len(changes := size_changes(sizes)):
         is_sure &= _alike(steps[changes - 1], variance) * np.sqrt(len(changes)) > _WANDERS_ACROSS_SIZES
     return alike if is_sure else 0.0
+
+
+def _wanders_all_along(values: Floats) -> bool:
+    """Also without the third of the run that does most: a single bump or step is an event, and no wandering."""
+    parts = np.array_split(values, _STRETCHES)
+    together = [float(np.mean(part**2) - np.mean(np.diff(part) ** 2) / 2) for part in parts]
+    calmer = [parts[i] for i in np.argsort(together)[: _STRETCHES - _STRETCHES // 3]]
+    steps = np.concatenate([np.diff(part) for part in calmer])
+    alike = _alike(steps, float(np.mean(np.concatenate(calmer) ** 2)))
+    return bool(alike * np.sqrt(len(steps)) > _WANDERS_ELSEWHERE)
 
 
 def _alike(steps: Floats, variance: float) -> float:

@@ -31,11 +31,12 @@ def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str 
     resumed = [place for place in falls if place > first]
     return LastRun(
         first,
-        (*_of_earlier_runs(epochs, starts, unit), *_of_resumes(epochs[first:], [p - first for p in resumed], unit)),
+        (*of_earlier_runs(epochs, starts, unit), *_of_resumes(epochs[first:], [p - first for p in resumed], unit)),
     )
 
 
-def _of_earlier_runs(epochs: Sequence[int], starts: list[int], unit: str) -> list[str]:
+def of_earlier_runs(epochs: Sequence[int], starts: list[int], unit: str) -> list[str]:
+    """`starts` are the lines with which runs begin."""
     if len(starts) == 1:
         return []
     first = starts[-1]

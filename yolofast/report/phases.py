@@ -23,6 +23,8 @@ class Phase:
     starts_with: str
     """What changed."""
     warms_up: bool = False
+    rate_fell: bool = False
+    """Nothing else changed: a loss may fall with it, but not rise, so it can be compared with what was before."""
 
     def __contains__(self, epoch: int) -> bool:
         return self.first <= epoch <= self.last
@@ -34,15 +36,24 @@ def find_phases(history: History) -> list[Phase]:
     warm_up = _end_of_warm_up(history)
     if warm_up:
         changes[warm_up + 1] = ["warm-up over"]
-    for epoch, what in _steps_of_lr(epochs, warm_up) + (_of_batches(history.batches) if history.batches else []):
+    steps = _steps_of_lr(epochs, warm_up)
+    others = _of_batches(history.batches) if history.batches else []
+    for epoch, what in [(epoch, what) for epoch, what, _ in steps] + others:
         changes.setdefault(epoch, []).append(what)
+    falls = {epoch for epoch, _, fell in steps if fell} - {epoch for epoch, _ in others}
     last = int(epochs.number[-1])
     starts = [int(epochs.number[0]), *sorted(epoch for epoch in changes if epochs.number[0] < epoch <= last)]
     ends = [start - 1 for start in starts[1:]] + [last]
     return [
-        Phase(start, end, ", ".join(changes.get(start, ["start"])), warms_up=end <= warm_up)
+        Phase(start, end, ", ".join(changes.get(start, ["start"])), warms_up=end <= warm_up, rate_fell=start in falls)
         for start, end in zip(starts, ends, strict=True)
     ]
+
+
+def stretches(phases: list[Phase], epochs: Ints) -> Ints:
+    """A number for each epoch, the same for those whose losses can be compared: no more than the rate fell between."""
+    numbers = np.cumsum([not phase.rate_fell for phase in phases])
+    return np.array([numbers[next(i for i, p in enumerate(phases) if int(n) in p)] for n in epochs], np.int64)
 
 
 def _end_of_warm_up(history: History) -> int:
@@ -70,8 +81,8 @@ def _rising(lr: Floats) -> int:
     return peak if rises and (is_early or stays_up) else 0
 
 
-def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str]]:
-    """Jumps; a rate that falls smoothly is one phase however far it falls."""
+def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str, bool]]:
+    """Jumps, and whether down; a rate that falls smoothly is one phase however far it falls."""
     kept = (epochs.number > warm_up) & np.isfinite(epochs.lr) & (epochs.lr > 0)
     lr, number = epochs.lr[kept], epochs.number[kept]
     if len(lr) < 3:
@@ -79,7 +90,10 @@ def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str]]:
     change, usual = np.abs(np.diff(lr)), float(np.median(np.abs(np.diff(lr))))
     ratio = np.minimum(lr[1:] / lr[:-1], lr[:-1] / lr[1:])
     places = np.flatnonzero((ratio < _STEP_RATIO) & (change > _STEP_OVER_USUAL * usual))
-    return [(int(number[i + 1]), f"learning rate {lr[i]:.3g} -> {lr[i + 1]:.3g}") for i in places.tolist()]
+    return [
+        (int(number[i + 1]), f"learning rate {lr[i]:.3g} -> {lr[i + 1]:.3g}", bool(lr[i + 1] < lr[i]))
+        for i in places.tolist()
+    ]
 
 
 def _of_batches(batches: Batches) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.appended_rows import counts_within_epochs, of_last_run
+from yolofast.report.appended_rows import of_last_iterations, of_last_run
 from yolofast.report.comparable_rows import each_once, without_late_terms
 from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
 from yolofast.report.table_file import Columns, read_columns
@@ -59,11 +59,8 @@ def last_batch_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
 def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[str, ...]]:
     """As `last_rows_of`, of a table without epochs; rows without a loss would be counted as iterations."""
     columns = _with_loss(columns)
-    iteration = columns.numbers(batch)
-    if not np.isfinite(iteration).all() or counts_within_epochs(iteration):
-        return columns, ()
-    columns, remarks = of_last_run(columns, _training(columns), batch)
-    return (each_once(columns, batch) if remarks else columns), remarks
+    loss = columns.first_losses_of(_TRAIN)
+    return (columns, ()) if loss is None else of_last_iterations(columns, batch, loss, columns.first_of(_LR))
 
 
 def _with_loss(columns: Columns) -> Columns:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.report.history import Epochs, Floats, Ints, best_place
+from yolofast.report.statistics import noise_near
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
 
@@ -99,11 +100,5 @@ def _best(measure: Floats) -> tuple[int, float, Ints]:
     best = best_place(measure)
     assert best is not None, "asked only where something was measured"
     known = np.flatnonzero(np.isfinite(measure))
-    noise = _noise_near(measure[known], int(np.searchsorted(known, best)))
+    noise = noise_near(measure[known], int(np.searchsorted(known, best)))
     return best, noise, known[measure[known] >= measure[best] - noise]
-
-
-def _noise_near(values: Floats, best: int, width: int = 10) -> float:
-    """From the evaluations around it, beside a line through each three of them: what a network learns is no noise."""
-    near = values[max(best - width, 0) : best + width + 1]
-    return float(np.sqrt(np.mean(np.diff(near, 2) ** 2) / 6)) if len(near) > 4 else 0.0

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from yolofast.report.history import Floats
+from yolofast.report.history import Floats, Ints
 
 STEADY, CALM = 0.05, 0.10
 """Spread over level below which a curve is very stable, and stable."""
+_FAR, _NEAREST = 5.0, 5
+"""Bends of noise alone are seldom this many times the middle one of so many."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,23 @@ def noise_between(values: Floats) -> float:
     return float(np.sqrt(np.mean(np.diff(values) ** 2) / 2)) if len(values) > 1 else 0.0
 
 
-def fit_line(values: Floats, level: Floats | None = None) -> Line:
+def noise_near(values: Floats, place: int, width: int = 10) -> float:
+    """From the values around a place, beside a line through each three of them: what a network learns is no noise.
+
+    Nor are the first epochs, whose losses may be many times the later ones: bends that are far larger than those next
+    to the place are left out. 0 where there are too few values.
+    """
+    first = max(place - width, 0)
+    bends = np.abs(np.diff(values[first : place + width + 1], 2))
+    nearest = np.argsort(np.abs(np.arange(len(bends)) + first + 1 - place), kind="stable")[:_NEAREST]
+    moved = bends[nearest][bends[nearest] > 0]  # scores of few digits are often the same
+    if len(bends) < 3 or not len(moved):
+        return 0.0
+    usual = np.quantile(moved, 0.5, method="lower")
+    return float(np.sqrt(np.mean(bends[bends <= _FAR * usual] ** 2) / 6))
+
+
+def fit_line(values: Floats, level: Ints | None = None) -> Line:
     """By least squares. `level` numbers groups of values that may lie at heights of their own."""
     count = len(values)
     groups = np.zeros(count) if level is None else level
