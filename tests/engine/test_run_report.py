@@ -250,6 +250,15 @@ def test_what_happens_beside_a_step_is_no_part_of_it(copy):
     assert beside == Bar("beside it, on the GPU's side stream", (("host→device", 1.2),))
 
 
+def test_the_summary_of_an_earlier_end_is_not_believed(copy):
+    """As a run has it that was resumed for more epochs, and killed."""
+    said = json.loads((copy / "summary.json").read_text())
+    (copy / "summary.json").write_text(json.dumps({**said, "epochs": said["epochs"] - 1}))
+    page = report_page(copy)
+    assert any("not come to its end" in one.text for one in elements(page, "Summary", Callout))
+    assert "last process" not in str(elements(page, "Time and memory", Table))
+
+
 def interrupted_run(folder, monkeypatch, **changes):
     """Ctrl+C when the second epoch is to be written down."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from yolofast.engine.run_report_samples import SAMPLES_FILE, SAMPLES_FOLDER
 from yolofast.engine.run_report_scores import SCORES_FILE
 from yolofast.errors import UserError, nearest_file
+from yolofast.report.finished_run import summary_of
 from yolofast.report.table_file import Columns, read_columns
 from yolofast.yaml_file import read_yaml
 
@@ -40,14 +41,15 @@ def read_run_files(folder: Path) -> RunFiles:
         raise UserError("has no results.csv", where=folder, fix="name the folder of a run that has trained an epoch")
     problems: list[str] = []
     samples = _read(folder / SAMPLES_FOLDER / SAMPLES_FILE, list, problems)
+    results = read_columns(folder / "results.csv")
     return RunFiles(
         folder=folder,
-        results=read_columns(folder / "results.csv"),
+        results=results,
         batches=_batches(folder / "batches.csv"),
         args=_read(folder / "args.yaml", dict, problems),
         hyp=_read(folder / "hyp.yaml", dict, problems),
         environment=_read(folder / "env.json", dict, problems),
-        summary=_read(folder / "summary.json", dict, problems),
+        summary=summary_of(_read(folder / "summary.json", dict, problems), len(results)),
         scores=_read(folder / SCORES_FILE, dict, problems),
         profile=_read(folder / "profile.json", dict, problems),
         samples=[row for row in samples if isinstance(row, dict)],

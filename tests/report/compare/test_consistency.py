@@ -84,6 +84,8 @@ def test_scores_that_cannot_be(tmp_path):
     (other / "summary.json").write_text(json.dumps({"best": {"metrics/mAP50-95(B)": 0.9}}))
     text = remarks(folder, other)
     assert "b: the mean of its classes is 0.9000" in text and "b: summary.json says mAP50-95 0.9000" in text
+    (other / "summary.json").write_text(json.dumps({"epochs": 1, "best": {"metrics/mAP50-95(B)": 0.9}}))
+    assert "summary.json says" not in remarks(folder, other), "it is of an earlier end"
 
 
 def test_validation_sets_are_counted(tmp_path):

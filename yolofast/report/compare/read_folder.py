@@ -12,6 +12,7 @@ from yolofast.report.compare.settings_file import read_json, read_settings
 from yolofast.report.compare.side_files import read_classes, read_classes_epoch, read_profile, read_validated
 from yolofast.report.compare.timing import find_timing
 from yolofast.report.compare.words import printable
+from yolofast.report.finished_run import summary_of
 from yolofast.report.read_csv import last_batch_rows_of
 from yolofast.report.table_file import read_columns
 
@@ -34,7 +35,7 @@ def read_run(folder: Path, name: str) -> Run:
     rows = read_rows(folder)
     problems = list(rows.remarks)
     args, hyp = read_settings(folder, _ARGS, problems), read_settings(folder, _HYP, problems)
-    summary = read_json(folder / "summary.json", problems)
+    summary = summary_of(read_json(folder / "summary.json", problems), len(rows.epoch))
     batches, assigners = _of_batches(folder, problems)
     return Run(
         name=printable(name),
