@@ -21,6 +21,7 @@ from yolofast.engine.distributed_step import even_out, mean_losses
 from yolofast.engine.evaluation import Evaluated
 from yolofast.engine.gears import Gear
 from yolofast.engine.guard import NanGuard
+from yolofast.engine.interrupts import Interrupts
 from yolofast.engine.late_losses import LateLosses
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError
@@ -98,10 +99,12 @@ class Trainer:
     def __post_init__(self) -> None:
         self._late_losses = LateLosses(self.step.losses)
         self._latest_found: Evaluated | None = None
+        self._interrupts = Interrupts()
 
     def fit(self) -> Progress:
         try:
-            self._fit()
+            with self._interrupts.heard():
+                self._fit()
         except BaseException:
             with suppress(UserError, OSError):  # why the run ends is what its user has to know
                 self.checkpoints.finish()
@@ -166,6 +169,7 @@ class Trainer:
                 self.pictures.trained_on(epoch, number, batch)
                 line.batch_done(len(batch.images) * world(), waited, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
+                self._interrupts.check()
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:
                     break
         losses = mean_losses(self.step.losses)

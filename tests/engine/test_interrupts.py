@@ -1,0 +1,62 @@
+"""Ctrl+C is heard also where Python drops its exception."""
+
+import signal
+import threading
+
+import pytest
+
+from tests.engine.small_run import flags
+from yolofast.cli import EXIT_INTERRUPTED, main
+from yolofast.engine.interrupts import Interrupts
+from yolofast.engine.record import Recorder
+
+
+class InterruptsWhenItGoes:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch):
+    record = Recorder.epoch
+
+    def interrupted(recorder, row):
+        record(recorder, row)
+        going = InterruptsWhenItGoes()
+        del going
+
+    monkeypatch.setattr(Recorder, "epoch", interrupted)
+    assert main(["train", *flags(tmp_path, epochs=4, name="run")]) == EXIT_INTERRUPTED
+    rows = (tmp_path / "runs" / "run" / "results.csv").read_text().splitlines()
+    assert len(rows) == 2  # the heading, and the epoch in which it came
+    assert (tmp_path / "runs" / "run" / "report.html").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_who_hears_interrupts_itself_goes_on_doing_so():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        interrupts = Interrupts()
+        with interrupts.heard():
+            signal.raise_signal(signal.SIGINT)
+            interrupts.check()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
+def test_a_thread_may_train():
+    failed = []
+
+    def train():
+        try:
+            with Interrupts().heard():
+                pass
+        except ValueError as error:  # signals are for the main thread
+            failed.append(error)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert not failed

@@ -1,0 +1,35 @@
+"""Ctrl+C that is heard wherever it comes: Python drops an exception that is raised in a destructor or a callback of a
+weak reference, and with it the wish to stop."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupts:
+    def __init__(self) -> None:
+        self._asked = False
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Meanwhile. A program that hears them itself, or trains in another thread, is left alone."""
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        signal.signal(signal.SIGINT, self._hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def check(self) -> None:
+        """Raises `KeyboardInterrupt` if it was raised before and got lost."""
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        signal.default_int_handler(number, frame)
