@@ -42,6 +42,16 @@ def test_a_run_ends(scores, trained, scored, tmp_path, capsys, one_thread):
     assert ("/exp --patience 4\n" in out, "/exp --epochs 12\n" in out) == (trained < 6, trained == 6)
 
 
+def test_a_phase_of_a_plan_is_waited_for_anew(scored, tmp_path, capsys, one_thread):
+    """Else a plateau of the head would keep the rest from ever learning."""
+    scored([3, 2, 2, 2, 2, 9])
+    (tmp_path / "plan.yaml").write_text("plan: [{until: 3, train: [head]}, {train: [head, neck]}]\n")
+    assert main(["train", *flags(tmp_path, epochs=6, patience=2, plan=tmp_path / "plan.yaml")]) == 0
+    with (tmp_path / "runs" / "exp" / "results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 5
+    assert "no better result for 2 epochs: stopping" in capsys.readouterr().out
+
+
 def test_the_epoch_it_ends_with_is_saved_even_if_only_the_last_one_shall_be(scored, tmp_path, capsys, one_thread):
     scored([3, 2, 2, 9, 1, 1])
     assert main(["train", *flags(tmp_path, epochs=6, patience=1), "--nosave"]) == 0

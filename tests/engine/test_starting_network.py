@@ -1,10 +1,12 @@
 """What is known about a network before it is built."""
 
 import pytest
+import torch
 
 from tests.engine.small_run import flags
+from yolofast import build_model
 from yolofast.cli import main
-from yolofast.engine.starting_network import check_number_of_heads
+from yolofast.engine.starting_network import check_number_of_heads, starting_network
 from yolofast.errors import UserError
 
 
@@ -22,3 +24,11 @@ def test_a_mismatch_is_one_message_of_training(tmp_path, monkeypatch, capsys):
     assert main(["train", *words]) == 2
     assert "--heads is 2, but --head-config standard" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path):
+    tensors = build_model("yolox-nano", nc=3).state_dict()
+    tensors["backbone.backbone.stem.conv.conv.weight"][0] = float("nan")
+    torch.save({"model": tensors}, tmp_path / "broken.pth")
+    with pytest.raises(UserError, match=r"broken.pth.*1 of its tensors hold values that are no numbers"):
+        starting_network("yolox-nano", str(tmp_path / "broken.pth"), 3, "", lambda text: None)

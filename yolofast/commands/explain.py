@@ -15,17 +15,17 @@ from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explain_picture import explain_picture
 from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, Range, explain
+from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, Past, Range, explain
 from yolofast.errors import UserError
 from yolofast.optim.schedule import YoloV7Schedule
 
 _MOST_ROWS = 30
 
 
-def print_explanation(config: TrainConfig, plan: PlanSpec | None = None) -> None:
-    """`plan` is that of a run that goes on."""
+def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: Past | None = None) -> None:
+    """`plan` is that of a run that goes on, `past` what it has done."""
     out = console()
-    run = explain(config, out.print, plan)
+    run = explain(config, out.print, plan, past)
     out.print(f"\n{_title(run)}")
     for name, text in _facts(run):
         out.print(f"  {name:<16} {text}")
@@ -40,19 +40,25 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None) -> None
 def _title(run: Explanation) -> str:
     config, size = run.config, f"{run.views.height}×{run.views.width}"
     epochs = f"{config.epochs} epoch{'s' * (config.epochs != 1)}"
+    if run.past is not None:
+        epochs = f"going on with epoch {run.past.epochs + 1} of {epochs}"
     return f"{config.cfg or config.weights}, {size}, {epochs} of {config.data} (nothing is trained)"
 
 
 def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     last = run.rows[-1]
     batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
-    yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} seen in all"
+    seen = "seen in all" if run.past is None else "still to be seen"
+    yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} {seen}"
     if sizes := _sizes(run):
         yield "image sizes", sizes
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
     images = _images_per_update(run, last).last
     updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
-    yield "effective batch", f"{images:g} images per update{several}; {updates} in all"
+    yield (
+        "effective batch",
+        f"{images:g} images per update{several}; {updates} {'in all' if run.past is None else 'to come'}",
+    )
     yield "warm-up", _warmup(run)
     rates = [rate for row in run.rows for rate in row.lr.values()]
     highest, lowest = max(rate.last for rate in rates), next(iter(last.lr.values())).last
@@ -83,6 +89,8 @@ def _warmup(run: Explanation) -> str:
     iterations = _warmup_iterations(run)
     if not iterations:
         return "none"
+    if iterations <= run.rows[0].epoch * run.batches:
+        return "over"
     shape = "linear" if isinstance(run.schedule.base, YoloV7Schedule) else "quadratic"
     length = "1 iteration" if iterations == 1 else f"{iterations:,} iterations"
     return f"{length} ({iterations / run.batches:.2f} epochs), {shape}"
@@ -98,8 +106,9 @@ def _mosaic(run: Explanation) -> str:
     if not run.views.recipe.mosaic:
         return "none"
     share = f"{run.views.recipe.mosaic:.0%} of the images"
-    closes = close is not None and close < len(run.rows)
-    return f"{share}; none from epoch {max(close or 0, 0) + 1} on" if closes else f"{share}, to the end"
+    first, last = run.rows[0].epoch, run.rows[-1].epoch
+    closes = close is not None and close <= last
+    return f"{share}; none from epoch {max(close or 0, first) + 1} on" if closes else f"{share}, to the end"
 
 
 def _losses(run: Explanation) -> str:
@@ -109,7 +118,7 @@ def _losses(run: Explanation) -> str:
 
 def _print_phases(out: Console, run: Explanation) -> None:
     rows = table("phase", "epochs", "learning", ">parameters", ">share", "learning rate", "statistics that stay")
-    for phase in run.plan.phases:
+    for phase in run.phases:
         learning = phase.trainable(run.model)
         rates = [
             f"{scope.name} ×{phase.learning[min(scope.layers)].rate:g}"
@@ -191,7 +200,8 @@ def _chosen(run: Explanation) -> list[EpochFacts]:
         if (a.phase, a.chances, a.loss) != (b.phase, b.chances, b.loss):
             chosen |= {n, n + 1}
     for end in _ends_of_warmups(run):
-        chosen |= {end - 1, end} & set(range(len(run.rows)))
+        place = end - run.rows[0].epoch
+        chosen |= {place - 1, place} & set(range(len(run.rows)))
     room = max(_MOST_ROWS - len(chosen), 1)
     chosen |= {round(n * (len(run.rows) - 1) / room) for n in range(room)}
     return [run.rows[n] for n in sorted(chosen)]

@@ -67,8 +67,7 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
     if config.explain:
-        begun = beginning(config, given)
-        print_explanation(with_fitting_batch(begun.findable, print), begun.plan)
+        _explain(beginning(config, given))
         return Path()
     if Place.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
@@ -78,6 +77,14 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
         return _run(begun)
     device = check_devices(begun.config)
     return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
+
+
+def _explain(begun: Beginning) -> None:
+    past = begun.past
+    if past is not None and begun.folder is not None and past.epochs >= begun.config.epochs:
+        print(nothing_left(begun.config, begun.folder))
+        return
+    print_explanation(with_fitting_batch(begun.findable, print), begun.plan, past)
 
 
 def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -> int:
@@ -217,6 +224,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         save_every_epoch=not config.nosave,
         save_period=config.save_period,
         patience=config.patience,
+        phase_begins=lambda epoch: run.phases.plan.at(epoch).first,
         max_steps=config.max_steps,
         lower_rate=_lower_rate(run),
         resize=run.resize,

@@ -11,6 +11,7 @@ from yolofast.config.plan_file import PlanSpec
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.engine.checkpoints import PREVIOUS, read_state
+from yolofast.engine.explanation import Past
 from yolofast.engine.hyp_file import read_hyp
 from yolofast.engine.kept_copies import with_kept_copies
 from yolofast.engine.plan_copy import kept_plan
@@ -39,6 +40,19 @@ class Beginning(NamedTuple):
         if self.folder is None:
             return self.config
         return with_kept_copies(self.config, self.folder, self.checkpoint)
+
+    @property
+    def past(self) -> Past | None:
+        """None of a run that begins."""
+        state = self.state
+        if state is None or not state["rows"]:
+            return None
+        return Past(
+            epochs=state["next_epoch"],
+            planned=state["config"]["epochs"],
+            lr=state["rows"][-1]["lr/pg0"],
+            lr_factor=state["lr_factor"],
+        )
 
 
 def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:

@@ -26,7 +26,7 @@ def explain_picture(run: Explanation) -> bytes:
     _draw_update(update, run)
     for panel in (rates, learning, chances, update):
         panel.grid(alpha=0.3)
-        for phase in run.plan.phases[1:]:
+        for phase in run.phases[1:]:
             panel.axvline(phase.first, color="grey", linestyle=":", linewidth=1)
     figure.supxlabel("epochs done", fontsize=10)
     canvas.draw()
@@ -36,7 +36,7 @@ def explain_picture(run: Explanation) -> bytes:
 
 def _draw_rates(panel: Any, run: Explanation) -> None:
     """In so many batches that a warm-up is seen as it bends, and with a gap where a scope is frozen."""
-    drawn = [(row, batch, run.schedule.at(row.epoch, batch)) for row in run.rows for batch in _some_batches(run)]
+    drawn = [(row, batch, run.settings_at(row.epoch, batch)) for row in run.rows for batch in _some_batches(run)]
     places = [row.epoch + batch / run.batches for row, batch, _ in drawn]
     for number, scope in enumerate(run.scopes):
         values = [rate_of(scope, row.phase, at) if scope.name in row.lr else np.nan for row, _, at in drawn]
@@ -50,11 +50,12 @@ def _draw_rates(panel: Any, run: Explanation) -> None:
 
 
 def _draw_learning(panel: Any, run: Explanation) -> None:
-    edges = [run.plan.phases[0].first, *(phase.end for phase in run.plan.phases)]
-    counts = [phase.trainable(run.model) / 1e6 for phase in run.plan.phases]
+    phases = run.phases
+    edges = [run.rows[0].epoch, *(phase.end for phase in phases)]
+    counts = [phase.trainable(run.model) / 1e6 for phase in phases]
     panel.stairs(counts, edges, fill=True, alpha=0.4)
-    for phase, count in zip(run.plan.phases, counts, strict=True):
-        panel.annotate(phase.what, (phase.first, count), fontsize=8, xytext=(3, 3), textcoords="offset points")
+    for phase, count, begins in zip(phases, counts, edges, strict=False):
+        panel.annotate(phase.what, (begins, count), fontsize=8, xytext=(3, 3), textcoords="offset points")
     panel.set_ylim(0, 1.15 * run.parameters / 1e6)
     panel.axhline(run.parameters / 1e6, color="grey", linewidth=1)
     panel.set_title("million parameters that learn", fontsize=11)
@@ -68,7 +69,7 @@ def _draw_chances(panel: Any, run: Explanation) -> None:
         panel.stairs(values, edges, baseline=None, linewidth=_width(number, len(seen)), label=name)
     turns = [row for before, row in zip(run.rows, run.rows[1:], strict=False) if row.loss != before.loss]
     for row in turns:
-        _mark_loss(panel, row, is_late=row.epoch > len(run.rows) / 2)
+        _mark_loss(panel, row, is_late=2 * row.epoch > run.rows[0].epoch + run.rows[-1].epoch + 1)
     panel.set_ylim(0, 1.15)
     panel.set_title("share of images" + ("; the loss where it changes" if turns else ""), fontsize=11)
     if seen:

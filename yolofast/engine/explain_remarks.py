@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from yolofast.config.yolox_recipe import YoloXRecipe, read_yolox_recipe
-from yolofast.engine.explanation import Explanation
+from yolofast.engine.explanation import Explanation, Past
 from yolofast.engine.plan import frozen_at_random
 from yolofast.engine.recipe_network import other_network
 from yolofast.optim.ema import YOLOV7_DECAY
@@ -24,8 +24,25 @@ _FROM_SCRATCH = 0.5
 
 
 def remarks(run: Explanation) -> list[str]:
+    if run.past is not None:  # what was to be said of the beginning was said then
+        return [*_of_going_on(run, run.past), *_of_augmentation(run), *_of_plan(run)]
     own = _of_yolox(run, run.recipe) if run.recipe is not None else _of_yolov7(run)
     return [*own, *_of_augmentation(run), *_of_average(run), *_of_plan(run), *_of_length(run)]
+
+
+def _of_going_on(run: Explanation, past: Past) -> Iterator[str]:
+    first = run.rows[0]
+    if past.planned != run.config.epochs:
+        starts = max(lr.first for lr in first.lr.values())
+        yield (
+            f"schedule: what ran so far followed that of {past.planned} epochs, what comes that of "
+            f"{run.config.epochs}; the learning rate was {past.lr:.3g} at the end of epoch {past.epochs} and is "
+            f"{starts:.3g} at the start of epoch {first.epoch + 1}"
+        )
+    if run.mosaic_closed_before and first.chances["mosaic"]:
+        yield f"mosaic: it was closed, and comes back with epoch {first.epoch + 1}"
+    if past.lr_factor != 1:
+        yield f"learning rate: {past.lr_factor:g} of the schedule's, since a loss was not a number"
 
 
 def _of_yolov7(run: Explanation) -> Iterator[str]:
@@ -119,8 +136,8 @@ def _of_augmentation(run: Explanation) -> Iterator[str]:
         yield "mosaic: --rect makes none, whatever the hyper-parameters say"
     if recipe.mosaic and close is None:
         yield f"mosaic: it never closes, the last epochs too learn from mosaics ({_closing(run)} would close it)"
-    if recipe.mosaic and close is not None and close <= 0:
-        yield "mosaic: it is closed from the first epoch on"
+    if recipe.mosaic and close is not None and close <= run.rows[0].epoch:
+        yield f"mosaic: it is {'closed from the first epoch on' if run.past is None else 'over'}"
     if 0 < recipe.mosaic < 1 and recipe.mixup:
         share = recipe.mosaic * recipe.mixup
         yield f"mixup: only mosaics are blended, so {recipe.mixup:g} means {share:.1%} of the images"

@@ -22,6 +22,7 @@ from yolofast.engine.training_order import training_order
 from yolofast.engine.views import Views, views_of
 from yolofast.engine.whole_strides import with_whole_strides
 from yolofast.engine.yolox_settings import recipe_of
+from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
 from yolofast.optim.schedule import StepSettings
@@ -44,6 +45,19 @@ class Scope:
 
     name: str
     layers: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What a run that goes on has behind it."""
+
+    epochs: int
+    planned: int
+    """Of how many epochs the schedule was that they followed."""
+    lr: float
+    """The last."""
+    lr_factor: float = 1.0
+    """By which losses that were no numbers have lowered it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +97,18 @@ class Explanation:
     """Images of a full one: no more than there are."""
     scopes: tuple[Scope, ...]
     rows: tuple[EpochFacts, ...]
+    """Of the epochs to come."""
+    past: Past | None
+    mosaic_closed_before: bool
+    """In the last epoch of the past."""
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Those that are not over."""
+        return tuple(phase for phase in self.plan.phases if phase.end > self.rows[0].epoch)
+
+    def settings_at(self, epoch: int, batch: int) -> StepSettings:
+        return _lowered(self.schedule.at(epoch, batch), self.past)
 
     @property
     def parameters(self) -> int:
@@ -102,16 +128,20 @@ class Explanation:
         return sum(row.images for row in self.rows)
 
 
-def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Explanation:
+def explain(
+    config: TrainConfig, say: Say, kept: PlanSpec | None = None, past: Past | None = None
+) -> Explanation:  # fmt: skip
     """Data and network are read, but no pixels: as quick as the labels are.
 
-    `kept` is the plan of a run that goes on.
+    `kept` is the plan of a run that goes on, `past` what it has done; some epochs must be left.
     """
     hyp, data = hyp_of(config), read_data(config, say)
-    start = prepare_model(config, data.train.names, torch.device("cpu"), say, hyp.get("anchors"), kept)
+    say_weights = say if past is None else lambda text: None  # those it began with
+    start = prepare_model(config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), kept)
     model = start.model
     config = with_whole_strides(config, model, say)
     recipe = recipe_of(config, model)
+    closed_before = past is not None and _is_closed(_views_until(config, hyp, model, past), past.epochs - 1)
     hyp = hyp if recipe is None else dataclasses.asdict(recipe)
     plan, is_point = plan_of(config, model, kept), model.layout.kind == "point"
     order = training_order(config, data.train, max(model.layout.strides), always_shuffled=is_point).order
@@ -122,15 +152,20 @@ def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Expl
         views = dataclasses.replace(views, recipe=views.recipe.without_mosaic())
     scopes = scopes_of(model, plan)
     losses = _Losses(config, hyp, recipe)
+    first = 0 if past is None else past.epochs
     rows = tuple(
-        _facts(epoch, sizes, schedule, views, scopes, losses, config.max_steps) for epoch in range(config.epochs)
+        _facts(epoch, sizes, schedule, views, scopes, losses, config.max_steps, past)
+        for epoch in range(first, config.epochs)
     )
+    rows = tuple(row for row in rows if row.images)
+    if not rows:
+        raise UserError(f"--max-steps {config.max_steps} leaves nothing to train", fix="give more of them")
     return Explanation(
         config=config,
         hyp=hyp,
         recipe=recipe,
         model=model,
-        anew=start.anew,
+        anew=start.anew if past is None else frozenset(),
         plan=plan,
         schedule=schedule,
         views=views,
@@ -139,8 +174,26 @@ def explain(config: TrainConfig, say: Say, kept: PlanSpec | None = None) -> Expl
         batches=len(order),
         batch=order.batch_size,
         scopes=scopes,
-        rows=tuple(row for row in rows if row.images),
+        rows=rows,
+        past=past,
+        mosaic_closed_before=closed_before,
     )
+
+
+def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past: Past) -> Views:
+    """As they were so far: a run that is given more epochs closes mosaics later."""
+    before = dataclasses.replace(config, epochs=past.planned)
+    return views_of(before, hyp, recipe_of(before, model))
+
+
+def _is_closed(views: Views, epoch: int) -> bool:
+    return views.close_mosaic_from is not None and epoch >= views.close_mosaic_from
+
+
+def _lowered(settings: StepSettings, past: Past | None) -> StepSettings:
+    if past is None:
+        return settings
+    return dataclasses.replace(settings, lr=tuple(lr * past.lr_factor for lr in settings.lr))
 
 
 def scopes_of(model: Network, plan: Plan) -> tuple[Scope, ...]:
@@ -198,13 +251,12 @@ class _Losses:
 
 def _facts(
     epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Views, scopes: Sequence[Scope],
-    losses: _Losses, max_steps: int | None,
+    losses: _Losses, max_steps: int | None, past: Past | None,
 ) -> EpochFacts:  # fmt: skip
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
-    first, last = schedule.at(epoch, 0), schedule.at(epoch, max(batches - 1, 0))
+    first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))
     phase = schedule.plan.at(epoch)
-    closed = views.close_mosaic_from is not None and epoch >= views.close_mosaic_from
-    recipe = views.recipe.without_mosaic() if closed else views.recipe
+    recipe = views.recipe.without_mosaic() if _is_closed(views, epoch) else views.recipe
     return EpochFacts(
         epoch=epoch,
         phase=phase,

@@ -37,6 +37,9 @@ def starting_network(
     model = build_model(graph, nc, head_config or None) if graph else _network_of(file, weights, nc, head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
     say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
+    if report.nonfinite:
+        what = f"{report.nonfinite} of its tensors hold values that are no numbers: it can learn nothing"
+        raise UserError(what, where=weights, fix="take weights of an earlier epoch")
     missing = {entry.name for entry in report.missing}
     return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
 

@@ -80,6 +80,8 @@ class Trainer:
     save_every_epoch: bool = True
     save_period: int = -1
     patience: int = 0
+    phase_begins: Callable[[int], int] = lambda epoch: 0
+    """With which epoch the phase of an epoch began: patience counts anew, because other parts learn."""
     max_steps: int | None = None
     lower_rate: str = "lower lr0"
     """For whoever's loss is not a number."""
@@ -231,15 +233,18 @@ class Trainer:
 
     def _should_stop(self) -> bool:
         if self._out_of_patience(self.progress.epoch):
-            waited = self.progress.epoch - 1 - self.progress.best_epoch
+            waited = self._waited(self.progress.epoch)
             self.display.say(f"no better result for {waited} epoch{'s' * (waited > 1)}: stopping")
             return True
         return self._out_of_steps(self.progress.epoch)
 
     def _out_of_patience(self, epochs: int) -> bool:
         """Whether `--patience` allows no more than so many epochs."""
-        best = self.progress.best_epoch
-        return self.patience > 0 and best >= 0 and epochs - 1 - best >= self.patience
+        return self.patience > 0 and self.progress.best_epoch >= 0 and self._waited(epochs) >= self.patience
+
+    def _waited(self, epochs: int) -> int:
+        """For how many epochs nothing got better in the phase that goes on."""
+        return epochs - 1 - max(self.progress.best_epoch, self.phase_begins(epochs) - 1)
 
     def _out_of_steps(self, epochs: int) -> bool:
         """Whether `--max-steps` allows no more than so many epochs."""
