@@ -342,3 +342,10 @@ def test_the_lowest_rate_is_that_of_the_plan(folder, data):
     assert any(
         "lr0 × lrf × 0.1 of the plan = 0.0001 is never reached, the last epoch has 0.000122" in t for t in remarks(run)
     )
+
+
+def test_a_phase_that_is_over_before_its_warm_up(folder, data):
+    plan = folder / "slow.yaml"
+    plan.write_text("plan: [{until: 2, train: [head]}, {train: [head, neck], warmup_epochs: 20}]\n")
+    found = remarks(explained_yolox(data, plan=str(plan), epochs=6))
+    assert any("phase 2 warms up for 20 epochs and has 4" in text and "0.2 of the" in text for text in found)

@@ -81,6 +81,10 @@ def test_names_numbers_and_globs(nano, tiny):
         (PhaseSpec(train=("haed",)), "train 'haed' names nothing.*did you mean 'head'"),
         (PhaseSpec(train=("neck",), lr_factors=(("dark6", 0.1),)), "lr_factors 'dark6' names nothing"),
         (PhaseSpec(train=("neck",), lr_factors=(("head", 0.1),)), "lr_factors names head, which does not learn in it"),
+        (
+            PhaseSpec(train=("neck",), batch_norm=(("head", "eval"),)),
+            "batch_norm names head, which does not learn in this",
+        ),
         (PhaseSpec(freeze=("*",)), "nothing learns"),
         (PhaseSpec(freeze=(10,)), "have no numbers"),
         (PhaseSpec(train=("10",)), "train .10. names nothing"),

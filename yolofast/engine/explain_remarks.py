@@ -172,6 +172,12 @@ def _of_plan(run: Explanation) -> Iterator[str]:
     if plan.extended:
         yield f"plan: its last phase goes on for {plan.extended} epochs more than it says"
     for before, phase in zip(plan.phases, plan.phases[1:], strict=False):
+        length, rising = phase.end - phase.first, phase.warmup_epochs or 0
+        if rising > length:
+            yield (
+                f"plan: phase {phase.number + 1} warms up for {rising:g} epochs and has {length}: its learning rate "
+                f"never gets beyond {length / rising:.2g} of the schedule's"
+            )
         thawed = [layer for layer in phase.learning if layer not in before.learning]
         row = next((row for row in run.rows if row.epoch == phase.first), None)
         if thawed and row is not None and not phase.warmup_epochs:

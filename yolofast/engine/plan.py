@@ -181,8 +181,11 @@ class _Reader:
         starts = {"train": first, "eval": end, "late": min(first + phase.batch_norm_epochs, end)}
         with self._with_line(phase):
             for scope, policy in phase.batch_norm:
-                found = self._scope(scope, "batch_norm")
-                until |= {layer: starts[policy] for layer in found if layer in learning}
+                reached = self._scope(scope, "batch_norm") & learning.keys()
+                if not reached:
+                    what = f"batch_norm names {scope}, which does not learn in this phase: its statistics stay anyway"
+                    raise UserError(what, fix=f"drop {scope} there, or let it learn")
+                until |= dict.fromkeys(reached, starts[policy])
         return until
 
     def words(self, phase: PhaseSpec) -> str:
