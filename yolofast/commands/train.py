@@ -219,6 +219,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         patience=config.patience,
         max_steps=config.max_steps,
         lower_rate=_lower_rate(run),
+        images_joined=run.images_joined,
         resize=run.resize,
         more_state=run.state_dict,
         pictures=pictures,
