@@ -150,7 +150,7 @@ class Run:
 
     @property
     def source_images_per_step(self) -> int:
-        """Images of the data set that a full batch of this process uses up: what rates count, as `--batch-size` does."""
+        """Of the data set, used up by a full batch of this process: rates count them, as `--batch-size` does."""
         order = self.batches.order
         return order.batch_size // order.world
 
