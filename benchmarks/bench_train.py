@@ -112,7 +112,7 @@ def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
     step = statistics.median(times)
     return {
         "step": step * 1e3,
-        "rate": run.images_per_step / step,
+        "rate": run.source_images_per_step / step,
         "cpu": 100 * used / wall,
         "peak": torch.cuda.max_memory_reserved() / 2**30,
         "alone": alone_ms(run, gear),

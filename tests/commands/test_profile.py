@@ -90,3 +90,28 @@ def test_the_environment_may_ask_for_the_compilers_report(few, capsys, monkeypat
     monkeypatch.setenv("DIAGNOSE_COMPILE", "1")
     assert main(["profile", *few]) == 0
     assert "graphs: 1, breaks: 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "content"),
+    [
+        ("--output", "profile.json", '{"phases": [], "timed_steps": 9}'),  # a training's own
+        ("--json", "data.json", '{"images": []}'),
+        ("--trace", "notes.txt", "what a trace is"),
+        ("--trace", "weights.gz", "no archive"),
+    ],
+)
+def test_a_file_of_others_is_never_overwritten(few, tmp_path, capsys, flag, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    assert main(["profile", *few, flag, str(tmp_path if flag == "--output" else path)]) == 2
+    assert path.read_text() == content
+    error = capsys.readouterr().err
+    assert f"{path}: exists and " in error and "fix: name another file, or remove it" in error
+
+
+def test_its_own_files_are(few, tmp_path):
+    words = [*few, "--output", str(tmp_path), "--trace", str(tmp_path / "trace.json.gz")]
+    for _ in range(2):
+        assert main(["profile", *words]) == 0
+    assert json.loads((tmp_path / "profile.json").read_text())["made_by"] == "yolofast profile"

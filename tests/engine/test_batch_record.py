@@ -10,7 +10,7 @@ from tests.engine.small_run import flags
 from tests.engine.small_step import small_batch, small_step
 from tests.engine.test_resume import assert_same_state
 from tests.model.small import small
-from yolofast import build_loss
+from yolofast import build_loss, build_model
 from yolofast.cli import main
 from yolofast.engine.batch_file import COLUMNS, BatchFile
 from yolofast.engine.batch_record import BatchRecord, assigner_of
@@ -119,6 +119,12 @@ def test_the_assigner_is_found_inside_a_loss():
     model = small()
     loss = build_loss(model, HYP, 64, "tal")
     assert assigner_of(loss) == assigner_of(QuadLoss(loss)) == "tal" and assigner_of(lambda raw, targets: None) == ""
+
+
+def test_the_assigner_of_several_heads_has_a_name():
+    four = {"nc": 4, "heads": 4, "head_assignments": {f"head_{n}": {"classes": [n]} for n in range(4)}}
+    loss = build_loss(build_model("yolov7-tiny-1b4h", 4, four), HYP, 64, "ota")
+    assert assigner_of(loss) == assigner_of(QuadLoss(loss)) == "ota"
 
 
 def test_a_file_that_goes_on_has_no_epoch_twice(tmp_path):

@@ -1,14 +1,17 @@
-"""Pages that may be written over: those that this program has written. Anything else somebody may still need.
+"""Files that may be written over: those that this program has written. Anything else somebody may still need.
 
 A page says so in its last line, JSON in its first entry. Words alone would not do: a note about a command names it.
+Traces are torch's: they are known by their form.
 """
 
+import gzip
 import re
 from pathlib import Path
 
 from yolofast.errors import UserError
 
 _HEAD_BYTES = 512
+_OTHER_FILE = "name another file, or remove it"
 
 
 def mark(command: str) -> str:
@@ -18,9 +21,7 @@ def mark(command: str) -> str:
 
 def refuse_foreign(path: Path, command: str) -> None:
     """`command` is the one whose files may be replaced, as `yolofast compare`."""
-    if path.is_dir():
-        raise UserError("is a folder", where=path, fix="name a file in it")
-    if not path.exists():
+    if not _is_file(path):
         return
     last = mark(command).encode()
     with path.open("rb") as file:
@@ -28,4 +29,23 @@ def refuse_foreign(path: Path, command: str) -> None:
         file.seek(max(0, path.stat().st_size - len(last)))
         tail = file.read()
     if tail != last and not re.match(rb'\{\s*"made_by": "' + re.escape(command.encode()) + b'"', head):
-        raise UserError(f"exists and was not written by `{command}`", where=path, fix="name another file, or remove it")
+        raise UserError(f"exists and was not written by `{command}`", where=path, fix=_OTHER_FILE)
+
+
+def refuse_other_than_trace(path: Path) -> None:
+    """One that ends in .gz is packed."""
+    if not _is_file(path):
+        return
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            is_trace = re.match(rb'\s*\{\s*"schemaVersion":', file.read(_HEAD_BYTES)) is not None
+    except (gzip.BadGzipFile, EOFError):
+        is_trace = False
+    if not is_trace:
+        raise UserError("exists and is no trace", where=path, fix=_OTHER_FILE)
+
+
+def _is_file(path: Path) -> bool:
+    if path.is_dir():
+        raise UserError("is a folder", where=path, fix="name a file in it")
+    return path.exists()

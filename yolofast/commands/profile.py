@@ -12,6 +12,7 @@ from rich.console import Console
 
 from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
+from yolofast.commands.own_file import refuse_foreign, refuse_other_than_trace
 from yolofast.commands.train_beginning import beginning
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
@@ -30,14 +31,14 @@ from yolofast.profile.records import Profile
 from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
 
-_JSON_FILE = "profile.json"
+_JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
 
 
 def run(args: argparse.Namespace) -> None:
     request = Request(
         steps=args.profile_steps,
         warm_up=args.profile_warm_up,
-        trace=None if args.trace is None else _writable(Path(args.trace)),
+        trace=None if args.trace is None else _trace_file(Path(args.trace)),
         with_compile_report=args.compile_report or compile_request("auto").diagnose,
     )
     files = _json_files(args)
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
             found: Profile | Against = profile_run(run, request, out.print)
     else:
         found = _against(config, given, args.against, request, out.print)
-    content = json.dumps(_as_json(found), indent=2)
+    content = json.dumps({"made_by": _MADE_BY, **_as_json(found)}, indent=2)
     for path in files:
         path.parent.mkdir(exist_ok=True)  # the folder of --output
         write_whole(path, content.encode())
@@ -66,7 +67,14 @@ def _json_files(args: argparse.Namespace) -> list[Path]:
     if args.output:
         folder = Path(args.output)
         files.append(_writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE)
+    for path in files:
+        refuse_foreign(path, _MADE_BY)  # that of a training is its own, and made of far more steps
     return files
+
+
+def _trace_file(path: Path) -> Path:
+    refuse_other_than_trace(_writable(path))
+    return path
 
 
 def _writable(path: Path) -> Path:

@@ -227,6 +227,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         phase_begins=lambda epoch: run.phases.plan.at(epoch).first,
         max_steps=config.max_steps,
         lower_rate=_lower_rate(run),
+        images_joined=run.images_joined,
         resize=run.resize,
         more_state=run.state_dict,
         pictures=pictures,

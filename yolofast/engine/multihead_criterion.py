@@ -45,7 +45,7 @@ class MultiHeadCriterion:
         layout = model.layout
         if not isinstance(ignore_weight, int | float) or not 0 <= ignore_weight <= 1:
             raise UserError(f"ignore_weight is {shorten(ignore_weight)}", fix="give a number from 0 to 1")
-        self.settings, self.faithful = settings, faithful
+        self.settings, self.assigner, self.faithful = settings, assigner, faithful
         self.ignore_other_heads, self.ignore_weight = ignore_other_heads, ignore_weight
         self.levels = layout.levels
         self.weights = layout.head_weights or (1.0,) * layout.heads

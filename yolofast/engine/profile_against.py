@@ -27,6 +27,6 @@ def profile_against(
     for pair in range(max(request.steps // steps_per_block, 2)):
         for turn in (0, 1) if pair % 2 == 0 else (1, 0):  # who comes first is in turn, too
             per_step = meters[turn].block(steps_per_block, in_turn=True)
-            times[turn].append(per_step / meters[turn].run.images_per_step)
+            times[turn].append(per_step / meters[turn].run.source_images_per_step)
     untraced = Request(steps=request.steps, warm_up=request.warm_up, with_compile_report=request.with_compile_report)
     return Against(meters[0].profile(request), meters[1].profile(untraced), compare(*times))

@@ -40,7 +40,7 @@ class RecordedPhases(PhaseSampler):
         super().__init__(
             run.step, clock_for(device), every=every, in_graphs=in_graphs, batches=run.batches, first=first
         )
-        self._gear, self._images, self._folder, self._batches = gear, run.images_per_step, folder, batches
+        self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
         self._makes_batches = makes_batches_here(run)
         self._busy = _utilisation_of(device)
         self._file = EpochRowsFile(folder / CSV_FILE, COLUMNS, next_epoch)

@@ -144,10 +144,20 @@ class Run:
     """Of a YOLOX."""
 
     @property
+    def images_joined(self) -> int:
+        """How many images of the data set make one that the network sees."""
+        return GROUP if self.config.quad else 1
+
+    @property
+    def source_images_per_step(self) -> int:
+        """Of the data set, used up by a full batch of this process: rates count them, as `--batch-size` does."""
+        order = self.batches.order
+        return order.batch_size // order.world
+
+    @property
     def images_per_step(self) -> int:
         """Of a full batch, as this process's network sees it."""
-        order = self.batches.order
-        return order.batch_size // order.world // (GROUP if self.config.quad else 1)
+        return self.source_images_per_step // self.images_joined
 
     def close(self) -> None:
         if isinstance(self.batches, WorkerLoader):

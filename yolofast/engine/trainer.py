@@ -85,6 +85,8 @@ class Trainer:
     max_steps: int | None = None
     lower_rate: str = "lower lr0"
     """For whoever's loss is not a number."""
+    images_joined: int = 1
+    """Images of the data set that make one of a batch (`--quad`); rates count those."""
     resize: Callable[[Batch, int, int], Batch] = as_it_is
     """A batch on the device as it is to be seen, by epoch and number."""
     more_state: Callable[[], dict[str, Any]] = dict
@@ -166,10 +168,11 @@ class Trainer:
                 if self.batch_record is not None:
                     self.batch_record.next_is(batch, seen, settings.lr[0] * guard.lr_factor)
                 self.gear.run(seen, StepKind(settings.accumulate > 1, updates))
-                images += len(batch.images) * world()
+                used = len(batch.images) * self.images_joined * world()
+                images += used
                 self._tell(guard.after_batch())
                 self.pictures.trained_on(epoch, number, batch)
-                line.batch_done(len(batch.images) * world(), waited, settings.lr[0] * guard.lr_factor)
+                line.batch_done(used, waited, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
                 self._interrupts.check()
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:

@@ -36,6 +36,7 @@ class Setup:
     width: int
     """As batches come; `sizes` says what the network saw where it was not always that."""
     batch: int
+    """Images of the data set that a step uses up."""
     assigner: str
     device: str
     """Its name."""
@@ -55,6 +56,8 @@ class Setup:
     """The one that was measured, from 0."""
     epochs: int
     sizes: str = ""
+    joined: int = 1
+    """Images of the data set that make one the network sees (`--quad`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

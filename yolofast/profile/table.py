@@ -13,8 +13,9 @@ def title(setup: Setup) -> str:
     size = setup.sizes or f"{setup.height}×{setup.width}"
     data = {"gpu": "batches made on the GPU", "main process": "batches made by the training process"}
     loader = data.get(setup.loader, f"batches made by {counted(setup.workers, 'worker')}")
+    joined = f" as {setup.batch // setup.joined} joined of {setup.joined} each" if setup.joined > 1 else ""
     return (
-        f"{setup.network}, {size}, batch {setup.batch}, {setup.assigner or 'own loss'}, {setup.precision}, "
+        f"{setup.network}, {size}, batch {setup.batch}{joined}, {setup.assigner or 'own loss'}, {setup.precision}, "
         f"gear {setup.gear}, {loader}, {setup.device}; epoch {setup.epoch + 1} of {setup.epochs}"
     )
 

@@ -1,13 +1,16 @@
 """Figures that cannot all be true, and figures that cannot be put beside one another."""
 
 import json
+from dataclasses import replace
 
 import pytest
+import yaml
 
 from tests.report.compare.folders import ours, published, rising, ultralytics
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.differences import UNSAID
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.report.compare.run import WeightsFile
 
 
 def remarks(*folders, **asked):
@@ -140,3 +143,81 @@ def test_what_only_one_trainer_states_is_no_difference(tmp_path):
     differ = {one.key: one.values for one in found.differ}
     assert differ["batch_size"] == (50, 16, 50) and differ["quad"] == (UNSAID, UNSAID, True)
     assert "cos_lr" in {one.key for one in found.partly} and "data" in {one.key for one in found.equal}
+
+
+def undecided(found):
+    """Rows of the summary without a winner -> what is said of it."""
+    return {row.name: row.remark for row in found.summary if row.winner is None}
+
+
+def pair_of(tmp_path, one, other):
+    """Two runs, the second better, with settings of their own; `hyp` are those of their hyper-parameters."""
+    folders = []
+    for name, top, given in (("a", 0.4, dict(one)), ("b", 0.45, dict(other))):
+        hyp = given.pop("hyp", {})
+        folders.append(ours(tmp_path / name, rising(5, top), **given))
+        (folders[-1] / "hyp.yaml").write_text(yaml.safe_dump({"lr0": 0.01, "loss_ota": 1, **hyp}))
+    return compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ({"input_size": [64, 96]}, {"input_size": [96, 96]}, "evaluated at different sizes: [64, 96] (a), 96 (b)"),
+        ({"test_conf": 0.01}, {"test_conf": 0.5}, "evaluated with different test_conf: 0.01 (a), 0.5 (b)"),
+        ({"nms": 0.65}, {"nms": 0.3}, "evaluated with different nms: 0.65 (a), 0.3 (b)"),
+    ],
+)
+def test_recipes_say_how_a_yolox_is_evaluated(tmp_path, one, other, words):
+    found = pair_of(tmp_path, {"img_size": [64, 96], "hyp": one}, {"img_size": [96, 96], "hyp": other})
+    assert any(words in remark.text for remark in found.remarks)
+    assert undecided(found)["mAP50-95"] == "not comparable" and found.conclusions[0].kind == "caution"
+
+
+def test_the_size_trained_at_is_not_the_one_evaluated_at(tmp_path):
+    """YOLOv7's two numbers are of training and of evaluation."""
+    found = pair_of(tmp_path, {"img_size": [320, 640]}, {"img_size": [640, 640]})
+    assert "mAP50-95" not in undecided(found) and not found.remarks
+
+
+@pytest.mark.parametrize(
+    "several", [{"heads": 4, "head_config": "some/by_size.yaml"}, {"heads": 4}, {"cfg": "yolov7-tiny-1b4h", "heads": 0}]
+)
+def test_losses_of_several_heads_are_sums_over_them(tmp_path, several):
+    found = pair_of(tmp_path, {"heads": 0, "head_config": "", "cfg": "yolov7-tiny"}, several)
+    assert any("losses of different heads are not comparable: one (a)" in remark.text for remark in found.remarks)
+    for row in ("train loss, last epoch", "val loss, last epoch"):
+        assert undecided(found)[row] == "not comparable"
+    assert "mAP50-95" not in undecided(found)
+
+
+@pytest.mark.parametrize("more", [("seg",), ("pose", "kobj")])
+def test_other_tasks_have_more_terms(tmp_path, more):
+    folders = [ultralytics(tmp_path / name, rising(3, top)) for name, top in (("a", 0.4), ("b", 0.41))]
+    for path in (folder / "results.csv" for folder in folders):
+        head, *rows = path.read_text().splitlines()
+        head = head + "".join(f",train/{term}_loss" for term in more)
+        path.write_text("\n".join([head, *(row + ",0.8" * len(more) for row in rows), ""]))
+    assert "not the sum" not in remarks(*folders)
+
+
+def test_a_single_evaluation_beside_many(tmp_path):
+    nan = float("nan")
+    often, once = ours(tmp_path / "often", rising(4)), ours(tmp_path / "once", [nan, nan, nan, 0.39])
+    assert "note: epochs that were evaluated: 4 of 4 (often), 1 of 4 (once); the best of many" in remarks(often, once)
+    longer = ours(tmp_path / "longer", rising(9))
+    assert "were evaluated" not in remarks(often, longer), "a longer run is evaluated as often"
+
+
+def test_weights_that_were_never_stripped_do_not_compete(tmp_path):
+    folders = [ours(tmp_path / name, rising(5, top)) for name, top in (("a", 0.4), ("b", 0.41))]
+    small = WeightsFile(name="best.pt", bytes=12_000_000, entries={"model": 12_000_000})
+    large = WeightsFile(name="best.pt", bytes=60_000_000, entries={"model": 24_000_000, "optimizer": 36_000_000})
+    runs = read_runs([str(folder) for folder in folders])
+
+    def undecided_with(*files):
+        weighed = [replace(run, weights=(file,)) for run, file in zip(runs, files, strict=True)]
+        return undecided(compare(weighed, Asked(groups=("none",))))
+
+    assert undecided_with(small, large)["best.pt, MB"] == "not stripped"
+    assert "best.pt, MB" not in undecided_with(small, replace(small, bytes=13_000_000))

@@ -120,6 +120,18 @@ def test_many_comparisons_are_paid_for():
     assert holm([]) == []
 
 
+def test_an_interval_is_adjusted_as_its_probability_is(tmp_path):
+    """By itself c would differ from a; beside b it does not, and its interval must not say that it does."""
+    tops = {"a": (0.400, 0.402, 0.404), "b": (0.3995, 0.4015, 0.4045), "c": (0.405, 0.408, 0.4085)}
+    paths = [path for n, (name, values) in enumerate(tops.items()) for path in seeds(tmp_path, name, values, mixup=n)]
+    same, other = compare(read_runs(paths), Asked()).conclusions
+    alone = compare(read_runs(paths[:3] + paths[6:]), Asked()).conclusions[0]
+    assert alone.kind == BETTER and alone.low > 0 and "adjusted" not in alone.text
+    assert other.kind == SAME and other.p == pytest.approx(2 * alone.p) and other.low < 0 < other.high
+    assert "interval and p adjusted for 2 comparisons" in other.text
+    assert same.kind == SAME and same.low < 0 < same.high
+
+
 def test_an_adjusted_probability_is_called_so(tmp_path):
     tops = {"a": (0.40, 0.41), "b": (0.45, 0.47), "c": (0.42, 0.43)}
     paths = [

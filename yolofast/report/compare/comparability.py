@@ -4,32 +4,39 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from yolofast.report.compare.by_value import UNKNOWN, by_value, differ
-from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, Remark
+from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, NOTE, Remark
 from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, YOLOV7, Run
 from yolofast.report.compare.same_clock import rows_of_hours
+from yolofast.report.compare.summary import WEIGHTS
 
 TRAIN_LOSS, VAL_LOSS = "train loss, last epoch", "val loss, last epoch"
 _GAINS = ("box", "obj", "cls", "cls_pw", "obj_pw", "fl_gamma", "label_smoothing", "dfl", "autobalance")
-_EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "iou_thres")
+_EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "iou_thres", "test_conf", "nms")
+"""The last two are those of a YOLOX recipe."""
 ACCURACIES = (MAP50, MAP, PRECISION, RECALL, f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
 """Rows of the summary that nobody wins unless everybody was evaluated alike."""
 
 
 def check_together(runs: Sequence[Run]) -> list[Remark]:
-    found = [*_accuracies(runs), *_losses(runs), *_lengths(runs)]
+    found = [*_accuracies(runs), *_losses(runs), *_lengths(runs), _chances(runs)]
     return [remark for remark in found if remark is not None]
 
 
 def without_winner(runs: Sequence[Run]) -> dict[str, str]:
     """Rows of the summary whose values mean different things -> why."""
     reasons: dict[str, str] = {}
-    if differ(runs, assigner_of) or differ(runs, lambda run: run.format) or _gains(runs):
+    other_sums = differ(runs, lambda run: run.format) or differ(runs, _heads) or bool(_gains(runs))
+    if other_sums or differ(runs, assigner_of):
         reasons[TRAIN_LOSS] = "not comparable"
-    if differ(runs, _data) or differ(runs, lambda run: run.format) or _gains(runs) or differ(runs, _val_assigner):
+    if other_sums or differ(runs, _data) or differ(runs, _val_assigner):
         reasons[VAL_LOSS] = "not comparable"
     if differ(runs, lambda run: run.number("batch_size")):
         reasons["it/s"] = "batches differ"
+    if any(file.name == "best.pt" and file.has_more_than_weights for run in runs for file in run.weights):
+        reasons[WEIGHTS] = "not stripped"
     reasons |= rows_of_hours(runs)
     if accuracies_differ(runs):
         reasons |= dict.fromkeys((*ACCURACIES, VAL_LOSS), "not comparable")
@@ -66,11 +73,23 @@ def _losses(runs: Sequence[Run]) -> list[Remark | None]:
     return [
         _said(runs, assigner_of, "training losses of different assigners are not comparable", other),
         _said(runs, lambda run: run.format, "losses of different trainers are not comparable", "only accuracies are"),
+        _said(runs, _heads, "losses of different heads are not comparable", "they are sums over heads"),
         *(
             _said(runs, _setting(key), f"losses with different {key}", "their levels differ by it")
             for key in _gains(runs)
         ),
     ]
+
+
+def _chances(runs: Sequence[Run]) -> Remark | None:
+    """The best of many evaluations is also the luckiest; `--notest` leaves a single one."""
+    evaluated = [run for run in runs if run.best is not None]
+    shares = [np.isfinite(run.fitness).mean() for run in evaluated]
+    if not shares or min(shares) >= max(shares) / 2:
+        return None
+    counts = by_value(evaluated, lambda run: f"{np.isfinite(run.fitness).sum()} of {len(run.epoch)}")
+    advice = "the best of many had more chances to be a lucky one, so look at the rows of the last epoch too"
+    return Remark(NOTE, f"epochs that were evaluated: {counts}; {advice}.")
 
 
 def _lengths(runs: Sequence[Run]) -> list[Remark | None]:
@@ -105,8 +124,22 @@ def _classes(run: Run) -> int | None:
     return len(run.classes) or None
 
 
-def _last(sizes: Any) -> Any:
+def _evaluated_size(run: Run) -> Any:
+    """Of a YOLOX height and width, which its recipe states; otherwise the last number: the first is trained at."""
+    if "input_size" in run.settings:
+        return run.settings["input_size"]
+    sizes = run.settings.get("img_size")
     return sizes[-1] if isinstance(sizes, list) and sizes else sizes
+
+
+def _heads(run: Run) -> str:
+    """Over which heads its losses are summed; a 1B4H without a grouping of its own has the standard one."""
+    named, cfg = (str(run.settings.get(key) or "") for key in ("head_config", "cfg"))
+    grouping = Path(named).stem or ("standard" if "1b4h" in cfg.lower() else "")
+    if grouping:
+        return f"several, grouped by {grouping}"
+    number = run.settings.get("heads")
+    return UNKNOWN if number is None else "one" if number in (0, 1) else str(number)
 
 
 _IMAGES, _MOVES = "so their accuracies are not of the same images", "which moves mAP"
@@ -115,6 +148,6 @@ _EVALUATED: tuple[tuple[str, Callable[[Run], Any], str], ...] = (
     ("different numbers of validation images", lambda run: run.validated[0], _IMAGES),
     ("different numbers of validation boxes", lambda run: run.validated[1], _IMAGES),
     ("different numbers of classes", _classes, "so mAP is a mean over different things"),
-    ("evaluated at different sizes", lambda run: _last(run.settings.get("img_size")), _MOVES),
+    ("evaluated at different sizes", _evaluated_size, _MOVES),
     *((f"evaluated with different {key}", _setting(key), _MOVES) for key in _EVALUATION),
 )

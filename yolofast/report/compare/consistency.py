@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.report.compare.remark import CONTRADICTION, INCOMPLETE, NOTE, Remark
-from yolofast.report.compare.run import MAP, MAP50, OURS, TERMS, Run
+from yolofast.report.compare.run import MAP, MAP50, OURS, Run
 from yolofast.report.evaluated_epoch import of_another_epoch
 
 KNOWN_IMAGES = {"coco": 118_287, "coco320": 118_287, "coco128": 128, "coco8": 4, "voc": 16_551}
@@ -93,8 +93,8 @@ def _classes(run: Run) -> Remark | None:
 
 
 def _losses(run: Run) -> Remark | None:
-    """The total is the sum of its terms."""
-    terms = [run.columns[f"train/{name}"] for name in TERMS[:-1] if f"train/{name}" in run.columns]
+    """The total is the sum of its terms, whatever a task adds to them (masks, key points)."""
+    terms = [values for name, values in run.columns.items() if name.startswith("train/") and name != "train/total"]
     if len(terms) < 3:
         return None
     off = np.abs(np.sum(terms, axis=0) / run.column("train/total") - 1)

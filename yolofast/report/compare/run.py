@@ -12,7 +12,6 @@ from yolofast.report.read_csv import fitness
 from yolofast.run_settings import settings_in_effect
 
 MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
-TERMS = ("box", "obj", "cls", "dfl", "l1", "total")
 ACCURACY = (MAP50, MAP, PRECISION, RECALL)
 OURS, YOLOV7, ULTRALYTICS, YOLOX, OTHER = "yolofast", "YOLOv7", "Ultralytics", "YOLOX", "CSV"
 
@@ -71,7 +70,11 @@ class WeightsFile:
     @property
     def stripped(self) -> bool:
         """Weights once and nothing to go on training with."""
-        return not self.problem and len(self.entries) <= 1
+        return not self.problem and not self.has_more_than_weights
+
+    @property
+    def has_more_than_weights(self) -> bool:
+        return len(self.entries) > 1
 
 
 @dataclass(frozen=True, kw_only=True)

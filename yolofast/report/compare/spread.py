@@ -24,7 +24,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Test:
-    """Welch's t-test of two means; the interval holds the true difference with 95 %."""
+    """Welch's t-test of two means; the interval holds the true difference with 95 %, or with what was asked for."""
 
     difference: float
     low: float
@@ -42,12 +42,13 @@ def spread_of(values: Iterable[float]) -> Spread | None:
     return Spread(float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else math.nan, known)
 
 
-def welch(first: Spread | None, other: Spread | None) -> Test | None:
-    """Of `other` minus `first`. None with fewer than two numbers of each, or without any spread to judge by."""
+def welch(first: Spread | None, other: Spread | None, doubt: float = SURE) -> Test | None:
+    """Of `other` minus `first`, with an interval that misses the truth with probability `doubt`. None with fewer than
+    two numbers of each, or without any spread to judge by."""
     if first is None or other is None or min(first.n, other.n) < 2 or first.std == other.std == 0:
         return None
     found = stats.ttest_ind(other.values, first.values, equal_var=False)
-    low, high = found.confidence_interval(0.95)
+    low, high = found.confidence_interval(1 - doubt)
     return Test(other.mean - first.mean, float(low), float(high), float(found.pvalue))
 
 

@@ -15,7 +15,7 @@ from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, Run
 from yolofast.report.compare.spread import SURE, Spread, spread_of, welch
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-HOURS, GPU_BUSY = "hours", "GPU busy, %"
+HOURS, GPU_BUSY, WEIGHTS = "hours", "GPU busy, %", "best.pt, MB"
 _COST = "cost at"
 NOT_MEASURED = "not measured (--profile-every)"
 
@@ -64,7 +64,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure(GPU_BUSY, HIGHER, _busy, 1),
         Figure("wait for data, %", LOWER, _wait, 1),
         Figure("GPU memory, GiB", LOWER, _memory, 2),
-        Figure("best.pt, MB", LOWER, _weights, 1),
+        Figure(WEIGHTS, LOWER, _weights, 1),
         Figure("mAP50-95 per hour", HIGHER, lambda run: run.per_hour(MAP), 4),
     ]
     if price is not None:

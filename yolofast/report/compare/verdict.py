@@ -30,7 +30,7 @@ class Conclusion:
     low: float = math.nan
     high: float = math.nan
     p: float = math.nan
-    """Adjusted for the number of comparisons."""
+    """As the interval from `low` to `high`, adjusted for the number of comparisons."""
 
 
 def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
@@ -46,13 +46,18 @@ def within_chance(groups: Sequence[Group], measure: str) -> set[str]:
 
 
 def _tests(groups: Sequence[Group], measure: str) -> dict[str, tuple[Test, float]]:
-    """Of those that can be judged and were repeated; p is adjusted for their number."""
-    first = groups[0]
-    judged = [other for other in groups[1:] if not obstacle(first, other)]
-    tests = {other.name: welch(_values(first, measure), _values(other, measure)) for other in judged}
-    known = {name: test for name, test in tests.items() if test is not None}
+    """Of those that can be judged and were repeated. p is adjusted for their number, and the interval widened as much:
+    it excludes 0 where p decides, and nowhere else."""
+    first, one = groups[0], _values(groups[0], measure)
+    others = {group.name: _values(group, measure) for group in groups[1:] if not obstacle(first, group)}
+    known = {name: test for name, two in others.items() if (test := welch(one, two)) is not None}
     raised = holm([test.p for test in known.values()])
-    return {name: (test, p) for (name, test), p in zip(known.items(), raised, strict=True)}
+    adjusted = {}
+    for (name, test), p in zip(known.items(), raised, strict=True):
+        widened = welch(one, others[name], SURE * test.p / p) if p > test.p else test
+        assert widened is not None
+        adjusted[name] = (widened, p)
+    return adjusted
 
 
 def _conclusion(
@@ -81,7 +86,7 @@ def _learned_the_same(first: Group, other: Group) -> bool:
 def _tested(
     first: str, other: str, one: Spread, two: Spread, measure: str, test: Test, p: float, tests: int
 ) -> Conclusion:
-    adjusted = f", adjusted for {tests} comparisons" if tests > 1 else ""
+    adjusted = f", interval and p adjusted for {tests} comparisons" if tests > 1 else ""
     figures = (
         f"{two.mean:.4f} ± {two.std:.4f} ({two.n} runs) against {one.mean:.4f} ± {one.std:.4f} ({one.n} runs): "
         f"{test.difference:+.4f}, with 95 % between {test.low:+.4f} and {test.high:+.4f}; Welch's t-test, "
