@@ -10,8 +10,8 @@ from typing import Any
 from yolofast.report.history import Floats, Ints, best_place
 
 _ROUNDING = 1e-5
-"""Of the scores in `results.csv`, in parts of the best. Training compares more digits than it writes: of epochs that are
-equal there, or nearly, any may be the one it kept, and where they are equal indeed their scores are the same."""
+"""Of the scores in `results.csv`, in parts of the best. Training compares more digits than it writes: of epochs that
+are equal there, or nearly, any may be the one it kept; where they are equal indeed, so are their scores."""
 
 
 def epoch_of(values: Mapping[str, Any]) -> int | None:
