@@ -208,6 +208,16 @@ def test_yolov7_takes_its_hours_from_it(tmp_path):
     assert read_run(folder, "a").hours == pytest.approx(100 / 60)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("clock", [float("inf"), float("nan"), 1e308, 1e-320])
+def test_a_clock_of_tensorboard_that_cannot_be_is_unknown(tmp_path, clock):
+    folder = published(tmp_path, "ota")
+    (folder / "train.log").unlink()
+    written = b"".join(event(clock if n else 0.0, n - 1 if n else 0) for n in range(101))
+    (folder / "events.out.tfevents.1.a").write_bytes(written)
+    assert read_run(folder, "a").timing.total is None
+
+
 def test_side_files(tmp_path):
     folder = ours(tmp_path / "a", rising(5))
     profile = {"phases": [{"name": "forward", "mean_ms": 5.0, "std_ms": 0.5, "share": 0.5}], "gpu_busy": 0.9}

@@ -110,6 +110,7 @@ def _evenly(total: float, epochs: int) -> Floats:
 
 
 def _never_back(clock: Floats) -> Floats:
-    """A resumed run may count from 0 again: what it took before is added."""
+    """A resumed run may count from 0 again: what it took before is added. What has no end is unknown."""
+    clock = np.where(np.isfinite(clock), clock, np.nan)
     steps = np.diff(clock, prepend=0.0)
     return np.asarray(np.cumsum(np.where(steps < 0, clock, steps)))
