@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from yolofast import build_model
 from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.errors import UserError
 from yolofast.yaml_file import dump_yaml, parse_yaml
 
 
@@ -61,3 +62,9 @@ def test_a_network_keeps_such_names_too(tmp_path):
     text = "family: yolox\nnc: 2\nnames: [3E5, cat]\ndepth_multiple: 33e-2\nwidth_multiple: 0.25\nimage_size: 64\n"
     (tmp_path / "net.yaml").write_text(text)
     assert build_model(tmp_path / "net.yaml").names == ("3E5", "cat")
+
+
+def test_a_number_too_long_to_be_printed_is_refused():
+    """Python reads any hexadecimal number, and prints none of more than some thousand digits."""
+    with pytest.raises(UserError, match="a value YAML cannot build"):
+        parse_yaml(f"seed: 0x{'f' * 5000}", None)

@@ -27,6 +27,14 @@ class _Dumper(yaml.SafeDumper):
     pass
 
 
+def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    """Hexadecimal ones may be longer than Python is willing to print: then it raises ValueError here, not later."""
+    value: int = loader.construct_yaml_int(node)
+    str(value)
+    return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 for _kind in (_Loader, _Dumper):
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
 

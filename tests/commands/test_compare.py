@@ -230,3 +230,14 @@ def test_flags_are_checked(pair, words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", *pair, *words])
     assert "is not a number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hours", [("1e-320", "1"), ("nan", "1"), ("inf", "1"), ("-3", "1"), ("1", "9" * 400)])
+def test_hours_that_nothing_can_take_cost_one_message(pair, capsys, hours):
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", *pair, "--hours", *hours])
+    assert ended.value.code == 2 and "is not a number from 1e-09 to 1e+09" in capsys.readouterr().err
+
+
+def test_the_longest_beside_the_shortest_hours(pair):
+    assert main(["compare", *pair, "--hours", "1e-9", "1e9"]) == 0

@@ -5,6 +5,7 @@ import json
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from tests.engine.small_run import flags, start
@@ -14,6 +15,7 @@ from yolofast.engine.run_report import report_page
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.report.evaluated_epoch import of_another_epoch
 
 OF_EVALUATION = ["Classes", "Precision and recall", "Confusion"]
 
@@ -26,6 +28,14 @@ def best_epoch(run):
         (0.1 * float(row["metrics/mAP50(B)"]) + 0.9 * float(row["metrics/mAP50-95(B)"]), int(row["epoch"]))
         for row in rows
     )[1]
+
+
+def better(run, epoch):
+    """As if that epoch had been a good one: so early all are equally bad."""
+    head, *rows = (run / "results.csv").read_text().splitlines()
+    cells = dict(zip(head.split(","), rows[epoch].split(","), strict=True)) | {"metrics/mAP50-95(B)": "0.8"}
+    rows[epoch] = ",".join(cells.values())
+    (run / "results.csv").write_text("\n".join([head, *rows, ""]))
 
 
 def wait_until(condition, process):
@@ -58,6 +68,7 @@ def test_interrupted_then_better_then_killed(tmp_path):
     wait_until(lambda: best_epoch(run) > scores["epoch"], process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    better(run, best_epoch(run))
     assert main(["report", str(run)]) == 0
     told = f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
     assert list(remarks(run)) == [*OF_EVALUATION, "Worst misses"]
@@ -69,9 +80,7 @@ def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
     run = tmp_path / "runs" / "exp"
     assert json.loads((run / "evaluation.json").read_text())["epoch"] == 1
-    head, first, last = (run / "results.csv").read_text().splitlines()
-    better = dict(zip(head.split(","), first.split(","), strict=True)) | {"metrics/mAP50-95(B)": "0.8"}
-    (run / "results.csv").write_text("\n".join([head, ",".join(better.values()), last, ""]))
+    better(run, 0)
     told = "This is of epoch 2 and not of epoch 1, the best one in results.csv: --nosave keeps the last weights alone."
     assert remarks(run) == dict.fromkeys(OF_EVALUATION, told)
 
@@ -99,7 +108,7 @@ def test_compare_says_it_of_the_classes(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("said", [{}, {"epoch": None}, {"epoch": "4"}, {"epoch": True}, {"epoch": 4}])
+@pytest.mark.parametrize("said", [{}, {"epoch": None}, {"epoch": "4"}, {"epoch": True}, {"epoch": -4}, {"epoch": 4}])
 def test_files_that_do_not_say_it_or_are_of_the_best_epoch(tmp_path, said):
     """Then only the scores themselves can contradict one another, as they do here."""
     one, other = (
@@ -108,8 +117,19 @@ def test_files_that_do_not_say_it_or_are_of_the_best_epoch(tmp_path, said):
     assert len(told(one, other)) == 2 and all("the mean of its classes is 0.2" in text for text in told(one, other))
 
 
-@pytest.mark.parametrize(("last", "words"), [(0.3, "of epoch 2 and not of epoch 5"), (0.300001, "the mean of its")])
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [(0.3, "the mean of its"), (0.300001, "the mean of its"), (0.31, "of epoch 2 and not of epoch 5")],
+)
 def test_epochs_that_are_equal_and_those_that_rounding_may_have_changed(tmp_path, last, words):
-    """Of equals training keeps the later; the sixth digit of results.csv says nothing."""
+    """The sixth digit of results.csv says nothing."""
     folders = [with_classes(ours(tmp_path / name, [0.1, 0.3, 0.2, 0.2, last]), epoch=1) for name in ("a", "b")]
     assert len(told(*folders)) == 2 and all(words in text for text in told(*folders))
+
+
+def test_equal_epochs_in_results_csv_raise_no_doubt():
+    """They have six digits, training compared more: epoch 2 may have been the better one and kept."""
+    epochs, scores = np.array([1, 2, 3]), np.array([0.1, 0.312345, 0.312345])
+    assert of_another_epoch(2, epochs, scores, nosave=False) == ""
+    assert of_another_epoch(1, epochs, scores, nosave=False).startswith("of epoch 1 and not of epoch 3")
+    assert of_another_epoch(1, epochs, np.zeros(3), nosave=False) == "", "as while nothing is found yet"

@@ -1,9 +1,11 @@
 """`report.html` of a real run: every part is there, it can be made again from the folder, and it may fail."""
 
 import dataclasses
+import errno
 import json
 import shlex
 import shutil
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -30,7 +32,9 @@ from yolofast.engine.run_report_samples import drawn, save_samples
 from yolofast.errors import UserError
 from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
 from yolofast.evaluate.image_faults import ImageFaults, judge
-from yolofast.pages.elements import Bar, BarChart, Callout, Code, LineChart, Matrix, Picture, Table
+from yolofast.pages.elements import Bar, BarChart, Callout, Code, Figures, LineChart, Matrix, Picture, Table
+from yolofast.pages.html import render_page
+from yolofast.pages.markdown import render_markdown
 from yolofast.report.advice import Advice
 from yolofast.report.dialect import Change
 from yolofast.structures import Detections
@@ -237,6 +241,56 @@ def test_torn_and_foreign_files_cost_a_remark(copy):
     assert elements(page, "Classes", Callout) and elements(page, "Confusion", Callout)
     assert elements(page, "Repeat it", Callout) and elements(page, "Curves", LineChart)
     assert "Environment" not in [section.title for section in page.sections]
+
+
+def remarks(page):
+    return [one.text for section in page.sections for one in section.elements if isinstance(one, Callout)]
+
+
+@pytest.mark.parametrize("seconds", ["1e308", "1e400", "-5", "nan"])
+def test_a_time_that_cannot_be_is_unknown(copy, seconds):
+    head, *rows = (copy / "results.csv").read_text().splitlines()
+    rows = [",".join([row.split(",")[0], seconds, *row.split(",")[2:]]) for row in rows]
+    (copy / "results.csv").write_text("\n".join([head, *rows, ""]))
+    page = report_page(copy)
+    assert ("training time", "unknown") in elements(page, "Summary", Figures)[0].items
+    assert not remarks(page) and render_page(page) and render_markdown(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "section"),
+    [
+        ("summary.json", '{"wall_seconds": 1e400}', "Summary"),
+        ("profile.json", '{"gpu_busy": NaN}', "Summary"),
+        ("env.json", '{"a": ' + "[" * 500 + "]" * 500 + "}", "Summary"),
+        ("batches.csv", "epoch,batch,batch\n", "Summary"),
+        ("evaluation.json", '{"precision_at_recall": {"mean": ["x"]}, "per_class": {}, "map50": 1}', "Precision"),
+        ("evaluation.json", '{"precision_at_recall": {"mean": [1], "0": []}, "per_class": {}}', "Precision"),
+        ("evaluation.json", '{"precision_at_recall": {"mean": 5}, "per_class": {}}', "Precision"),
+    ],
+)
+def test_a_file_that_cannot_be_true_costs_a_remark(copy, name, content, section):
+    (copy / name).write_text(content)
+    page = report_page(copy)
+    said = [title.title for title in page.sections if any(isinstance(one, Callout) for one in title.elements)]
+    assert len(said) == 1 and said[0].startswith(section) and render_page(page) and render_markdown(page)
+
+
+def test_pictures_that_cannot_be_read_cost_a_remark(copy, monkeypatch):
+    first, second, *_ = sorted((copy / "samples").glob("*.jpg"))
+    first.unlink()
+    first.mkdir()
+    really = Path.read_bytes
+
+    def refuse(path):
+        if path == second:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return really(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    page = report_page(copy)
+    said = [f"samples/{first.name} is not a file", f"samples/{second.name} cannot be read: Permission denied"]
+    assert remarks(page) == said and elements(page, "Worst misses", Picture)
 
 
 def test_what_happens_beside_a_step_is_no_part_of_it(copy):

@@ -1,5 +1,7 @@
 """Every format is read as it was written, faults are named, and a torn end is forgiven."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -337,3 +339,50 @@ def test_the_table_of_an_experiment_is_read(tmp_path):
     assert changes == ["basic_lr_per_img: 9.375e-06 -> 3.12e-06", "warmup_epochs: 5 -> 10"]
     (tmp_path / "args.yaml").write_text("max_epoch: 50\n")
     assert read_history(tmp_path).settings["max_epoch"] == 50, "files beside the log are above it"
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("written", "damaged"),
+    [
+        ("epoch: 3/3", f"epoch: {LONG}/3"),
+        ("epoch: 3/3", f"epoch: {'9' * 12}/3"),
+        ("iter: 40/", f"iter: {LONG}/"),
+        ("size: 640", f"size: {'9' * 400}"),
+        ("= 0.300", "= 0.3.0"),
+        ("= 0.300", "= ---"),
+    ],
+)
+def test_numbers_in_a_log_of_yolox_that_are_none(tmp_path, written, damaged):
+    text = train_log(falling(120), np.full(120, 0.01), per_epoch=40, scores=[0.1, 0.2, 0.3])
+    assert written in text
+    (tmp_path / "train_log.txt").write_text(text.replace(written, damaged))
+    history = read_history(tmp_path)
+    assert len(history.epochs) in (2, 3) and np.isfinite(history.epochs.train).all() and diagnose(history)
+
+
+@pytest.mark.parametrize(("written", "damaged"), [("Epoch 3", f"Epoch {LONG}"), ("iter 40/", f"iter {LONG}/")])
+def test_numbers_in_a_log_of_a_loop_that_are_none(tmp_path, written, damaged):
+    lines = [
+        f"Epoch {epoch} iter {i}/40 - loss: {10 / epoch + i / 100:.3f}" for epoch in (1, 2, 3) for i in range(1, 41)
+    ]
+    (tmp_path / "log.txt").write_text("\n".join(lines).replace(written, damaged))
+    assert len(read_history(tmp_path / "log.txt").epochs) in (2, 3)
+
+
+@pytest.mark.parametrize("epoch", ["9" * 400, "-3", LONG])
+def test_an_epoch_of_yolov7_that_is_none(tmp_path, epoch):
+    text = results_txt(falling(10), falling(10), np.linspace(0.1, 0.4, 10))
+    (tmp_path / "results.txt").write_text(text.replace("9/9", f" {epoch}/9"))
+    with pytest.raises(UserError, match=r"give results\.txt of a YOLOv7 run"):
+        read_history(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["results.csv", "results.txt", "train_log.txt"])
+def test_a_pipe_is_no_file_of_a_run(tmp_path, name):
+    """Nobody may be writing into it."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UserError, match="holds no results"):
+        read_history(tmp_path)

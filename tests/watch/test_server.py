@@ -12,6 +12,7 @@ import pytest
 from tests.watch.made_runs import append, make_run, row
 from yolofast.commands.watch import address_of, make_server
 from yolofast.errors import UserError
+from yolofast.watch.epoch_rows import EpochRows
 from yolofast.watch.gate import Gate, is_this_machine, token_for
 
 TOKEN = "a-token-for-the-tests"
@@ -264,3 +265,38 @@ def test_a_port_that_is_taken(runs):
 def test_an_address_that_is_none(runs):
     with pytest.raises(UserError, match="no address"):
         make_server(runs, "999.1.1.1", 0, None)
+
+
+def test_one_run_with_impossible_numbers_hides_no_other(runs):
+    """Its speed overflows; a page cannot be told what is not finite."""
+    broken = make_run(runs / "broken")
+    lines = [line.split(",") for line in (broken / "results.csv").read_text().splitlines()]
+    for line in lines[1:]:
+        line[1] = "1e308"
+    (broken / "results.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    (broken / "batches.csv").write_text("epoch,batch,total\n" + "0,0,1e308\n" * 3000)
+    with serving(runs) as server:
+        status, _, content = ask(server, "/api/runs")
+        speeds = {run["id"]: run["speed"] for run in json.loads(content)["runs"]}
+        assert status == 200 and speeds["broken"] is None and speeds["exp"] == pytest.approx(900)
+        status, _, content = ask(server, "/api/run?id=broken")
+        assert status == 200 and None in json.loads(content)["batches"]["y"]
+
+
+def test_one_run_that_cannot_be_read_hides_no_other(runs, monkeypatch, capfd):
+    make_run(runs / "broken")
+    read = EpochRows.refresh
+
+    def fail(rows):
+        if "broken" in str(rows._file.path):
+            raise ArithmeticError("planted")
+        read(rows)
+
+    monkeypatch.setattr(EpochRows, "refresh", fail)
+    with serving(runs) as server:
+        lines = {run["id"]: run for run in json.loads(ask(server, "/api/runs")[2])["runs"]}
+        assert lines["exp"]["epoch"] == 10 and lines["broken"].keys() == lines["exp"].keys()
+        status, _, content = ask(server, "/api/run?id=broken")
+        assert status == 500 and b"cannot be answered" in content
+        assert ask(server, "/api/run?id=exp")[0] == 200
+    assert "planted" in capfd.readouterr().err

@@ -24,18 +24,22 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the same as JSON; without FILE printed")
 
 
+_LEAST, _MOST = 1e-9, 1e9
+"""Of hours and prices: beyond, how often one goes into another would overflow."""
+
+
 def _positive(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    if not _LEAST <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {_LEAST:g} to {_MOST:g}")
     return value
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
+    if not text.isdecimal() or len(text) > 10 or not 1 <= int(text) <= 10**9:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
     return int(text)
 

@@ -63,7 +63,7 @@ def report_page(folder: Path) -> Page:
 def _attempt(make: _Make, run: RunFiles) -> tuple[Element, ...]:
     try:
         return make(run)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         # Files of a run may be of another version, or edited by hand.
         return (Callout("warn", f"The run's files do not fit together here: {type(error).__name__}: {error}"),)
 

@@ -3,6 +3,7 @@
 Where a file is of another epoch than the best one, every part that is made of it says so.
 """
 
+import stat
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,13 +43,15 @@ def per_class(run: RunFiles) -> tuple[Element, ...]:
 
 
 def precision_recall(run: RunFiles) -> tuple[Element, ...]:
-    curves = run.scores.get("precision_at_recall", {})
+    curves = {key: tuple(map(float, curve)) for key, curve in run.scores.get("precision_at_recall", {}).items()}
     if "mean" not in curves:
         return ()
+    if any(len(curve) != len(curves["mean"]) for curve in curves.values()):
+        raise ValueError("curves of different lengths")
     recalls = tuple(np.linspace(0, 1, len(curves["mean"])).round(4).tolist())
     shown, left_out = _telling([row for row in run.scores["per_class"].values() if str(row["id"]) in curves])
-    series = [Series(f"all classes {run.scores['map50']:.3f}", recalls, tuple(curves["mean"]))]
-    series += [Series(f"{row['name']} {row['ap50']:.3f}", recalls, tuple(curves[str(row["id"])])) for row in shown]
+    series = [Series(f"all classes {run.scores['map50']:.3f}", recalls, curves["mean"])]
+    series += [Series(f"{row['name']} {row['ap50']:.3f}", recalls, curves[str(row["id"])]) for row in shown]
     hint = f"The best and the worst classes by AP50; left out: {left_out}." if left_out else ""
     title = "Precision over recall at an overlap of 0.5, with AP50"
     chart = LineChart(title, "recall", "precision", tuple(series), hint=hint)
@@ -74,17 +77,19 @@ def confusion(run: RunFiles) -> tuple[Element, ...]:
 
 def samples(run: RunFiles) -> tuple[Element, ...]:
     pictures, size = [], 0
+    problems: list[str] = []
     for row in run.samples[:_MOST_SAMPLES]:
-        content = _jpeg(run, str(row["file"]))
+        content = _jpeg(run, str(row["file"]), problems)
         if content is None or size + len(content) > _MOST_BYTES:
             continue
         size += len(content)
         caption = f"{row['image']}: {row['missed']} missed, {row['wrong']} wrong, {row['right']} right"
         pictures.append(Picture(content, "jpeg", caption, f"validation image {caption}"))
+    remarks = [Callout("warn", problem) for problem in problems]
     if not pictures:
-        return ()
+        return tuple(remarks)
     legend = "Blue: right. Orange: not there, or of another class. Magenta: missed. Confidence 0.25, overlap 0.5."
-    return (*_of_another_epoch(run, run.samples[0]), *_how_many(run), Paragraph(legend), *pictures)
+    return (*_of_another_epoch(run, run.samples[0]), *_how_many(run), *remarks, Paragraph(legend), *pictures)
 
 
 def _of_another_epoch(run: RunFiles, values: Mapping[str, Any]) -> tuple[Element, ...]:
@@ -102,13 +107,21 @@ def _how_many(run: RunFiles) -> tuple[Element, ...]:
     return (Paragraph(f"{wrong:,} of {images:,} validation images have a missed or wrong box; the worst come first."),)
 
 
-def _jpeg(run: RunFiles, name: str) -> bytes | None:
-    """Only from the folder of samples, whatever the list says."""
+def _jpeg(run: RunFiles, name: str, problems: list[str]) -> bytes | None:
+    """Only from the folder of samples, whatever the list says. One that is there and cannot be read is a problem."""
     path = run.folder / SAMPLES_FOLDER / name
-    if path.name != name or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+    if path.name != name:
         return None
-    content = path.read_bytes()
-    return content if content.startswith(b"\xff\xd8") else None
+    try:
+        if stat.S_ISREG(path.stat().st_mode):
+            content = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
+            return content if content.startswith(b"\xff\xd8") else None
+        problems.append(f"{SAMPLES_FOLDER}/{name} is not a file")
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # names, too, come from a file
+        problems.append(f"{SAMPLES_FOLDER}/{name} cannot be read: {getattr(error, 'strerror', None) or error}")
+    return None
 
 
 def _marked(score: float, scores: Sequence[float]) -> Cell:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from yolofast.engine.run_report_files import RunFiles
+from yolofast.known_numbers import known_number
 from yolofast.pages.elements import (
     Bar,
     BarChart,
@@ -72,11 +73,11 @@ def batches(run: RunFiles) -> tuple[Element, ...]:
 def timing(run: RunFiles) -> tuple[Element, ...]:
     results = run.results
     rows: list[tuple[Cell, ...]] = [("training", _duration(float(results.numbers("time")[-1])))]
-    if isinstance(wall := run.summary.get("wall_seconds"), int | float):
-        rows.append(("with evaluation, checkpoints and pictures (last process)", _duration(float(wall))))
+    if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
+        rows.append(("with evaluation, checkpoints and pictures (last process)", _duration(wall)))
     rows.append(("images per second, all epochs", _mean_of_time(results, "img/s")))
     rows.append(("% of the time the host waited for data", 100 * _mean_of_time(results, "data_wait")))
-    if isinstance(busy := run.profile.get("gpu_busy"), int | float):
+    if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
         rows.append(("% of the time the GPU was busy", 100 * busy))
     columns = {"Speed": ("img/s", "img/s"), "Waiting for data": ("share", "data_wait")}
     if (memory := _memory(results)) > 0:
@@ -135,17 +136,26 @@ def _column(results: Columns, name: str) -> Floats:
 
 
 def _mean_of_time(results: Columns, name: str) -> float:
-    """Epochs count by how long they took."""
-    spent = np.diff(results.numbers("time"), prepend=0.0)
-    return float((_column(results, name) * spent).sum() / max(float(spent.sum()), 1e-9))
+    """Epochs count by how long they took; those of which either is unknown do not."""
+    clock, values = _finite(results.numbers("time")), _finite(_column(results, name))
+    spent = np.diff(clock, prepend=0.0)
+    known = np.isfinite(values) & (spent > 0)
+    return float(np.average(values[known], weights=spent[known])) if known.any() else float("nan")
 
 
 def _memory(results: Columns) -> float:
     """The most, in GiB; 0 without a GPU."""
-    return float(np.nan_to_num(_column(results, "gpu_memory")).max(initial=0.0))
+    return float(np.nan_to_num(_finite(_column(results, "gpu_memory"))).max(initial=0.0))
+
+
+def _finite(values: Floats) -> Floats:
+    """Beyond all bounds is unknown."""
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _duration(seconds: float) -> str:
+    if not 0 <= seconds < np.inf:
+        return "unknown"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

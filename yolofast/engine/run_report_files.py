@@ -1,6 +1,5 @@
 """What a run's folder holds, as far as it can be read: a report of a torn or half-finished run shows what there is."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from yolofast.engine.run_report_samples import SAMPLES_FILE, SAMPLES_FOLDER
 from yolofast.engine.run_report_scores import SCORES_FILE
 from yolofast.errors import UserError, nearest_file
+from yolofast.known_numbers import parse_json
 from yolofast.report.finished_run import summary_of
 from yolofast.report.table_file import Columns, read_columns
 from yolofast.yaml_file import read_yaml
@@ -45,7 +45,7 @@ def read_run_files(folder: Path) -> RunFiles:
     return RunFiles(
         folder=folder,
         results=results,
-        batches=_batches(folder / "batches.csv"),
+        batches=_batches(folder / "batches.csv", problems),
         args=_read(folder / "args.yaml", dict, problems),
         hyp=_read(folder / "hyp.yaml", dict, problems),
         environment=_read(folder / "env.json", dict, problems),
@@ -57,10 +57,13 @@ def read_run_files(folder: Path) -> RunFiles:
     )
 
 
-def _batches(path: Path) -> Columns | None:
+def _batches(path: Path, problems: list[str]) -> Columns | None:
+    if not path.is_file():  # older runs have none
+        return None
     try:
         return read_columns(path)
-    except UserError:  # a run of one epoch may have none, an older run too
+    except UserError as error:
+        problems.append(f"{path.name} {error.what}: it is left out")
         return None
 
 
@@ -71,10 +74,19 @@ def _read(path: Path, kind: type[Any], problems: list[str]) -> Any:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("too large")
-        content = read_yaml(path).values if path.suffix == ".yaml" else json.loads(path.read_text(encoding="utf-8"))
+        content, unknown = _parsed(path)
         if not isinstance(content, kind):
             raise ValueError(f"not a {kind.__name__}")
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path.name} cannot be read and is left out: {error}")
         return kind()
+    if unknown:
+        problems.append(f"{path.name} says {', '.join(unknown[:3])}, which cannot be measured and is left out")
     return content
+
+
+def _parsed(path: Path) -> tuple[Any, list[str]]:
+    """And its numbers that are not known; settings may well be without bounds."""
+    if path.suffix == ".yaml":
+        return read_yaml(path).values, []
+    return parse_json(path.read_text(encoding="utf-8"))

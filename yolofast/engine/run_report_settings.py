@@ -5,7 +5,7 @@ from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.engine.run_report_command import repeat_command
 from yolofast.engine.run_report_files import RunFiles
-from yolofast.errors import UserError
+from yolofast.errors import UserError, shorten
 from yolofast.pages.elements import Callout, Cell, Code, Element, Paragraph, Table
 
 
@@ -55,5 +55,10 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):
-        return " ".join(map(str, value))
-    return "" if value is None else str(value)
+        return " ".join(map(_item, value))
+    return "" if value is None else _item(value)
+
+
+def _item(value: object) -> str:
+    """Of bounded length where it holds others: aliases in yaml can make it endless."""
+    return shorten(value) if isinstance(value, list | tuple | dict | set) else str(value)

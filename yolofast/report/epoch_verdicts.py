@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from yolofast.report.history import HUGE, Epochs, Floats, History
+from yolofast.known_numbers import HUGE
+from yolofast.report.history import Epochs, Floats, History
 from yolofast.report.phases import Phase, stretches
 from yolofast.report.statistics import fit_line, noise_between, noise_near
 from yolofast.report.verdict import DIVERGENCE, OVERFITTING, PLATEAU, Verdict

@@ -10,13 +10,14 @@ from typing import Any
 from yolofast.report.history import Floats, Ints, best_place
 
 _ROUNDING = 1e-5
-"""Of the scores in `results.csv`, in parts of the best: by them an epoch may be the best that was not quite."""
+"""Of the scores in `results.csv`, in parts of the best. Training compares more digits than it writes: of epochs that
+are equal there, or nearly, any may be the one it kept; where they are equal indeed, so are their scores."""
 
 
 def epoch_of(values: Mapping[str, Any]) -> int | None:
     """From 1, where the file counts from 0 as `results.csv` does; None if it does not say, as in older folders."""
     number = values.get("epoch")
-    return number + 1 if isinstance(number, int) and not isinstance(number, bool) else None
+    return number + 1 if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
 
 
 def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floats, *, nosave: bool) -> str:
@@ -28,7 +29,7 @@ def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floa
     if evaluated is None or best is None or epochs[best] == evaluated:
         return ""
     gap = fitness[best] - fitness[epochs == evaluated]
-    if ((gap > 0) & (gap < _ROUNDING * fitness[best])).any():  # of equals training keeps the later
+    if (gap <= _ROUNDING * fitness[best]).any():
         return ""
     as_asked = nosave and evaluated == epochs[-1]
     why = "--nosave keeps the last weights alone" if as_asked else "the run has not ended since (train --resume)"

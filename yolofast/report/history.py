@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.known_numbers import HUGE
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -24,7 +26,6 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 
 
 BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
-HUGE = 1e30
 
 
 def bounded(values: Floats) -> Floats:

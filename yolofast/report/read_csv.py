@@ -12,6 +12,7 @@ from yolofast.report.comparable_rows import each_once, without_late_terms
 from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
 from yolofast.report.table_file import Columns, read_columns
 
+MOST_EPOCHS = 10**7
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
 _TRAIN = ("train/loss", "train_loss", "total_loss", "train/total_loss", "total", "loss")
 _VAL = ("val/loss", "val_loss", "val/total_loss", "valid_loss", "test_loss")
@@ -161,7 +162,7 @@ def _numbers_from_one(columns: Columns, count: int) -> np.ndarray[tuple[int], np
     if "epoch" not in columns:
         return np.arange(1, count + 1)
     given = columns.numbers("epoch")
-    if not np.isfinite(given).all() or (given < 0).any() or (given > 10**7).any():
+    if not np.isfinite(given).all() or (given < 0).any() or (given > MOST_EPOCHS).any():
         raise UserError("an epoch has no number", where=columns.path, fix="number the epochs from 0 or 1")
     return np.asarray(given.astype(np.int64) + (1 if given.min() < 1 else 0))
 

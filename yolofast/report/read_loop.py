@@ -14,8 +14,8 @@ from yolofast.report.history import LOOP_LOG, Batches, History, epochs_of, known
 from yolofast.report.last_run import last_run
 from yolofast.report.table_file import read_text
 
-_LINE = re.compile(r"\biter:?\s+(\d+)/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
-_EPOCH = re.compile(r"\bepoch\W{0,3}(\d+)", re.IGNORECASE)
+_LINE = re.compile(r"\biter:?\s+(\d{1,9})/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
+_EPOCH = re.compile(r"\bepoch\W{0,3}(\d{1,7})(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _TOTAL, _L1, _LR = 0, 2, 5
 

@@ -33,10 +33,10 @@ def read_history(path: Path) -> History:
 
 
 def _read_folder(folder: Path) -> History:
-    if (folder / RESULTS).exists():
+    if (folder / RESULTS).is_file():
         return _read_own(folder)
     for name in (RESULTS_TXT, TRAIN_LOG):
-        if (folder / name).exists():
+        if (folder / name).is_file():
             return _with_settings(_read_file(folder / name), folder)
     names = (RESULTS, RESULTS_TXT, TRAIN_LOG)
     if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
@@ -55,7 +55,7 @@ def _read_own(folder: Path) -> History:
     settings = _settings(folder)
     assigner = settings_in_effect(settings, {}).get("assigner", "ota")
     results, remarks = last_rows_of(read_columns(folder / RESULTS))
-    has_batches = (folder / BATCHES).exists()
+    has_batches = (folder / BATCHES).is_file()
     batches, of_batches = last_batches_of(read_columns(folder / BATCHES)) if has_batches else (None, ())
     return History(
         source=str(folder),

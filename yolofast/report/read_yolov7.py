@@ -7,7 +7,7 @@ import numpy as np
 from yolofast.errors import UserError, shorten
 from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, bounded, known_losses
 from yolofast.report.last_run import last_run
-from yolofast.report.read_csv import fitness
+from yolofast.report.read_csv import MOST_EPOCHS, fitness
 from yolofast.report.table_file import KINDS, read_text
 
 _FIELDS = 15
@@ -50,7 +50,10 @@ def read_table(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
 def _parsed(fields: list[str], path: Path, line: int) -> tuple[int, list[float]]:
     try:
         numbers = [float(field.rstrip("G")) for field in fields[1:]]
-        return int(fields[0].split("/")[0]), [0.0, *numbers]
+        epoch = int(fields[0].split("/")[0])
+        if not 0 <= epoch <= MOST_EPOCHS:
+            raise ValueError
+        return epoch, [0.0, *numbers]
     except ValueError:
         fix = "give results.txt of a YOLOv7 run"
         raise UserError(f"is {shorten(' '.join(fields))}", where=path, line=line, fix=fix) from None

@@ -18,9 +18,9 @@ from yolofast.report.table_file import KINDS, read_text
 _NUMBER = r"([-+.\w]+)"
 # A copied terminal breaks lines anywhere between words.
 _ITERATION = re.compile(
-    r"epoch:\s*(\d+)/\d+,\s*iter:\s*(\d+)/\d+(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
+    r"epoch:\s*(\d{1,7})/\d+,\s*iter:\s*(\d{1,9})/\d+(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
     + r"(?:,\s*iou_loss:\s*" + _NUMBER + r",\s*l1_loss:\s*" + _NUMBER + r")?"
-    + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _NUMBER + r"(?:,\s*size:\s*(\d+))?"
+    + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _NUMBER + r"(?:,\s*size:\s*(\d{1,6})(?!\d))?"
 )  # fmt: skip
 _PRECISION = re.compile(
     r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*([-\d.]+)"
@@ -102,5 +102,5 @@ def _by_epoch(text: str, iterations: list[re.Match[str]]) -> dict[int, dict[str,
     for match in _PRECISION.finditer(text):
         place = int(np.searchsorted(ends, match.start())) - 1
         if place >= 0:
-            scores.setdefault(int(iterations[place][1]), {})[match[1]] = float(match[2])
+            scores.setdefault(int(iterations[place][1]), {})[match[1]] = _number(match[2])
     return scores

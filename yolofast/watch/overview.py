@@ -19,6 +19,10 @@ MAP, MAP50, SPEED = "metrics/mAP50-95(B)", "metrics/mAP50(B)", "img/s"
 _LOOKED_AT = (RESULTS, BATCHES, SETTINGS, ENVIRONMENT, HYP, SUMMARY, REPORT, LABELS)
 _LIFE_SIGNS = (RESULTS, BATCHES, SETTINGS)
 _MAX_SETTINGS = 2**18
+_NOTHING_KNOWN: dict[str, Any] = {
+    "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
+    "state": "stopped",
+}  # fmt: skip
 _EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
@@ -37,6 +41,12 @@ class Overview:
         self._facts: Facts | None = None
 
     def line(self) -> dict[str, Any]:
+        try:
+            return self._line()
+        except Exception:  # noqa: BLE001 - whatever is wrong with one run, the others are shown
+            return {**_NOTHING_KNOWN, "id": self._run.id, "name": self._run.name}
+
+    def _line(self) -> dict[str, Any]:
         stamps = {name: stamp(self._run.path / name) for name in _LOOKED_AT}
         if self._facts is None or stamps != self._stamps:
             self._facts = self._read(stamps)

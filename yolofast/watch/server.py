@@ -71,7 +71,12 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        self._send(self._answer())
+        try:
+            answer = self._answer()
+        except Exception:
+            self._send(refusal(500, "this cannot be answered; the terminal of yolofast watch says why"))
+            raise
+        self._send(answer)
 
     def _refuse_method(self) -> None:
         self._send(Answer(b"only GET\n", status=405, headers={"Allow": "GET"}))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from yolofast.known_numbers import known_number
 from yolofast.report.compare.remark import CONTRADICTION, INCOMPLETE, NOTE, Remark
 from yolofast.report.compare.run import MAP, MAP50, OURS, Run
 from yolofast.report.evaluated_epoch import of_another_epoch
@@ -37,7 +38,7 @@ def images_of(run: Run, told: int | None) -> tuple[int, str] | None:
 
 def _iterations(run: Run, told: int | None) -> Remark | None:
     """Iterations of an epoch times the batch are the data set."""
-    batch, known, iterations = run.number("batch_size"), images_of(run, told), run.timing.iterations
+    batch, known, iterations = run.batch, images_of(run, told), run.timing.iterations
     if not batch or known is None or not iterations or math.ceil(known[0] / batch) == iterations:
         return None
     seen = iterations * batch
@@ -53,8 +54,8 @@ def _iterations(run: Run, told: int | None) -> Remark | None:
 
 def _pace(run: Run, told: int | None) -> Remark | None:
     """Iterations a second times the time are the iterations of all epochs."""
-    pace, batch, known = run.timing.iterations_per_second, run.number("batch_size"), images_of(run, told)
-    if pace is None or not batch or known is None or not run.timing.total or run.format == OURS:
+    pace, batch, known = run.timing.iterations_per_second, run.batch, images_of(run, told)
+    if not pace or not batch or known is None or not run.timing.total or run.format == OURS:
         return None
     epochs = len(run.epoch)
     done, needed = pace * run.timing.total, epochs * math.ceil(known[0] / batch)
@@ -105,8 +106,8 @@ def _losses(run: Run) -> Remark | None:
 
 def _summary(run: Run) -> Remark | None:
     best = run.summary.get("best")
-    said = best.get("metrics/mAP50-95(B)") if isinstance(best, dict) else None
-    if not isinstance(said, int | float) or run.best is None or abs(said - run.at_best(MAP)) <= 1e-3:
+    said = known_number(best.get("metrics/mAP50-95(B)")) if isinstance(best, dict) else None
+    if said is None or run.best is None or abs(said - run.at_best(MAP)) <= 1e-3:
         return None
     text = f"summary.json says mAP50-95 {said:.4f}, the best row of its results {run.at_best(MAP):.4f}"
     return Remark(CONTRADICTION, f"{run.name}: {text}: they are of different runs.")

@@ -11,12 +11,16 @@ from pathlib import Path
 _MAX_RECORD = 64 * 2**20
 
 
-def epoch_seconds(folder: Path) -> dict[int, float]:
+def epoch_seconds(folder: Path, problems: list[str]) -> dict[int, float]:
     """Step -> seconds from the start, over all files of a run that was resumed; pauses in between do not count."""
     ended: dict[int, float] = {}
     before = 0.0
     for path in sorted(folder.glob("events.out.tfevents.*")):
-        events = list(_events(path))
+        try:
+            events = list(_events(path)) if path.is_file() else []
+        except OSError as error:
+            problems.append(f"{path.name} cannot be read: {error.strerror}")
+            continue
         if len(events) < 2:
             continue
         start = events[0][0]

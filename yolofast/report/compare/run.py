@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from yolofast.known_numbers import known_number
 from yolofast.report.history import Floats, Ints, best_place
 from yolofast.report.read_csv import fitness
 from yolofast.run_settings import settings_in_effect
@@ -152,5 +153,14 @@ class Run:
 
     def number(self, key: str) -> float | None:
         """A setting that is a number."""
-        value = self.settings.get(key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return known_number(self.settings.get(key))
+
+    @property
+    def batch(self) -> float | None:
+        """Images of a batch; what is below one is none."""
+        return as_batch(self.settings.get("batch_size"))
+
+
+def as_batch(value: object) -> float | None:
+    number = known_number(value)
+    return number if number is not None and number >= 1 else None

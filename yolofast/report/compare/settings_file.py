@@ -1,12 +1,11 @@
 """What a run's files say of its settings and its machine, under one name for each thing whoever wrote it."""
 
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError
+from yolofast.known_numbers import parse_json
 from yolofast.yaml_file import read_yaml
 
 _ALIASES = {"batch": "batch_size", "imgsz": "img_size", "img": "img_size", "cache_images": "cache"}
@@ -44,16 +43,12 @@ def read_json(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ValueError("it is too large")
-        values = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole)
+        values, unknown = parse_json(path.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
             raise ValueError("it holds no entries")
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{path.name} cannot be read: {str(error)[:100]}")
         return {}
+    if unknown:
+        problems.append(f"{path.name} says {', '.join(unknown[:3])}, which cannot be measured and is left out")
     return values
-
-
-def _whole(digits: str) -> int | float:
-    """Beyond what any counter reaches it is not a number: no float could hold it."""
-    value = int(digits)
-    return value if abs(value) < 2**63 else math.nan

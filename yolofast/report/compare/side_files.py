@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from yolofast.known_numbers import known_number
 from yolofast.report.compare.run import ClassScore, Phase, Profile
 from yolofast.report.compare.settings_file import read_json
 from yolofast.report.evaluated_epoch import epoch_of
@@ -31,8 +32,11 @@ def _classes(listed: Any) -> dict[str, ClassScore]:
     listed = dict(enumerate(listed)) if isinstance(listed, list) else listed
     scores: dict[str, ClassScore] = {}
     for key, row in listed.items() if isinstance(listed, dict) else ():
-        if isinstance(row, dict) and _is_number(row.get("ap50")) and _is_number(row.get("ap")):
-            scores[str(row.get("name", key))] = ClassScore(float(row["ap50"]), float(row["ap"]))
+        if not isinstance(row, dict):
+            continue
+        ap50, ap = known_number(row.get("ap50")), known_number(row.get("ap"))
+        if ap50 is not None and ap is not None:
+            scores[str(row.get("name", key))] = ClassScore(ap50, ap)
     return scores
 
 
@@ -54,16 +58,13 @@ def read_profile(folder: Path, problems: list[str]) -> Profile | None:
         if values:
             problems.append(f"{PROFILE} has no phases")
         return None
-    busy = values.get("gpu_busy")
-    return Profile(known, str(values.get("gear") or ""), busy if isinstance(busy, int | float) else None)
+    return Profile(known, str(values.get("gear") or ""), known_number(values.get("gpu_busy")))
 
 
 def _phase(row: Mapping[str, Any]) -> Phase | None:
-    if "name" not in row or not _is_number(row.get("mean_ms")):
+    mean, std, share = (known_number(row.get(key)) for key in ("mean_ms", "std_ms", "share"))
+    if "name" not in row or mean is None:
         return None
-    std, share = (float(row[key]) if _is_number(row.get(key)) else float("nan") for key in ("std_ms", "share"))
-    return Phase(str(row["name"]), float(row["mean_ms"]), std, share, str(row.get("beside") or ""))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    unknown = float("nan")
+    beside = str(row.get("beside") or "")
+    return Phase(str(row["name"]), mean, unknown if std is None else std, unknown if share is None else share, beside)

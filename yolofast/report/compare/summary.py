@@ -119,7 +119,7 @@ def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Fi
 
 def images_per_second(run: Run) -> float:
     """As measured, or from iterations and the batch its settings state."""
-    timing, batch = run.timing, run.number("batch_size")
+    timing, batch = run.timing, run.batch
     if timing.images_per_second is not None:
         return timing.images_per_second
     if timing.iterations_per_second is not None and batch:

@@ -7,10 +7,12 @@ from statistics import median
 
 _PATTERNS = ("*.log", "*.out", "log*.txt", "train*.txt", "output*.txt", "console*.txt")
 _MAX_BYTES = 64 * 2**20
-_COMPLETED = re.compile(r"(\d+) epochs completed in ([\d.]+) hours")
+_NUMBER = r"(\d{1,9}(?:\.\d{0,9})?)"
+_COMPLETED = re.compile(rf"\b(\d{{1,7}}) epochs completed in {_NUMBER} hours")
 # Only bars that have come to their end, and only those of training: their line begins with epoch and GPU memory.
 _BAR = re.compile(
-    r"^\s*\d+/\d+\s+[\d.]+G\b.*?\b(\d+)/\1\s*\[(?:\d+:)?\d+:\d+<[^,\]]*,\s*([\d.]+)\s*(it/s|s/it)", re.MULTILINE
+    rf"^[ \t]*\d+/\d+\s+[\d.]+G\b.*?\b(\d{{1,9}})/\1\s*\[(?:\d+:)?\d+:\d+<[^,\]]*,\s*{_NUMBER}\s*(it/s|s/it)",
+    re.MULTILINE,
 )
 
 
@@ -24,21 +26,25 @@ class Told:
     file: str = ""
 
 
-def read_told(folder: Path) -> Told:
-    """From the first log that says anything; epochs of a resumed run are added up."""
+def read_told(folder: Path, problems: list[str]) -> Told:
+    """From the first log that says anything; epochs of a resumed run are added up. One that cannot be read is told."""
     names = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern) if path.is_file()})
     for path in names:
-        if path.stat().st_size <= _MAX_BYTES:
-            told = told_by(path.read_text(encoding="utf-8", errors="replace"), path.name)
-            if told.hours or told.iterations:
-                return told
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= _MAX_BYTES else ""
+        except OSError as error:
+            problems.append(f"{path.name} cannot be read: {error.strerror}")
+            continue
+        told = told_by(text, path.name)
+        if told.hours or told.iterations:
+            return told
     return Told()
 
 
 def told_by(text: str, file: str = "") -> Told:
     text = text.replace("\r", "\n")
-    ends = [(int(match[1]), float(match[2].rstrip("."))) for match in _COMPLETED.finditer(text)]
-    bars = [(int(match[1]), _pace(float(match[2].rstrip(".")), match[3])) for match in _BAR.finditer(text)]
+    ends = [(int(match[1]), float(match[2])) for match in _COMPLETED.finditer(text)]
+    bars = [(int(match[1]), _pace(float(match[2]), match[3])) for match in _BAR.finditer(text) if float(match[2])]
     return Told(
         epochs=sum(epochs for epochs, _ in ends) or None,
         hours=sum(hours for _, hours in ends) or None,
@@ -49,4 +55,4 @@ def told_by(text: str, file: str = "") -> Told:
 
 
 def _pace(number: float, unit: str) -> float:
-    return number if unit == "it/s" or number == 0 else 1 / number
+    return number if unit == "it/s" else 1 / number

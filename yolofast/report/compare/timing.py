@@ -11,24 +11,33 @@ from typing import Any
 
 import numpy as np
 
+from yolofast.known_numbers import known_number
 from yolofast.report.compare.curves_file import Rows
 from yolofast.report.compare.event_times import epoch_seconds
-from yolofast.report.compare.run import OURS, Timing
+from yolofast.report.compare.run import OURS, Timing, as_batch
 from yolofast.report.compare.terminal_log import read_told
 from yolofast.report.history import Floats
 
+_SHORTEST, _LONGEST = 1e-6, 1e12
+"""Seconds that a run can have taken. Others are not known: how often one goes into the other would overflow."""
+
 
 def find_timing(
-    folder: Path, rows: Rows, summary: Mapping[str, Any], batches: int | None, args: Mapping[str, Any]
+    folder: Path,
+    rows: Rows,
+    summary: Mapping[str, Any],
+    batches: int | None,
+    args: Mapping[str, Any],
+    problems: list[str],
 ) -> Timing:
     """`batches`: of an epoch, where they were recorded."""
     clock = rows.columns.get("seconds")
-    if clock is not None and np.isfinite(clock).all() and clock[-1] > 0:
-        seconds = _never_back(clock)
+    seconds = None if clock is None else _never_back(clock)
+    if seconds is not None and _can_be(seconds):
         if rows.format == OURS:
             return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
         return Timing(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
-    return _of_others(folder, rows)
+    return _of_others(folder, rows, problems)
 
 
 def with_hours(timing: Timing, hours: float, epochs: int) -> Timing:
@@ -37,8 +46,8 @@ def with_hours(timing: Timing, hours: float, epochs: int) -> Timing:
 
 
 def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> Timing:
-    wall, trained = summary.get("wall_seconds"), float(train[-1])
-    whole = float(wall) if isinstance(wall, int | float) and wall >= trained else trained
+    wall, trained = known_number(summary.get("wall_seconds")), float(train[-1])
+    whole = wall if wall is not None and trained <= wall <= _LONGEST else trained
     speeds, lengths = rows.columns["img/s"], np.diff(train, prepend=0.0)
     images = float(np.nansum(speeds * lengths))
     pace = images / trained
@@ -56,13 +65,14 @@ def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int
 def _pace(batches: int | None, epochs: int, seconds: float, images: float | None, batch: object) -> float | None:
     if batches and seconds > 0:
         return batches * epochs / seconds
-    return images / batch if images and isinstance(batch, int | float) and batch else None
+    known = as_batch(batch)
+    return images / known if images and known is not None else None
 
 
-def _of_others(folder: Path, rows: Rows) -> Timing:
-    told, epochs = read_told(folder), len(rows.epoch)
+def _of_others(folder: Path, rows: Rows, problems: list[str]) -> Timing:
+    told, epochs = read_told(folder, problems), len(rows.epoch)
     known = Timing(iterations=told.iterations, iterations_per_second=told.iterations_per_second)
-    events = _of_events(folder, rows)
+    events = _of_events(folder, rows, problems)
     if told.hours:
         total = told.hours * 3600 * epochs / (told.epochs or epochs)
         axis = _evenly(total, epochs) if events is None else events * (total / float(events[-1]))
@@ -72,10 +82,10 @@ def _of_others(folder: Path, rows: Rows) -> Timing:
     return known
 
 
-def _of_events(folder: Path, rows: Rows) -> Floats | None:
-    ended = epoch_seconds(folder)
-    seconds = np.array([ended.get(number - 1, np.nan) for number in rows.epoch.tolist()])
-    return _never_back(seconds) if np.isfinite(seconds).all() and seconds[-1] > 0 else None
+def _of_events(folder: Path, rows: Rows, problems: list[str]) -> Floats | None:
+    ended = epoch_seconds(folder, problems)
+    seconds = _never_back(np.array([ended.get(number - 1, np.nan) for number in rows.epoch.tolist()]))
+    return seconds if _can_be(seconds) else None
 
 
 def _merged(timing: Timing, seconds: Floats, total: float, source: str, *, evenly: bool) -> Timing:
@@ -91,11 +101,16 @@ def _merged(timing: Timing, seconds: Floats, total: float, source: str, *, evenl
     )
 
 
+def _can_be(seconds: Floats) -> bool:
+    return bool(np.isfinite(seconds).all() and _SHORTEST <= seconds[-1] <= _LONGEST)
+
+
 def _evenly(total: float, epochs: int) -> Floats:
     return np.linspace(total / epochs, total, epochs)
 
 
 def _never_back(clock: Floats) -> Floats:
-    """A resumed run may count from 0 again: what it took before is added."""
+    """A resumed run may count from 0 again: what it took before is added. What has no end is unknown."""
+    clock = np.where(np.isfinite(clock), clock, np.nan)
     steps = np.diff(clock, prepend=0.0)
     return np.asarray(np.cumsum(np.where(steps < 0, clock, steps)))

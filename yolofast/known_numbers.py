@@ -1,0 +1,45 @@
+"""Numbers out of files that anybody may have written: one that no run can have measured is not known.
+
+Beyond all bounds it could not be computed with: its square overflows, and what has no end has no hours.
+"""
+
+import json
+from typing import Any
+
+HUGE = 1e30
+_LARGEST_COUNT = 2**63
+_DEEPEST = 30
+
+
+def known_number(value: object) -> float | None:
+    """None for nan and for what is no number at all, too: texts, lists, yes and no."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= HUGE:
+        return None
+    return float(value)
+
+
+def parse_json(text: str) -> tuple[Any, list[str]]:
+    """The values, with None in the place of numbers that are not known, and those as they are written.
+
+    Raises ValueError or RecursionError for what is no JSON.
+    """
+    unknown: list[str] = []
+
+    def known(digits: str) -> float | int | None:
+        value = float(digits)
+        if abs(value) <= HUGE:
+            whole = digits.removeprefix("-").isdecimal()
+            if not whole or abs(value) < _LARGEST_COUNT:
+                return int(digits) if whole else value
+        unknown.append(digits if len(digits) <= 20 else f"{digits[:8]}… ({len(digits)} digits)")
+        return None
+
+    values = json.loads(text, parse_int=known, parse_float=known, parse_constant=known)
+    if _is_deeper(values, _DEEPEST):
+        raise ValueError("it is nested too deeply")
+    return values, unknown
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return most == 0 or any(_is_deeper(item, most - 1) for item in items)
