@@ -24,12 +24,12 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 
 
 BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
-HUGE = 1e30
+HUGE, _TINY = 1e30, 1e-30
 
 
 def bounded(values: Floats) -> Floats:
-    """A loss beyond all bounds is infinite: its square could not be computed with."""
-    return np.where(np.abs(values) > HUGE, np.inf, values)
+    """A loss beyond all bounds is infinite, and one next to nothing is 0: squares and ratios could not be computed."""
+    return np.where(np.abs(values) > HUGE, np.inf, np.where(np.abs(values) < _TINY, 0.0, values))
 
 
 def known_losses(values: Floats) -> Floats:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.history import LOOP_LOG, Batches, History, epochs_of, known_losses
+from yolofast.report.history import LOOP_LOG, Batches, History, bounded, epochs_of, known_losses
 from yolofast.report.last_run import last_run
 from yolofast.report.table_file import read_text
 
@@ -64,6 +64,6 @@ def _batches(rows: dict[tuple[int, int], list[float]]) -> Batches:
     return Batches(
         epoch=epoch + (1 if epoch.min() < 1 else 0),
         loss=known_losses(columns[:, _TOTAL]),
-        lr=columns[:, _LR] if complete else np.full(len(keys), np.nan),
+        lr=bounded(columns[:, _LR]) if complete else np.full(len(keys), np.nan),
         l1=columns[:, _L1] if complete else None,
     )
