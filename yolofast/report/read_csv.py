@@ -40,7 +40,8 @@ def read_csv(path: Path) -> History:
 def last_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
     """The rows of the last run in a table with epochs, and what has to be said of others."""
     batch = _batch_column(columns)
-    return of_last_run(columns, _training(columns), *(("epoch",) if batch is None else ("epoch", batch)))
+    last, remarks = of_last_run(columns, _training(columns), *(("epoch",) if batch is None else ("epoch", batch)))
+    return last, (*columns.remarks, *remarks)
 
 
 def last_batches_of(columns: Columns) -> tuple[Batches, tuple[str, ...]]:
@@ -60,7 +61,10 @@ def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[st
     """As `last_rows_of`, of a table without epochs; rows without a loss would be counted as iterations."""
     columns = _with_loss(columns)
     loss = columns.first_losses_of(_TRAIN)
-    return (columns, ()) if loss is None else of_last_iterations(columns, batch, loss, columns.first_of(_LR))
+    if loss is None:
+        return columns, columns.remarks
+    last, remarks = of_last_iterations(columns, batch, loss, columns.first_of(_LR))
+    return last, (*columns.remarks, *remarks)
 
 
 def _with_loss(columns: Columns) -> Columns:

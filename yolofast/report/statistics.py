@@ -75,7 +75,7 @@ def noise_near(values: Floats, place: int, width: int = 10) -> float:
 
 
 def cautious_noise(values: Floats, first: int, end: int) -> float:
-    """Of a curve that is lowest from `first` to before `end`: the highest of three measures that no steep beginning can raise.
+    """Of a curve lowest from `first` to before `end`: the highest of three measures no steep beginning can raise.
 
     In a short or noisy curve one of them is often far too low by chance, seldom all of them.
     """
