@@ -62,3 +62,52 @@ def test_a_file_made_by_hand_may_lack_its_last_line_end(tmp_path, last, kept):
 def test_an_only_row_is_kept(tmp_path):
     (tmp_path / "log.csv").write_text("epoch,loss\n0,9.5")
     assert read_history(tmp_path / "log.csv").epochs.train.tolist() == [9.5]
+
+
+LOOPS = {
+    "epochs on lines of their own": "Epoch {epoch}/5\niter {i}/20 - loss: {loss:.4f}, iou: 2.1, l1: 0, conf: 2, "
+    "cls: 0.7, lr: {lr:.6f}\n",
+    "epochs before the losses": "Epoch {epoch}/5, iter {i}/20 - loss: {loss:.4f}, 2.1, 0.0, 2.0, 0.7, {lr:.3e}\n",
+    "totals alone": "Epoch {epoch}/5, iter {i}/20 - loss: {loss:.4f}\n",
+}
+
+
+def loop(line, epochs, level):
+    return "".join(
+        line.format(epoch=epoch, i=i, loss=level - epoch / 10, lr=5e-4 * (1 - epoch / 10))
+        for epoch in range(1, epochs + 1)
+        for i in (10, 20)
+    )
+
+
+@pytest.mark.parametrize("line", LOOPS.values(), ids=LOOPS)
+def test_a_run_that_begins_within_a_torn_line_of_a_loop(tmp_path, line):
+    """Nothing of the earlier run is left, wherever its last line was torn."""
+    path, again = tmp_path / "log.txt", loop(line, 5, 5)
+    path.write_text(again)
+    alone = read_history(path).batches
+    first = loop(line, 3, 9)
+    for end in range(first.rindex("\n", 0, -1) + 2, len(first)):
+        path.write_text(first[:end] + again)
+        history = read_history(path)
+        assert history.batches.loss.tolist() == alone.loss.tolist(), first[end - 20 : end]
+        np.testing.assert_array_equal(history.batches.lr, alone.lr)
+        assert "the log holds 2 runs" in history.remarks[0]
+
+
+@pytest.mark.parametrize("line", LOOPS.values(), ids=LOOPS)
+def test_a_last_line_of_a_loop_cut_anywhere_is_left_out(tmp_path, line):
+    path, text = tmp_path / "log.txt", loop(line, 3, 9)
+    path.write_text(text)
+    losses, rates = (set(getattr(read_history(path).batches, name).tolist()) for name in ("loss", "lr"))
+    for end in range(text.rindex("Epoch"), len(text)):
+        path.write_text(text[:end])
+        batches = read_history(path).batches
+        assert len(batches) == 5 + (end == len(text) - 1) and set(batches.loss.tolist()) <= losses, text[end - 20 : end]
+        assert np.isnan(batches.lr).all() or set(batches.lr.tolist()) <= rates
+
+
+def test_a_loop_may_name_its_epochs_behind_the_losses(tmp_path):
+    lines = [f"iter {i}/20 - loss: {5 - epoch}, epoch {epoch}\n" for epoch in (1, 2, 3) for i in (10, 20)]
+    (tmp_path / "log.txt").write_text("".join(lines))
+    assert read_history(tmp_path / "log.txt").epochs.train.tolist() == [4, 3, 2]
