@@ -107,6 +107,8 @@ class Batches:
     gradient_norm: Floats | None = None
     trainable: Floats | None = None
     assigner: tuple[str, ...] = ()
+    from_the_first: bool = False
+    """The first value is of the run's very first batch: no update came before."""
 
     def __len__(self) -> int:
         return len(self.loss)

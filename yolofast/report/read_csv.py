@@ -133,7 +133,14 @@ def batches_of(columns: Columns) -> Batches:
         l1=optional.get("l1"),
         gradient_norm=optional.get("gradient_norm"),
         trainable=optional.get("trainable"),
+        from_the_first=_is_first(columns, int(epoch[order[0]]), int(order[0])),
     )
+
+
+def _is_first(columns: Columns, epoch: int, row: int) -> bool:
+    """Whether a row is of a run's first batch, which has the number 0 or 1."""
+    batch = _batch_column(columns)
+    return batch is not None and epoch == 1 and bool(columns.numbers(batch)[row] in (0, 1))
 
 
 def _scores(columns: Columns) -> tuple[Floats, str]:

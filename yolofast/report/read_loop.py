@@ -91,4 +91,5 @@ def _batches(rows: dict[tuple[int, int], list[float]]) -> Batches:
         loss=known_losses(columns[:, _TOTAL]),
         lr=bounded(columns[:, _LR]) if complete else np.full(len(keys), np.nan),
         l1=columns[:, _L1] if complete else None,
+        from_the_first=keys[0] in ((0, 0), (0, 1), (1, 0), (1, 1)),
     )

@@ -80,6 +80,7 @@ def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
         lr=bounded(np.array([_number(row[6]) for row in rows])),
         contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
         l1=np.array([_number(row[5]) for row in rows]),
+        from_the_first=keys[0] == (1, 1),
     )
 
 
