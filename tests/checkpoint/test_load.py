@@ -6,6 +6,8 @@ from torch import nn
 
 from tests.checkpoint.files import Model, save_published
 from yolofast.checkpoint import load_weights
+from yolofast.checkpoint.load import apply_weights
+from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 
@@ -65,8 +67,16 @@ def test_other_shape_is_refused_and_changes_nothing(saved):
     assert "2 differ in shape, type or meaning: 2.weight (file 2×4×1×1, model 5×4×1×1)" in str(caught.value)
     assert "(7 of 9 tensors do)" in str(caught.value)
     assert "transfer=True" in caught.value.fix
-    assert "--transfer-weights" in caught.value.fix
+    assert "--transfer-weights" not in caught.value.fix, "a function has no flags"
     assert equal(module.state_dict(), before)
+
+
+def test_no_flag_is_named_that_a_command_does_not_have(saved):
+    """`val` needs the whole network."""
+    path, _ = saved
+    with pytest.raises(UserError) as caught:
+        apply_weights(net(classes=5), read_weights(path), path, transfer=False)
+    assert "transfer" not in caught.value.fix and "--cfg" in caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_what_was_not_recorded_is_not_called_nothing(tmp_path, capsys):
 
 def test_remarks_are_told(tmp_path, capsys):
     rows = [f"{i},5,{val}" for i, val in enumerate([1087, 31856, 153] + [5.5] * 27)]
-    (tmp_path / "a.csv").write_text("\n".join(["epoch,loss,val_loss", *rows]))
+    (tmp_path / "a.csv").write_text("\n".join(["epoch,loss,val_loss", *rows]) + "\n")
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
     assert "note: the validation loss was 31,856 in epoch 2" in capsys.readouterr().out.replace("\n", " ")
     assert main(["diagnose", str(tmp_path / "a.csv"), "--json"]) == 0

@@ -211,6 +211,24 @@ def test_a_run_that_breaks_at_once_begins_anew(tmp_path):
     assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; go on from before epoch 2")
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("log.csv", "{epoch},{i},{loss},0.01"),
+        ("log.txt", "Epoch {epoch}, iter {i}/5 - loss: {loss}"),
+        ("train_log.txt", "epoch: {epoch}/8, iter: {i}/5, total_loss: {loss}, lr: 1e-3"),
+    ],
+)
+@pytest.mark.parametrize(("first", "is_rate"), [(1, False), (2, True)])
+def test_a_loss_that_is_no_number_before_any_update_is_not_the_rate(tmp_path, name, row, first, is_rate):
+    """With weights or data that hold none; a line that comes later may be of steps that were too long."""
+    rows = [row.format(epoch=epoch, i=i, loss="nan") for epoch in range(1, 9) for i in range(first, 6)]
+    (tmp_path / name).write_text("\n".join(["epoch,batch,loss,lr"] * (name == "log.csv") + rows) + "\n")
+    advice = diagnose(read_history(tmp_path / name)).advice
+    assert ("a third of the learning rate" in advice.lines[0]) == is_rate == bool(advice.changes)
+    assert ("weights it starts from" in advice.lines[0]) != is_rate and advice.lines[0].endswith("begin anew")
+
+
 def test_without_scores_the_validation_loss_decides():
     choice = choose_epoch(epochs([np.nan] * 4, [3.0, 2.0, 2.5, np.nan]))
     assert choice.epoch == 2 and choice.criterion == "lowest validation loss"

@@ -6,7 +6,9 @@ import pytest
 from tests.report.logs import falling
 from tests.report.test_verdicts import kinds
 from yolofast.report.diagnosis import diagnose
+from yolofast.report.epoch_verdicts import divergence
 from yolofast.report.history import Epochs, History
+from yolofast.report.phases import find_phases
 from yolofast.report.read_run import read_history
 
 SEEDS = range(6)
@@ -36,6 +38,22 @@ def test_a_steep_beginning_does_not_hide_a_loss_that_runs_away():
         noise = 1 + 0.005 * np.random.default_rng(seed).standard_normal(15)
         (verdict,) = diagnose(run(course * noise)).verdicts
         assert verdict.kind == "divergence" and abs(verdict.numbers["epoch"] - 8) <= 2
+
+
+@pytest.mark.parametrize("count", [6, 8, 16, 24, 40])
+def test_noise_alone_does_not_run_away(count):
+    """Of a few noisy epochs, next to the lowest, some lie close together by chance."""
+    rng = np.random.default_rng(count)
+    course = 1 + 0.2 * np.exp(-5 * np.arange(count) / count)
+    noisy = [run(course * (1 + 0.15 * rng.standard_normal(count))) for _ in range(400)]
+    assert sum(divergence(one, find_phases(one)) is not None for one in noisy) <= 1
+
+
+def test_a_first_loss_far_off_does_not_hide_a_loss_that_runs_away():
+    course = np.array([40, 12, 8, 6, 5.5, 5.2, 5, 4.9, 5, 5.3, 5.8, 6.4, 7])
+    for seed in SEEDS:
+        noise = 1 + 0.005 * np.random.default_rng(seed).standard_normal(13)
+        assert kinds(run(course * noise)) == ["divergence"], seed
 
 
 @pytest.mark.parametrize("count", [15, 25, 60])

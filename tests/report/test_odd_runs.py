@@ -45,3 +45,14 @@ def test_any_table_gets_an_answer(tmp_path):
             json.dumps(as_json(found), allow_nan=False)
             if number % 75 == 0:
                 assert diagnosis_picture(found)
+
+
+def test_values_next_to_nothing_are_nothing(tmp_path):
+    """Dividing by them would overflow."""
+    rows = [f"{i},{5 - i / 10},{5 - i / 20},0.01" for i in range(12)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for tiny in ("2,1e-320,4.9,0.01", "2,4.8,1e-320,0.01", "2,4.8,4.9,1e-320"):
+            text = "\n".join(["epoch,loss,val_loss,lr", *rows[:2], tiny, *rows[3:]]) + "\n"
+            (tmp_path / "odd.csv").write_text(text)
+            assert diagnosis_picture(diagnose(read_history(tmp_path / "odd.csv")))

@@ -10,6 +10,7 @@ from yolofast.errors import UserError
 from yolofast.report.diagnosis import diagnose
 from yolofast.report.phases import find_phases
 from yolofast.report.read_run import read_history
+from yolofast.report.read_yolox import read_scores
 
 BATCHES = "epoch,batch,total,box,obj,cls,l1,boxes,box_size,gradient_norm,mosaic,mixup,lr,size,trainable,assigner\n"
 
@@ -58,6 +59,32 @@ def test_a_resumed_log_counts_the_later_lines(tmp_path):
     (tmp_path / "train_log.txt").write_text(first + again[again.index("---> start train epoch3") :])
     history = read_history(tmp_path)
     assert history.epochs.train.tolist() == [9, 9, 5]
+
+
+@pytest.mark.parametrize("left", [" = ", " = \n", " = 0.", " = 0.2", " = 0.2\n"])
+def test_a_score_that_a_kill_has_torn_is_left_out(tmp_path, left):
+    """What comes next begins with a date, on the same line or on one of its own."""
+    whole = train_log(np.full(300, 5.0), np.full(300, 1e-3), 100, scores=[0.1, 0.2, 0.3])
+    torn = whole[: whole.index(" = 0.200")] + left
+    resumed = whole[whole.index("epoch: 3/3") - 60 :]
+    (tmp_path / "train_log.txt").write_text(torn + resumed[resumed.index("2026") :])
+    epochs = read_history(tmp_path).epochs
+    np.testing.assert_allclose(epochs.fitness, [0.105, np.nan, 0.315])
+    assert read_scores(tmp_path / "train_log.txt")[3] == {"0.50:0.95": 0.3, "0.50": 0.45}
+    (tmp_path / "train_log.txt").write_text(torn)
+    np.testing.assert_allclose(read_history(tmp_path).epochs.fitness, [0.105, np.nan])
+
+
+def test_a_line_that_a_kill_has_torn_is_left_out(tmp_path):
+    """Wherever it is torn; the next run goes on behind it."""
+    whole = train_log(np.full(200, 5.0), np.full(200, 1e-3), 100)
+    cut, end = whole.rindex("epoch: 1/2, iter: 100"), whole.index("2026", whole.index("epoch: 1/2, iter: 100"))
+    for place in range(cut, whole.index(", ETA", cut)):
+        for rest in ("", whole[end:]):
+            (tmp_path / "train_log.txt").write_text(whole[:place] + rest)
+            history = read_history(tmp_path)
+            assert set(history.batches.lr) == {1e-3} and set(history.batches.loss) == {5.0}, whole[cut:place]
+            assert set(history.batches.contents["size"]) <= {640, 672, 704}, whole[cut:place]
 
 
 @pytest.mark.parametrize(

@@ -82,16 +82,21 @@ def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> 
     that does not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
     Class names come along when there is one for each class of the model.
     """
-    return apply_weights(model, read_weights(path), Path(path), transfer)
+    return apply_weights(model, read_weights(path), Path(path), transfer, or_else="pass transfer=True")
 
 
-def apply_weights(model: nn.Module, file: WeightFile, path: Path, transfer: bool) -> LoadReport:
-    """`load_weights` for a file that has been read already; `path` is for messages."""
+def apply_weights(
+    model: nn.Module, file: WeightFile, path: Path, transfer: bool, or_else: str | None = None
+) -> LoadReport:
+    """`load_weights` for a file that has been read already; `path` is for messages.
+
+    `or_else` says how the caller's user asks for a transfer; None where nothing but the whole network will do.
+    """
     own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     regrouped = _grouping(file.head_config) not in (None, _grouping(getattr(model, "head_config", None)))
     report = _compare(path, file, own, keep_anchors=transfer, regrouped=regrouped)
     if not transfer:
-        _require_all(report)
+        _require_all(report, or_else)
     if not report.loaded:
         raise UserError(
             f"none of its {len(file.tensors)} tensors fits the model by name and shape",
@@ -161,7 +166,7 @@ def _entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> Tensor
     return TensorEntry(name, file_shape, model_shape, reason)
 
 
-def _require_all(report: LoadReport) -> None:
+def _require_all(report: LoadReport, or_else: str | None) -> None:
     """Raises unless file and model agree; counters of batch normalisation may be absent, as in old files."""
     absent = [
         entry for entry in report.missing if entry.file_shape is None and not entry.name.endswith("num_batches_tracked")
@@ -176,7 +181,8 @@ def _require_all(report: LoadReport) -> None:
     faults = [f"{len(entries)} {what}: {_some(tuple(entries))}" for what, entries in groups if entries]
     if not faults:
         return
-    fix = "pass transfer=True (--transfer-weights on the command line) to load what matches"
+    whole = "give weights of the whole network, or name the network they are of (--cfg)"
+    fix = whole if or_else is None else f"{or_else} to load what matches"
     if any(entry.reason == REGROUPED for entry in differing):
         fix = f"give the head config the file was trained with (--head-config), or {fix}"
     if any(part in entry.name for entry in extra for part in _TRAINING_ONLY):

@@ -19,7 +19,8 @@ from yolofast.model.summary import LayerRow, Summary, summarise
 
 
 def run(args: argparse.Namespace) -> None:
-    loaded = load_model(args.cfg, args.weights, args.nc, args.head_config, args.transfer_weights)
+    transfer, flag = args.transfer_weights, "pass --transfer-weights"
+    loaded = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer, or_else=flag)
     model, report = fuse(loaded.model) if args.fuse else loaded.model, loaded.report
     # Weights that are transferred to another network say nothing of the size that one is for.
     trained = None if args.cfg and args.transfer_weights else loaded.shape

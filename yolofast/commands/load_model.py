@@ -20,9 +20,17 @@ class LoadedModel:
 
 
 def load_model(
-    cfg: str | None, weights: str | None, nc: int | None, head_config: str | None, transfer: bool
+    cfg: str | None,
+    weights: str | None,
+    nc: int | None,
+    head_config: str | None,
+    transfer: bool,
+    or_else: str | None = None,
 ) -> LoadedModel:
-    """The model of `cfg`, or of the graph kept in `weights`; with `weights` loaded if they are given."""
+    """The model of `cfg`, or of the graph kept in `weights`; with `weights` loaded if they are given.
+
+    `or_else` is the command's own flag for a transfer, if it has one.
+    """
     if not weights:
         if not cfg:
             raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
@@ -42,4 +50,4 @@ def load_model(
         own = model.state_dict()
         anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
         model.load_state_dict(anchors, strict=False)
-    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer), file.shape)
+    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer, or_else), file.shape)

@@ -3,6 +3,8 @@
 Where nothing was validated, no shorter run is proposed: a training loss does not say when a network is good enough.
 """
 
+import numpy as np
+
 from yolofast.report.dialect import LR, MIXUP, PATIENCE, Change, dialect, planned_epochs, scaled, setting
 from yolofast.report.history import History
 from yolofast.report.ship import BY_SCORE, BY_TRAINING, Choice
@@ -15,16 +17,27 @@ _LONGEST_WARM_UP = 3
 """One part in so many of a run: a recipe refuses a warm-up that does not fit."""
 _WARM_UP = "warmup_epochs"
 _MORE_TO_LEARN = "more images, more augmentation, fewer trainable layers"
+_NOT_THE_RATE = (
+    "the loss of the first batch was no number already, before any update, so it is not the learning rate: look for "
+    "values that are no numbers in the weights it starts from, and for faults in the images and labels; begin anew"
+)
 
 Proposal = tuple[str, list[Change]]
 """A line of advice, and the settings that go with it."""
 
 
 def after_divergence(verdict: Verdict, history: History, choice: Choice | None) -> Proposal:
+    if _was_broken_before_any_update(history):
+        return _NOT_THE_RATE, []
     key, before = setting(history, LR)
     words, warm_up = _longer_warm_up(history)
     line = f"take a third of the learning rate{words}; {_onward(verdict, history, choice)}"
     return line, [Change(key, before, scaled(before, 1 / 3)), *warm_up]
+
+
+def _was_broken_before_any_update(history: History) -> bool:
+    batches = history.batches
+    return batches is not None and batches.from_the_first and bool(np.isinf(batches.loss[0]))
 
 
 def _longer_warm_up(history: History) -> Proposal:

@@ -5,7 +5,7 @@ import numpy as np
 from yolofast.known_numbers import HUGE
 from yolofast.report.history import Epochs, Floats, History
 from yolofast.report.phases import Phase, stretches
-from yolofast.report.statistics import fit_line, noise_between, noise_near
+from yolofast.report.statistics import cautious_noise, fit_line, noise_between
 from yolofast.report.verdict import DIVERGENCE, OVERFITTING, PLATEAU, Verdict
 
 LEAST_EPOCHS = 6
@@ -34,7 +34,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
     width = max(2, len(train) // 10)
     means = np.convolve(train, np.ones(width) / width, "valid")
     best = int(means[:-1].argmin())
-    rise, error = float(means[-1] - means[best]), noise_near(train, best) * np.sqrt(2 / width)
+    rise, error = float(means[-1] - means[best]), cautious_noise(train, best, best + width) * np.sqrt(2 / width)
     if not means[best] > 0 or rise < _RISE * means[best] or rise < _RISE_IN_ERRORS * error:
         return None
     first = int(number[best + width - 1])

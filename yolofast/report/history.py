@@ -26,11 +26,12 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 
 
 BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
+_TINY = 1e-30
 
 
 def bounded(values: Floats) -> Floats:
-    """A loss beyond all bounds is infinite: its square could not be computed with."""
-    return np.where(np.abs(values) > HUGE, np.inf, values)
+    """A loss beyond all bounds is infinite, and one next to nothing is 0: squares and ratios could not be computed."""
+    return np.where(np.abs(values) > HUGE, np.inf, np.where(np.abs(values) < _TINY, 0.0, values))
 
 
 def known_losses(values: Floats) -> Floats:
@@ -108,6 +109,8 @@ class Batches:
     gradient_norm: Floats | None = None
     trainable: Floats | None = None
     assigner: tuple[str, ...] = ()
+    from_the_first: bool = False
+    """The first value is of the run's very first batch: no update came before."""
 
     def __len__(self) -> int:
         return len(self.loss)

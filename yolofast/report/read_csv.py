@@ -41,7 +41,8 @@ def read_csv(path: Path) -> History:
 def last_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
     """The rows of the last run in a table with epochs, and what has to be said of others."""
     batch = _batch_column(columns)
-    return of_last_run(columns, _training(columns), *(("epoch",) if batch is None else ("epoch", batch)))
+    last, remarks = of_last_run(columns, _training(columns), *(("epoch",) if batch is None else ("epoch", batch)))
+    return last, (*columns.remarks, *remarks)
 
 
 def last_batches_of(columns: Columns) -> tuple[Batches, tuple[str, ...]]:
@@ -61,7 +62,10 @@ def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[st
     """As `last_rows_of`, of a table without epochs; rows without a loss would be counted as iterations."""
     columns = _with_loss(columns)
     loss = columns.first_losses_of(_TRAIN)
-    return (columns, ()) if loss is None else of_last_iterations(columns, batch, loss, columns.first_of(_LR))
+    if loss is None:
+        return columns, columns.remarks
+    last, remarks = of_last_iterations(columns, batch, loss, columns.first_of(_LR))
+    return last, (*columns.remarks, *remarks)
 
 
 def _with_loss(columns: Columns) -> Columns:
@@ -130,7 +134,14 @@ def batches_of(columns: Columns) -> Batches:
         l1=optional.get("l1"),
         gradient_norm=optional.get("gradient_norm"),
         trainable=optional.get("trainable"),
+        from_the_first=_is_first(columns, int(epoch[order[0]]), int(order[0])),
     )
+
+
+def _is_first(columns: Columns, epoch: int, row: int) -> bool:
+    """Whether a row is of a run's first batch, which has the number 0 or 1."""
+    batch = _batch_column(columns)
+    return batch is not None and epoch == 1 and bool(columns.numbers(batch)[row] in (0, 1))
 
 
 def _scores(columns: Columns) -> tuple[Floats, str]:

@@ -1,7 +1,7 @@
 """Logs of hand-written loops around YOLOX: lines `iter i/n - loss: total, iou, l1, conf, cls, lr`.
 
 The numbers come in this order, with or without their names. An epoch that is not named begins where iterations start
-again.
+again. A run that goes on in a log begins within the line that a kill has torn, which has no end.
 """
 
 import re
@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.history import LOOP_LOG, Batches, History, epochs_of, known_losses
+from yolofast.report.history import LOOP_LOG, Batches, History, bounded, epochs_of, known_losses
 from yolofast.report.last_run import last_run
-from yolofast.report.table_file import read_text
+from yolofast.report.table_file import TORN, has_no_end, may_be_torn, read_text
 
 _LINE = re.compile(r"\biter:?\s+(\d{1,9})/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
-_EPOCH = re.compile(r"\bepoch\W{0,3}(\d{1,7})(?!\d)", re.IGNORECASE)
+_EPOCH = re.compile(r"(?<![a-z_])[epochitrls]{0,5}?epoch\W{0,3}(\d{1,7})(?!\d)", re.IGNORECASE)
+"""Also behind a number, or what is left of the words `epoch`, `iter` and `loss`, that a kill has torn."""
+_BEGINNING = re.compile(r"epoch\W{0,3}\d+|iter:?\s+\d+/\d+\s*-\s*loss:", re.IGNORECASE)
+"""Of a line behind the losses of another, whatever those end with."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _TOTAL, _L1, _LR = 0, 2, 5
 
@@ -25,7 +28,10 @@ def is_loop_log(text: str) -> bool:
 
 
 def read_loop_log(path: Path) -> History:
-    lines = _lines(path)
+    text = read_text(path)
+    written = _written_lines(text)
+    is_torn = has_no_end(text) and _LINE.search(written[-1]) is not None and may_be_torn(_last_words(written))
+    lines = _lines(written[:-1] if is_torn else written)
     if not lines:
         raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
     run = last_run([epoch for epoch, _, _ in lines], [iteration for _, iteration, _ in lines])
@@ -33,18 +39,37 @@ def read_loop_log(path: Path) -> History:
     for epoch, iteration, numbers in lines[run.first :]:
         if len(numbers) >= len(rows.get((epoch, iteration), ())):  # a torn line replaces nothing
             rows[epoch, iteration] = numbers
-    batches = _batches(rows)
-    return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=run.remarks)
+    batches, remarks = _batches(rows), ((TORN,) if is_torn else ()) + run.remarks
+    return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=remarks)
 
 
-def _lines(path: Path) -> list[tuple[int, int, list[float]]]:
+def _written_lines(text: str) -> list[str]:
+    """Without what a kill has torn and another line was written behind."""
+    lines = text.splitlines()
+    losses = [match for match in map(_LINE.search, lines) if match]
+    # Some loops name the epoch behind the losses of every line, which is no other line.
+    is_named_last = 2 * sum(_EPOCH.search(match[2]) is not None for match in losses) > len(losses)
+    return lines if is_named_last else [_last_begun(line) for line in lines]
+
+
+def _last_begun(line: str) -> str:
+    while (match := _LINE.search(line)) and (again := _BEGINNING.search(line, match.start(2))):
+        line = line[again.start() :]
+    return line
+
+
+def _last_words(lines: list[str]) -> list[str]:
+    return [line.split()[-1] for line in lines if _LINE.search(line)]
+
+
+def _lines(written: list[str]) -> list[tuple[int, int, list[float]]]:
     """Epoch, iteration, and its numbers, of which there is at least one."""
     found = []
     epoch, before, named = 1, 0, False
-    for line in read_text(path).splitlines():
+    for line in written:
         match = _LINE.search(line)
-        if given := _EPOCH.search(line if match is None else line[: match.start()]):
-            epoch, named = int(given[1]), True
+        if given := _EPOCH.findall(line if match is None else line[: match.start()]):
+            epoch, named = int(given[0 if match is None else -1]), True  # before a torn one's may stand another
         if match is None:
             continue
         iteration, numbers = int(match[1]), [float(number) for number in _NUMBER.findall(match[2])]
@@ -64,6 +89,7 @@ def _batches(rows: dict[tuple[int, int], list[float]]) -> Batches:
     return Batches(
         epoch=epoch + (1 if epoch.min() < 1 else 0),
         loss=known_losses(columns[:, _TOTAL]),
-        lr=columns[:, _LR] if complete else np.full(len(keys), np.nan),
+        lr=bounded(columns[:, _LR]) if complete else np.full(len(keys), np.nan),
         l1=columns[:, _L1] if complete else None,
+        from_the_first=keys[0] in ((0, 0), (0, 1), (1, 0), (1, 1)),
     )

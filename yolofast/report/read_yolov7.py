@@ -8,7 +8,7 @@ from yolofast.errors import UserError, shorten
 from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, bounded, known_losses
 from yolofast.report.last_run import last_run
 from yolofast.report.read_csv import MOST_EPOCHS, fitness
-from yolofast.report.table_file import KINDS, read_text
+from yolofast.report.table_file import KINDS, TORN, has_no_end, may_be_torn, read_text
 
 _FIELDS = 15
 _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
@@ -34,17 +34,20 @@ def read_table(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
 
     A run that was resumed writes an epoch again: the last one counts.
     """
-    found = []
-    for line, text in enumerate(read_text(path).splitlines(), start=1):
-        fields = text.split()
-        if len(fields) == _FIELDS:  # a line that a kill has torn has fewer
-            found.append(_parsed(fields, path, line))
-    if not found:
+    text = read_text(path)
+    lines = list(enumerate(text.splitlines(), start=1))
+    whole = [(number, line) for number, line in lines if len(line.split()) == _FIELDS]  # a torn line has fewer
+    if not whole:
         what = f"holds no line of {_FIELDS} fields, as YOLOv7 writes them"
         raise UserError(what, where=path, fix=f"give {KINDS}")
+    # Fields have a width, so all lines are equally long.
+    is_torn = has_no_end(text) and (whole[-1] != lines[-1] or may_be_torn([line for _, line in whole]))
+    kept = [line for line in whole if not (is_torn and line == lines[-1])]
+    found = [_parsed(line.split(), path, number) for number, line in kept]
     run = last_run([epoch + 1 for epoch, _ in found])
     rows = dict(found[run.first :])
-    return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)])), run.remarks
+    remarks = ((TORN,) if is_torn else ()) + run.remarks
+    return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)])), remarks
 
 
 def _parsed(fields: list[str], path: Path, line: int) -> tuple[int, list[float]]:

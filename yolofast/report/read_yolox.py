@@ -10,20 +10,35 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.report.experiment_table import read_experiment
-from yolofast.report.history import BOTH_SCORES, YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
+from yolofast.report.history import (
+    BOTH_SCORES,
+    YOLOX_LOG,
+    Batches,
+    Epochs,
+    Floats,
+    History,
+    bounded,
+    epochs_of,
+    known_losses,
+)
 from yolofast.report.last_run import last_run
 from yolofast.report.read_csv import fitness
 from yolofast.report.table_file import KINDS, read_text
 
 _NUMBER = r"([-+.\w]+)"
+_RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
+# A kill may have torn a line within its last fields: what is cut, or goes over into a date, is no line.
+_SIZE = r"(?:,\s*size:\s*(\d{1,6})(?=[,\s])|(?!,\s*(?:si|s?(?:$|\d))))"
 # A copied terminal breaks lines anywhere between words.
 _ITERATION = re.compile(
     r"epoch:\s*(\d{1,7})/\d+,\s*iter:\s*(\d{1,9})/\d+(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
     + r"(?:,\s*iou_loss:\s*" + _NUMBER + r",\s*l1_loss:\s*" + _NUMBER + r")?"
-    + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _NUMBER + r"(?:,\s*size:\s*(\d{1,6})(?!\d))?"
+    + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _RATE + _SIZE
 )  # fmt: skip
+# COCO's tables have three digits: with fewer, or where the date of the next line follows at once, a kill has torn it.
 _PRECISION = re.compile(
-    r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*([-\d.]+)"
+    r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*"
+    r"(-?[01]\.\d{3,})(?![-.\w])"
 )
 
 _NAMES = {"0.50:0.95": "mAP50-95", "0.50": "mAP50"}
@@ -62,9 +77,10 @@ def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
     return Batches(
         epoch=np.array([key[0] for key in keys]),
         loss=known_losses(np.array([_number(row[3]) for row in rows])),
-        lr=np.array([_number(row[6]) for row in rows]),
+        lr=bounded(np.array([_number(row[6]) for row in rows])),
         contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
         l1=np.array([_number(row[5]) for row in rows]),
+        from_the_first=keys[0] == (1, 1),
     )
 
 

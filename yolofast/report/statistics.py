@@ -11,6 +11,8 @@ STEADY, CALM = 0.05, 0.10
 """Spread over level below which a curve is very stable, and stable."""
 _FAR, _NEAREST = 5.0, 5
 """Bends of noise alone are seldom this many times the middle one of so many."""
+_MEDIAN = 0.6745
+"""Of the sizes of normal noise, in its standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ def noise_near(values: Floats, place: int, width: int = 10) -> float:
         return 0.0
     usual = np.quantile(moved, 0.5, method="lower")
     return float(np.sqrt(np.mean(bends[bends <= _FAR * usual] ** 2) / 6))
+
+
+def cautious_noise(values: Floats, first: int, end: int) -> float:
+    """Of a curve lowest from `first` to before `end`: the highest of three measures no steep beginning can raise.
+
+    In a short or noisy curve one of them is often far too low by chance, seldom all of them.
+    """
+    bends, steps = np.abs(np.diff(values, 2)), np.diff(values[:end])
+    rises = steps[steps > 0]  # what falls may have been learned
+    of_rises = float(np.sqrt(np.mean(rises**2) / 2)) if len(rises) else 0.0
+    of_bends = float(np.median(bends)) / (_MEDIAN * 6**0.5) if len(bends) else 0.0
+    return max(noise_near(values, first), of_bends, of_rises)
 
 
 def fit_line(values: Floats, level: Ints | None = None) -> Line:

@@ -7,7 +7,7 @@ Spreadsheets separate cells by semicolons or tabs where a comma is the decimal p
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ KINDS = (
     "with lines `iter i/n - loss: …`"
 )
 """Of files that can be read."""
+TORN = "the last line has no end, as where a run was killed or is writing it, and may be torn: it is left out"
 _SEPARATORS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
 
@@ -30,6 +31,8 @@ _DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
 class Columns:
     path: Path
     text: dict[str, list[str]]
+    remarks: tuple[str, ...] = ()
+    """What was not read of the file."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.text
@@ -86,7 +89,20 @@ def read_columns(path: Path) -> Columns:
     whole = [row for row in rows[1:] if len(row) == len(headings) and row != headings]
     if not whole:
         raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
-    return Columns(path, {name: [row[i] for row in whole] for i, name in enumerate(headings)})
+    is_torn = has_no_end(text) and (whole[-1] is not rows[-1] or may_be_torn([row[-1] for row in whole]))
+    kept = [row for row in whole if not (is_torn and row is rows[-1])]
+    cells = {name: [row[i] for row in kept] for i, name in enumerate(headings)}
+    return Columns(path, cells, (TORN,) if is_torn else ())
+
+
+def has_no_end(text: str) -> bool:
+    """Whether its last line has not: trainers and loggers end theirs, some editors and spreadsheets do not."""
+    return bool(text.rpartition("\n")[2].strip())
+
+
+def may_be_torn(texts: Sequence[str]) -> bool:
+    """Whether a kill may have cut the last of them: not if it is as long as all others, which it is by format."""
+    return any(len(text) != len(texts[-1]) for text in texts)
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -1,0 +1,113 @@
+"""The last line of a file that a kill has cut anywhere, and files whose last line never had an end."""
+
+import numpy as np
+import pytest
+
+from tests.report.logs import falling, results_txt
+from yolofast.report.phases import find_phases
+from yolofast.report.read_run import read_history
+from yolofast.report.table_file import TORN
+
+COUNT = 20
+RATES = 1e-3 * (1 - np.arange(COUNT) / 21)
+
+
+def by_epochs(columns):
+    values = {"epoch": range(COUNT), "train/loss": falling(COUNT), "val/loss": 10 + falling(COUNT, 1), "lr": RATES}
+    formats = {"epoch": "d", "train/loss": ".4f", "val/loss": ".4f", "lr": ".6e"}
+    rows = [",".join(f"{values[name][i]:{formats[name]}}" for name in columns) for i in range(COUNT)]
+    return "\n".join([",".join(columns), *rows]) + "\n"
+
+
+def by_batches():
+    rows = [f"{i // 2},{i},{loss:.4f},0.01,simota\n" for i, loss in enumerate(falling(COUNT))]
+    return "epoch,batch,total,lr,assigner\n" + "".join(rows)
+
+
+FILES = {
+    "rate last": ("log.csv", by_epochs(["epoch", "train/loss", "val/loss", "lr"])),
+    "validation last": ("log.csv", by_epochs(["epoch", "lr", "train/loss", "val/loss"])),
+    "batches": ("log.csv", by_batches()),
+    "YOLOv7": ("results.txt", results_txt(falling(COUNT), falling(COUNT, 1), np.linspace(0.1, 0.4, COUNT))),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_last_line_cut_anywhere_is_left_out(tmp_path, kind):
+    name, text = FILES[kind]
+    path = tmp_path / name
+    path.write_text(text[: text.rindex("\n", 0, -1) + 1])
+    before = read_history(path)
+    path.write_text(text)
+    whole = read_history(path)
+    for end in range(text.rindex("\n", 0, -1) + 2, len(text)):
+        path.write_text(text[:end])
+        found = read_history(path)
+        like = whole if end == len(text) - 1 else before
+        for values in ("number", "train", "val", "fitness", "lr"):
+            np.testing.assert_array_equal(getattr(found.epochs, values), getattr(like.epochs, values), text[end - 20 :])
+        assert len(find_phases(found)) == 1
+        is_begun = text[:end].split("\n")[-1].strip()  # spaces alone are no line
+        assert found.remarks == ((TORN,) if like is before and is_begun else ())
+
+
+@pytest.mark.parametrize(("last", "kept"), [("8.5", True), ("8", False), ("10.25", False)])
+def test_a_file_made_by_hand_may_lack_its_last_line_end(tmp_path, last, kept):
+    """Where the last cell is as long as all others there is nothing to doubt; otherwise one row is lost, and told."""
+    (tmp_path / "log.csv").write_text(f"epoch,loss\n0,9.5\n1,9.0\n2,{last}")
+    history = read_history(tmp_path / "log.csv")
+    assert len(history.epochs) == 2 + kept and history.remarks == (() if kept else (TORN,))
+
+
+def test_an_only_row_is_kept(tmp_path):
+    (tmp_path / "log.csv").write_text("epoch,loss\n0,9.5")
+    assert read_history(tmp_path / "log.csv").epochs.train.tolist() == [9.5]
+
+
+LOOPS = {
+    "epochs on lines of their own": "Epoch {epoch}/5\niter {i}/20 - loss: {loss:.4f}, iou: 2.1, l1: 0, conf: 2, "
+    "cls: 0.7, lr: {lr:.6f}\n",
+    "epochs before the losses": "Epoch {epoch}/5, iter {i}/20 - loss: {loss:.4f}, 2.1, 0.0, 2.0, 0.7, {lr:.3e}\n",
+    "totals alone": "Epoch {epoch}/5, iter {i}/20 - loss: {loss:.4f}\n",
+}
+
+
+def loop(line, epochs, level):
+    return "".join(
+        line.format(epoch=epoch, i=i, loss=level - epoch / 10, lr=5e-4 * (1 - epoch / 10))
+        for epoch in range(1, epochs + 1)
+        for i in (10, 20)
+    )
+
+
+@pytest.mark.parametrize("line", LOOPS.values(), ids=LOOPS)
+def test_a_run_that_begins_within_a_torn_line_of_a_loop(tmp_path, line):
+    """Nothing of the earlier run is left, wherever its last line was torn."""
+    path, again = tmp_path / "log.txt", loop(line, 5, 5)
+    path.write_text(again)
+    alone = read_history(path).batches
+    first = loop(line, 3, 9)
+    for end in range(first.rindex("\n", 0, -1) + 2, len(first)):
+        path.write_text(first[:end] + again)
+        history = read_history(path)
+        assert history.batches.loss.tolist() == alone.loss.tolist(), first[end - 20 : end]
+        np.testing.assert_array_equal(history.batches.lr, alone.lr)
+        assert "the log holds 2 runs" in history.remarks[0]
+
+
+@pytest.mark.parametrize("line", LOOPS.values(), ids=LOOPS)
+def test_a_last_line_of_a_loop_cut_anywhere_is_left_out(tmp_path, line):
+    path, text = tmp_path / "log.txt", loop(line, 3, 9)
+    path.write_text(text)
+    losses, rates = (set(getattr(read_history(path).batches, name).tolist()) for name in ("loss", "lr"))
+    for end in range(text.rindex("Epoch"), len(text)):
+        path.write_text(text[:end])
+        batches = read_history(path).batches
+        assert len(batches) == 5 + (end == len(text) - 1) and set(batches.loss.tolist()) <= losses, text[end - 20 : end]
+        assert np.isnan(batches.lr).all() or set(batches.lr.tolist()) <= rates
+
+
+def test_a_loop_may_name_its_epochs_behind_the_losses(tmp_path):
+    lines = [f"iter {i}/20 - loss: {5 - epoch}, epoch {epoch}\n" for epoch in (1, 2, 3) for i in (10, 20)]
+    (tmp_path / "log.txt").write_text("".join(lines))
+    assert read_history(tmp_path / "log.txt").epochs.train.tolist() == [4, 3, 2]
