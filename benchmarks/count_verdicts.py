@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.report import planted, test_verdicts, test_verdicts_of_files, written
-from yolofast.report.history import Floats, History
+from yolofast.report.history import Epochs, Floats, History
 from yolofast.report.read_run import read_history
 
 FIRST_SEED = 5000
@@ -37,6 +37,7 @@ CAUSES: dict[str, tuple[Plant, ...]] = {
 }
 LENGTHS = ((20, 100), (40, 50), (100, 40), (200, 30))
 """Epochs, and batches of each."""
+NOISES = (0.03, 0.06, 0.10, 0.15)
 SIZES = [(form, every, flat) for form in ("line", "bend") for every in (1, 10) for flat in (False, True)]
 
 
@@ -131,6 +132,18 @@ def clean(runs: int, seen: Callable[[History], History]) -> Iterator[tuple[str, 
         yield "nothing", seen(planted.clean(rng))
 
 
+def noisy_epochs(noise: float, runs: int) -> Iterator[tuple[str, History]]:
+    """Clean runs known by epochs alone, flat or falling by a little or by much, of which each mean is as noisy."""
+    for fall in (0.0, 0.2, 1.5):
+        for epochs in (6, 8, 10, 12, 16, 24, 40, 100):
+            course = 1 + fall * np.exp(-5 * np.arange(epochs) / epochs)
+            unknown = np.full(epochs, np.nan)
+            for _, rng in generators(runs):
+                train, val = (course * height * (1 + noise * rng.standard_normal(epochs)) for height in (1, 1.1))
+                made = Epochs(number=np.arange(1, epochs + 1), train=train, val=val, fitness=unknown, lr=unknown)
+                yield "nothing", History(source="made up", format="CSV", epochs=made)
+
+
 def from_files(runs: int, write: Callable[[History, Path], Path], can_see: bool) -> Iterator[tuple[str, History]]:
     """Of causes that the tests ask for in this format, or of the others, which long runs may show as well."""
     wanted = [(p, c) for p, c, formats in test_verdicts_of_files.VISIBLE if (write.__name__ in formats) == can_see]
@@ -152,6 +165,8 @@ def table(runs: int, clean_runs: int, file_runs: int) -> Iterator[str]:
         yield counted(f"clean, {name}", clean(clean_runs, seen))
     with patch.object(planted, "EPOCHS", 300):
         yield counted("clean, 300 epochs, by epochs", clean(clean_runs, test_verdicts.by_epochs))
+    for noise in NOISES:
+        yield counted(f"clean, epochs with {noise:.0%} noise", noisy_epochs(noise, runs // 2))
     for write in written.FORMATS:
         yield counted(f"files, {write.__name__}", from_files(file_runs, write, True))
         yield counted("… causes it hardly holds", from_files(file_runs, write, False))
