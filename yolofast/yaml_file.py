@@ -27,10 +27,15 @@ class _Dumper(yaml.SafeDumper):
     pass
 
 
+_MOST_BITS = 4096
+"""About 1,200 digits."""
+
+
 def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
-    """Hexadecimal ones may be longer than Python is willing to print: then it raises ValueError here, not later."""
+    """Python reads hexadecimal ones of any length, and refuses to print them where nobody expects it."""
     value: int = loader.construct_yaml_int(node)
-    str(value)
+    if value.bit_length() > _MOST_BITS:
+        raise ValueError("a number of thousands of digits")
     return value
 
 

@@ -136,7 +136,7 @@ def test_line_of_a_layer_in_a_published_file(tmp_path):
         (b"nc: &x [*x]\n", "nc is"),
         (b"!!python/object/apply:os.system ['true']", "is not valid YAML"),
         (b"a: " + b"[" * 5000, "nested too deeply"),
-        (b"nc: 0x" + b"f" * 5000, "nc is a number of thousands of digits"),
+        (b"nc: 0x" + b"f" * 5000, "holds a value YAML cannot build: a number of thousands of digits"),
         (b"nc: !!int ''", "holds a value YAML cannot build"),
         (b"nc: 3\nnc: 4\n", "the key 'nc' stands twice"),
         (b"\x00", "is not valid YAML"),
