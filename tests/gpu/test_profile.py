@@ -136,15 +136,20 @@ def test_a_wait_is_counted_and_placed():
     gear, made = EagerGear(step), batch(0)
     steps(gear, NoSampler(), 3, made=made)
 
-    def four():
-        steps(gear, NoSampler(), 4, made=made)
-        return 4
+    def waits():
+        sampler = sampler_of(step, 1, in_graphs=False)
 
-    assert count_waits(four).count == 0
+        def four():
+            steps(gear, sampler, 4, made=made)
+            return 4
+
+        return count_waits(four, lambda: sampler.phase)
+
+    assert waits().count == 0
     step.criterion = AsksTheHost(step.criterion)
-    found = count_waits(four)
-    assert found.count >= 1
-    assert any("test_profile.py" in place for place in found.places)
+    found = waits()
+    assert found.within((LOSS,)).count >= 1 and found.outside((LOSS,)).count == 0, found
+    assert any("test_profile.py" in one.place for one in found.places)
 
 
 def ms_per_step(make, count):
@@ -239,13 +244,14 @@ def planted(data, plant):
     found = profile_run(plant(run), Request(steps=20, warm_up=5), said.append)
     assert found.setup.gear == "eager", "a graph cannot contain a wait"
     assert any("a lower gear" in text for text in said)
-    assert found.waits.count >= 1
+    assert found.waits.count >= 1 and found.setup.higher_gear_failed
     return verdicts(found)[0]
 
 
 def test_a_loss_that_waits_is_named(data):
     first = planted(data, lambda run: replace(run, losses=WaitingLosses(run.losses)))
     assert first.kind == LOSSES and "times a step" in first.text and "test_profile.py" in first.text, first
+    assert "cannot be captured" in first.change
 
 
 def test_a_planted_wait_is_named(data):

@@ -18,7 +18,7 @@ from yolofast.profile.phases import (
     REST,
     TO_DEVICE,
 )
-from yolofast.profile.records import PhaseFigures, Waits
+from yolofast.profile.records import PhaseFigures, WaitPlace, Waits
 from yolofast.profile.verdict import (
     ASSIGNMENT,
     BETWEEN,
@@ -35,6 +35,11 @@ from yolofast.profile.verdicts import verdicts
 EAGER = replace(ON_GPU, gear="eager", captured=False, compiled=False)
 WORKERS = replace(ON_GPU, loader="workers", cache="disk")
 HERE = replace(ON_CPU, loader="main process", workers=0)
+NO_GRAPH = replace(EAGER, higher_gear_failed="AcceleratorError: operation not permitted when stream is capturing")
+
+
+def waits(phase, count):
+    return Waits((WaitPlace(phase, "somewhere/a.py:7", count),))
 
 
 @pytest.mark.parametrize("setup", [ON_GPU, ON_CPU])
@@ -69,9 +74,10 @@ def test_a_healthy_run_is_called_so(setup):
         (made_up(ON_CPU, phases={EMA: 20.0}, asleep={EMA: 20.0}), WAIT, "--trace"),
         (made_up(EAGER, usage={"gpu_busy": 0.4}), HOST, "--gear graph"),
         (made_up(ON_GPU, usage={"gpu_busy": 0.4}), HOST, "--batch-size 128"),
-        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=Waits(2.0, ("loss/a.py:7",))), WAIT, ".item()"),
+        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=waits(FORWARD, 2.0)), WAIT, ".item()"),
         # A value that is read every fifty steps: the GPU does not idle for that.
-        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=Waits(0.02, ("engine/a.py:7",))), HOST, "--gear"),
+        (made_up(EAGER, usage={"gpu_busy": 0.4}, waits=waits(FORWARD, 0.02)), HOST, "--gear"),
+        (made_up(NO_GRAPH, usage={"gpu_busy": 0.4}), HOST, "launches (a faster gear failed: Acc"),
         (made_up(ON_GPU, phases={OPTIMIZER: 3.0, EMA: 2.0}), UPDATE, "--batch-size 128"),
     ],
 )  # fmt: skip
@@ -82,11 +88,11 @@ def test_the_bottleneck_is_named_with_a_flag(profile, kind, flag):
 
 
 def test_the_evidence_of_an_assignment_that_keeps_the_gpu_waiting():
-    profile = made_up(EAGER, phases={ASSIGN: 60.0}, usage={"gpu_busy": 0.14}, waits=Waits(883.0, ("assign/ota.py:12",)))
+    profile = made_up(EAGER, phases={ASSIGN: 60.0}, usage={"gpu_busy": 0.14}, waits=waits(ASSIGN, 883.0))
     text = verdicts(profile)[0].text
     assert "label assignment takes 86% of the step" in text
     assert "the GPU waits for the host: it is busy 14% of the time" in text
-    assert "883 times a step (assign/ota.py:12)" in text
+    assert "883 times a step (somewhere/a.py:7)" in text
 
 
 def test_the_gain_is_what_is_left_without_the_bottleneck():
@@ -140,6 +146,29 @@ def test_idleness_that_a_phase_explains_is_not_the_hosts():
     assert [one.kind for one in verdicts(between)] == [BETWEEN], "a graph would not shorten it"
     waiting = made_up(ON_GPU, phases={DATA_WAIT: 0.9}, usage={"gpu_busy": 0.84})  # 8 % of the step
     assert verdicts(waiting)[0].kind == NOTHING, "without the data 7 % are idle"
+
+
+def test_waits_in_a_slow_loss_do_not_explain_idleness_elsewhere():
+    """The loss waits; as long a time goes into launching the rest, which a graph would shorten."""
+    loss, host = verdicts(made_up(EAGER, phases={LOSS: 10.0}, usage={"gpu_busy": 0.06}, waits=waits(LOSS, 3.0)))
+    assert (loss.kind, host.kind) == (LOSSES, HOST)
+    assert "3 times a step" in loss.text and "times a step" not in host.text
+    assert ".item()" in loss.change and "--gear graph" in host.change
+
+
+@pytest.mark.parametrize(("phase", "kind"), [(LOSS, LOSSES), (ASSIGN, ASSIGNMENT), (FORWARD, WAIT)])
+def test_a_wait_that_prevents_a_graph_costs_all_that_a_graph_saves(phase, kind):
+    profile = made_up(NO_GRAPH, phases={phase: 9.0}, usage={"gpu_busy": 0.06}, waits=waits(phase, 3.0))
+    (only,) = verdicts(profile)
+    assert only.kind == kind and "3 times a step (somewhere/a.py:7)" in only.text
+    assert "cannot be captured" in only.change and "--gear" not in only.change
+    assert only.saved_ms == pytest.approx(0.94 * profile.step.mean - profile.phase_ms(DATA_WAIT, AUGMENT))
+
+
+def test_a_gear_that_failed_is_not_advised():
+    captured = replace(ON_GPU, compiled=False, higher_gear_failed="BackendCompilerFailed: no compiler")
+    assert "--gear" not in verdicts(made_up(captured))[0].change
+    assert "--gear" not in verdicts(made_up(NO_GRAPH, phases={LOSS: 30.0}))[0].change
 
 
 def test_a_graph_whose_host_rests_has_short_kernels():

@@ -24,6 +24,8 @@ class ProfiledGear(NamedTuple):
     name: str
     captured: bool
     compiled: bool
+    higher_failed: str = ""
+    """Why, if a higher gear was tried."""
 
 
 def gear_to_profile(run: Run, batch: Batch, say: Callable[[str], None]) -> ProfiledGear:
@@ -38,21 +40,27 @@ def gear_to_profile(run: Run, batch: Batch, say: Callable[[str], None]) -> Profi
     one_shape = run.resize is as_it_is and not run.config.rect
     if name == "eager" or not one_shape or (asked == "auto" and _seconds_of(run, lower.gear, batch) < WORTH_COMPILING):
         return lower
-    return _compiled(name, run.step, batch, say) or lower
+    return _compiled(name, run.step, batch, say, lower)
 
 
 def _uncompiled(name: GearName, step: TrainStep, batch: Batch, say: Callable[[str], None]) -> ProfiledGear:
-    if name == "graph" and _works(graph := GraphGear(step), step, batch, say):
-        return ProfiledGear(graph, "graph", captured=True, compiled=False)
-    return ProfiledGear(EagerGear(step), "eager", captured=False, compiled=False)
+    failed = ""
+    if name == "graph":
+        graph = GraphGear(step)
+        failed = _failure(graph, step, batch, say)
+        if not failed:
+            return ProfiledGear(graph, "graph", captured=True, compiled=False)
+    return ProfiledGear(EagerGear(step), "eager", captured=False, compiled=False, higher_failed=failed)
 
 
-def _compiled(name: GearName, step: TrainStep, batch: Batch, say: Callable[[str], None]) -> ProfiledGear | None:
+def _compiled(
+    name: GearName, step: TrainStep, batch: Batch, say: Callable[[str], None], lower: ProfiledGear
+) -> ProfiledGear:
     say("compiling, which may take minutes (--gear eager does without)")
     loss_of, captured = compiled_loss_of(step), name == "graph"
     gear = GraphGear(step, loss_of) if captured else EagerGear(step, loss_of)
-    if not _works(gear, step, batch, say):
-        return None
+    if failed := _failure(gear, step, batch, say):
+        return lower._replace(higher_failed=failed)
     return ProfiledGear(gear, "graph, compiled" if captured else "compiled", captured=captured, compiled=True)
 
 
@@ -68,12 +76,13 @@ def _seconds_of(run: Run, gear: Gear, batch: Batch) -> float:
     return (time.perf_counter() - begun) / _TIMED_STEPS * run.config.epochs * len(run.batches)
 
 
-def _works(gear: Gear, step: TrainStep, batch: Batch, say: Callable[[str], None]) -> bool:
+def _failure(gear: Gear, step: TrainStep, batch: Batch, say: Callable[[str], None]) -> str:
+    """Empty if it works."""
     try:
         with tried_only(step):
             gear.run(batch, _ALONE)
     except Exception as error:  # noqa: BLE001 - whatever it is: training would go on in a lower gear too
-        reason = (str(error).strip().splitlines() or [""])[0][:200]
-        say(f"gear: {type(error).__name__}: {reason}; a lower gear is profiled, as it would be trained in")
-        return False
-    return True
+        reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
+        say(f"gear: {reason}; a lower gear is profiled, as it would be trained in")
+        return reason
+    return ""

@@ -30,6 +30,8 @@ class Probe:
     def __init__(self, step: TrainStep, clock: Clock, *, in_graphs: bool) -> None:
         self._step, self._clock, self.in_graphs = step, clock, in_graphs
         self._on_gpu = step.precision.device.type == "cuda"
+        self.phase = ""
+        """The one that was begun last."""
         self._marks: list[Mark] = []
         self._in_capture: list[Mark] = []
         self.has_captured = False
@@ -41,6 +43,7 @@ class Probe:
         capturing = self._on_gpu and torch.cuda.is_current_stream_capturing()
         marks = self._in_capture if capturing else self._marks
         marks.append((phase, self._clock.moment()))
+        self.phase = phase
 
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         return marked_loss(self._step, self.mark, images, targets)

@@ -24,7 +24,7 @@ from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import Run
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.phases import AUGMENT, GRAPH
-from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage
+from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage, Waits
 from yolofast.profile.statistics import beside, phase_figures, spread
 from yolofast.profile.words import counted
 
@@ -174,7 +174,7 @@ class Meter:
                 mean_pixels(self._sizes.seen),
             ),
             ceilings=measure_ceilings(self.run.step.precision),
-            waits=count_waits(lambda: self._few_steps(NoSampler())) if self._on_gpu else None,
+            waits=self._waits() if self._on_gpu else None,
             compile_report=self._compile_report(request),
         )
 
@@ -193,6 +193,10 @@ class Meter:
 
     def _steps(self, count: int) -> None:
         self._loop.steps(count, self._chosen.gear, NoSampler())
+
+    def _waits(self) -> Waits:
+        sampler = PhaseSampler(self.run.step, clock_for(self._device), every=1, in_graphs=False)
+        return count_waits(lambda: self._few_steps(sampler), lambda: sampler.phase)
 
     def _few_steps(self, sampler: PhaseSampler) -> int:
         return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._chosen.gear, sampler)

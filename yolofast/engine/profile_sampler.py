@@ -62,6 +62,11 @@ class PhaseSampler:
         """Not any more once capturing one with marks has failed."""
         return self._inside.in_graphs
 
+    @property
+    def phase(self) -> str:
+        """The one that was begun last, in a step that is timed."""
+        return self._probe.phase
+
     def begin(self, iteration: int, phase: str) -> None:
         chosen = iteration >= self._first and self._chosen.has(iteration)
         if not chosen and not self._around_others:

@@ -39,6 +39,7 @@ def described(run: Run, sizes: Sizes, gear: ProfiledGear, epoch: int) -> Setup:
         gear=gear.name,
         captured=gear.captured,
         compiled=gear.compiled,
+        higher_gear_failed=gear.higher_failed,
         loader=_loader_of(run),
         workers=config.workers,
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,

@@ -4,24 +4,33 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from yolofast.profile.records import Waits
+from yolofast.profile.records import WaitPlace, Waits
 
 
-def count_waits(steps: Callable[[], int]) -> Waits:
-    """While `steps` run on a GPU, which says how many there were."""
+def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:
+    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait."""
+    found: Counter[tuple[str, str]] = Counter()
+
+    def note(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if "synchroniz" in str(message):
+            found[phase(), _place(filename, lineno)] += 1
+
     mode = torch.cuda.get_sync_debug_mode()
     _set_mode("warn")
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings():
             warnings.simplefilter("always")
-            count = steps()
+            warnings.showwarning = note
+            made = steps()
     finally:
         _set_mode(mode)
-    places = Counter(_place(one) for one in caught if "synchroniz" in str(one.message))
-    return Waits(sum(places.values()) / count, tuple(place for place, _ in places.most_common(5)))
+    return Waits(tuple(WaitPlace(name, place, count / made) for (name, place), count in found.most_common()))
 
 
 def _set_mode(mode: int | str) -> None:
@@ -30,6 +39,6 @@ def _set_mode(mode: int | str) -> None:
         torch.cuda.set_sync_debug_mode(mode)
 
 
-def _place(warning: warnings.WarningMessage) -> str:
-    path = Path(warning.filename)
-    return f"{path.parent.name}/{path.name}:{warning.lineno}"
+def _place(filename: str, lineno: int) -> str:
+    path = Path(filename)
+    return f"{path.parent.name}/{path.name}:{lineno}"

@@ -24,7 +24,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
         "work": None if profile.work is None else asdict(profile.work),
         "ceilings": None if profile.ceilings is None else asdict(profile.ceilings),
         "limits": [asdict(limit) for limit in limits(profile)],
-        "waits": None if profile.waits is None else asdict(profile.waits),
+        "waits": None if profile.waits is None else {"count": profile.waits.count, **asdict(profile.waits)},
         "verdicts": [asdict(verdict) for verdict in verdicts(profile)],
         "compile_report": profile.compile_report or None,
     }

@@ -1,5 +1,6 @@
 """What was measured of a run, as plain values: the only thing that verdicts, tables and files know of it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -46,6 +47,8 @@ class Setup:
     captured: bool
     """A graph is replayed, so launching costs nothing."""
     compiled: bool
+    higher_gear_failed: str
+    """Why, if one was tried."""
     loader: str
     """`gpu`, `workers` or `main process`."""
     workers: int
@@ -96,11 +99,30 @@ class Ceilings:
 
 
 @dataclass(frozen=True)
-class Waits:
-    """Where the host waited for the GPU, per step."""
-
+class WaitPlace:
+    phase: str
+    place: str
+    """File and line."""
     count: float
-    places: tuple[str, ...] = ()
+    """Per step."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Where the host waited for the GPU, most often first."""
+
+    places: tuple[WaitPlace, ...] = ()
+
+    @property
+    def count(self) -> float:
+        """Per step."""
+        return sum(place.count for place in self.places)
+
+    def within(self, phases: Collection[str]) -> "Waits":
+        return Waits(tuple(place for place in self.places if place.phase in phases))
+
+    def outside(self, phases: Collection[str]) -> "Waits":
+        return Waits(tuple(place for place in self.places if place.phase not in phases))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +142,7 @@ class Profile:
     work: Work | None = None
     ceilings: Ceilings | None = None
     waits: Waits | None = None
+    """None where nobody looked."""
     compile_report: str = ""
 
     @property

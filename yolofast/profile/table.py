@@ -8,6 +8,8 @@ from yolofast.profile.records import PhaseFigures, Profile, Setup
 from yolofast.profile.verdict import Verdict
 from yolofast.profile.words import counted
 
+_MOST_PLACES = 5
+
 
 def title(setup: Setup) -> str:
     size = setup.sizes or f"{setup.height}×{setup.width}"
@@ -61,8 +63,8 @@ def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
     if (ms := profile.phase_ms(TO_DEVICE)) and profile.work is not None and profile.work.sent_bytes:
         yield TO_DEVICE, f"{profile.work.sent_bytes / ms / 1e6:.3g} GB/s while a batch is copied"
     if profile.waits is not None:
-        places = f": {'; '.join(profile.waits.places)}" if profile.waits.places else ""
-        yield "waits for the GPU", f"{profile.waits.count:g} per step{places}"
+        shown = "; ".join(f"{one.place} in {one.phase}" for one in profile.waits.places[:_MOST_PLACES])
+        yield "waits for the GPU", f"{profile.waits.count:g} per step{': ' * bool(shown)}{shown}"
     yield from _limit_rows(profile)
 
 
