@@ -76,7 +76,7 @@ def timing(run: RunFiles) -> tuple[Element, ...]:
     if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
         rows.append(("with evaluation, checkpoints and pictures (last process)", _duration(wall)))
     rows.append(("images per second, all epochs", _mean_of_time(results, "img/s")))
-    rows.append(("% of the time the host waited for data", 100 * _mean_of_time(results, "data_wait")))
+    rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(results, "data_wait")))
     if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
         rows.append(("% of the time the GPU was busy", 100 * busy))
     columns = {"Speed": ("img/s", "img/s"), "Waiting for data": ("share", "data_wait")}

@@ -16,6 +16,7 @@ import torch
 from yolofast.checkpoint.save import model_content
 from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import BEST, Checkpoints
+from yolofast.engine.data_wait import DataWait
 from yolofast.engine.display import Display
 from yolofast.engine.distributed_step import even_out, mean_losses
 from yolofast.engine.evaluation import Evaluated
@@ -25,6 +26,7 @@ from yolofast.engine.interrupts import Interrupts
 from yolofast.engine.late_losses import LateLosses
 from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError
+from yolofast.engine.profile_clock import clock_for
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_pictures import RunPictures
@@ -143,7 +145,7 @@ class Trainer:
         self.start_epoch(epoch)
         self.step.losses.reset()
         guard.start_epoch()
-        start, waited, images = time.perf_counter(), 0.0, 0
+        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self.step.precision.device))
         settings = self.schedule.at(epoch, 0)
         self._late_losses.forget()
         if self.batch_record is not None:
@@ -153,9 +155,8 @@ class Trainer:
             for number in range(len(self.batches)):
                 iteration = epoch * len(self.batches) + number
                 self.sampler.begin(iteration, DATA_WAIT)
-                asked = time.perf_counter()
-                batch = next(source)
-                waited += time.perf_counter() - asked
+                with wait.timed():
+                    batch = next(source)
                 self.sampler.mark(REST)
                 settings = self.schedule.at(epoch, number)
                 self.step.optimizer.set([lr * guard.lr_factor for lr in settings.lr], settings.momentum)
@@ -172,7 +173,7 @@ class Trainer:
                 images += used
                 self._tell(guard.after_batch())
                 self.pictures.trained_on(epoch, number, batch)
-                line.batch_done(used, waited, settings.lr[0] * guard.lr_factor)
+                line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
                 self._interrupts.check()
                 if self.max_steps is not None and iteration + 1 >= self.max_steps:
@@ -193,7 +194,7 @@ class Trainer:
             **{f"train/{name}_loss": None if undone else losses[name] for name in self.terms},
             **rates,
             "img/s": images / wall,
-            "data_wait": waited / wall,
+            "data_wait": wait.seconds / wall,
             "gpu_memory": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
 
