@@ -8,6 +8,7 @@ from tests.engine.small_run import flags
 from yolofast.cli import main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.record import Recorder
+from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
 
 
@@ -54,6 +55,8 @@ def test_watch_knows_that_it_was_interrupted_until_it_goes_on(tmp_path, words, m
     assert main(["train", "--resume", str(run), "--device", "cpu"]) == 0
     assert not (run / "interrupted.json").exists()
     assert [line["state"] for line in Runs(tmp_path / "runs").list()["runs"]] == ["finished"]
+    clock = read_runs([run])[0].timing.source
+    assert clock == ("the column `time`, training alone" if epochs else "summary.json"), "of a run that starts again"
 
 
 def test_a_mark_that_cannot_be_written_is_done_without(words, monkeypatch, capsys):
