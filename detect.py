@@ -2,7 +2,10 @@
 
 import sys
 
-from yolofast.commands.scripts import detect
+from yolofast.early_interrupts import interrupts_end_at_once
 
 if __name__ == "__main__":
+    interrupts_end_at_once()
+    from yolofast.commands.scripts import detect  # only now: it takes seconds
+
     sys.exit(detect())

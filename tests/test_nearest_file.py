@@ -4,7 +4,7 @@ import pytest
 
 from yolofast.cli import main
 from yolofast.engine.sources import frame_batches
-from yolofast.errors import UserError, nearest_file
+from yolofast.errors import UserError, nearest, nearest_file
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,21 @@ def test_nothing_to_name(tmp_path):
     (tmp_path / "something_else").touch()
     for name in (tmp_path / "best.pt", tmp_path / "no" / "such" / "folder", "a\0b", ""):
         assert nearest_file(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("nope", "pe", None),
+        ("nope", "no", None),
+        ("type", "pe", None),
+        ("something", "somewhere", None),
+        ("dgo", "dog", "dog"),
+        ("vla", "val", "val"),
+        ("haed", "head", "head"),
+        ("runn", "run", "run"),
+        ("mosaic", "mosaic_prob", "mosaic_prob"),
+    ],
+)
+def test_only_what_is_surely_meant_is_named(word, known, meant):
+    assert nearest(word, [known]) == ("" if meant is None else f", did you mean {meant!r}?")

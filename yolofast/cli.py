@@ -18,9 +18,10 @@ from yolofast.config.flags import add_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
+from yolofast.early_interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_raise
 from yolofast.errors import UserError, nearest
 
-EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+EXIT_OK, EXIT_BAD_INPUT = 0, 2
 _MAX_PIXELS = 32_768
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -239,8 +240,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
     args = parse(sys.argv[1:] if argv is None else argv)
+    return call(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int | None:
     module, function = args.run.split(":")
-    return call(lambda: getattr(importlib.import_module(module), function)(args))
+    command: Callable[[argparse.Namespace], int | None] = getattr(importlib.import_module(module), function)
+    interrupts_raise()
+    return command(args)
 
 
 def call(command: Callable[[], int | None]) -> int:
@@ -262,7 +269,7 @@ def call(command: Callable[[], int | None]) -> int:
         print(f"yolofast: error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
-        print("yolofast: interrupted", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return EXIT_INTERRUPTED
     return code
 

@@ -9,6 +9,8 @@ import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 
+_SURELY_A_SLIP = 0.75
+"""Of `difflib`'s ratio: below, half of a short word may be different."""
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 80
 _short.maxlist = _short.maxtuple = 8
@@ -37,8 +39,16 @@ def shorten(value: object) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """', did you mean 'x'?' for the closest known word, or '' when nothing is close."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    close = difflib.get_close_matches(word, list(known))
+    meant = next((one for one in close if _is_slip(word, one)), None)
+    return "" if meant is None else f", did you mean {meant!r}?"
+
+
+def _is_slip(word: str, meant: str) -> bool:
+    """Letters in another order, a word that was cut short, or one that is otherwise nearly right."""
+    if sorted(word) == sorted(meant) or meant.startswith(word):
+        return True
+    return difflib.SequenceMatcher(None, meant, word).ratio() >= _SURELY_A_SLIP
 
 
 def nearest_file(path: str | Path) -> str:

@@ -5,12 +5,14 @@ import csv
 import pytest
 
 from tests.engine.small_run import flags
+from tests.engine.two_ranks import small_cfg_file
 from yolofast.cli import main, parse
+from yolofast.commands.explain import print_explanation
 from yolofast.commands.train_beginning import beginning
 from yolofast.config.flags import from_args
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import explain
+from yolofast.engine.explanation import Past, explain
 
 PLAN = """
 plan:
@@ -71,3 +73,27 @@ def test_a_rate_that_was_lowered_stays_so(ran):
     for row, other in zip(rows.rows, half.rows, strict=True):
         assert [rate.last / 2 for rate in row.lr.values()] == pytest.approx([rate.last for rate in other.lr.values()])
     assert any("0.5 of the schedule's" in text for text in remarks(half))
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """Each of its phases warms up; the second is over before."""
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "plan.yaml").write_text(
+        "plan: [{until: 4, train: [head]}, {until: 6, warmup_epochs: 3}, {warmup_epochs: 1}]"
+    )
+    words = flags(folder, cfg=small_cfg_file(folder), weights="", epochs=10, plan=folder / "plan.yaml")
+    return from_args(TrainConfig, parse(["train", *words]))
+
+
+@pytest.mark.parametrize(("done", "rises"), [(0, True), (6, True), (7, False)])
+def test_a_warm_up_of_a_phase_that_is_over_is_not_to_come(planned, capsys, done, rises):
+    past = Past(epochs=done, planned=10, lr=0.01) if done else None
+    print_explanation(planned, past=past)
+    assert ("rising for an epoch" in " ".join(capsys.readouterr().out.split())) == rises
+
+
+@pytest.mark.parametrize(("done", "told"), [(5, True), (6, False)])
+def test_nothing_is_remarked_on_a_phase_that_is_over(planned, done, told):
+    found = remarks(explain(planned, lambda text: None, None, Past(epochs=done, planned=10, lr=0.01)))
+    assert any("phase 2 warms up for 3 epochs and has 2" in text for text in found) == told

@@ -59,6 +59,8 @@ def test_against_prints_both_and_the_difference(few, folder, capsys):
     assert (content["setup"]["assigner"], content["against"]["setup"]["assigner"]) == ("ota", "anchor")
     assert content["comparison"]["text"] in out
     assert content["comparison"]["first"]["samples"] == 2
+    assert "--steps 2: 10 of each, because they are measured in turn, in blocks of 5, 2 of each at least" in out
+    assert content["steps"] == content["against"]["steps"] == 10
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,15 @@ def test_a_file_of_others_is_never_overwritten(few, tmp_path, capsys, flag, name
     path.write_text(content)
     assert main(["profile", *few, flag, str(tmp_path if flag == "--output" else path)]) == 2
     assert path.read_text() == content
+    fix = "name another folder, or remove that file" if flag == "--output" else "name another file, or remove it"
     error = capsys.readouterr().err
-    assert f"{path}: exists and " in error and "fix: name another file, or remove it" in error
+    assert f"{path}: exists and " in error and f"fix: {fix}" in error
+
+
+def test_output_is_a_folder(few, tmp_path, capsys):
+    (tmp_path / "profile.json").write_text("{}")
+    assert main(["profile", *few, "--output", str(tmp_path / "profile.json")]) == 2
+    assert "profile.json: is no folder\n  fix: name a folder, for profile.json in it" in capsys.readouterr().err
 
 
 def test_its_own_files_are(few, tmp_path):

@@ -33,6 +33,7 @@ def test_a_run_that_saved_nothing_begins_again(killed):
     assert (begun.folder, begun.state, begun.config.epochs, begun.config.cfg) == (killed, None, 9, "mini")
     assert begun.hyp == {"lr0": 1e-5, "anchors": [3, 4]}
     assert f"nothing of {killed} was saved" in begun.note
+    assert begun.config.resume is False, "its hours are those of one process"
 
 
 def test_it_keeps_its_settings(killed):

@@ -51,6 +51,38 @@ def test_train_log(tmp_path):
     assert [(phase.first, phase.starts_with) for phase in find_phases(history)] == [(1, "start"), (5, "L1 on")]
 
 
+NO_MOSAIC = "2026-01-02 03:04:05 | INFO     | yolox.core.trainer:208 - --->No mosaic aug now!\n"
+
+
+def with_mosaic_closed(text, *epochs):
+    """As YOLOX says it, after the beginning of an epoch."""
+    for epoch in epochs:
+        place = text.index("\n", text.index(f"---> start train epoch{epoch}\n")) + 1
+        text = text[:place] + NO_MOSAIC + text[place:]
+    return text
+
+
+def phases_of(folder):
+    return [(phase.first, phase.starts_with) for phase in find_phases(read_history(folder))]
+
+
+def test_yolox_says_where_mosaic_closes(tmp_path):
+    plain = train_log(np.full(600, 5.0), np.full(600, 1e-3), 100)
+    path = tmp_path / "train_log.txt"
+    path.write_text(with_mosaic_closed(plain, 5))
+    assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")]
+    assert not {"mosaic", "mixup"} & set(read_history(path).batches.contents), "no batch says what it holds"
+    path.write_text(with_mosaic_closed(plain, 5, 6))  # as where a run goes on
+    assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")]
+    path.write_text(with_mosaic_closed(train_log(np.full(600, 5.0), np.full(600, 1e-3), 100, l1_from=5), 5))
+    assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed, L1 on")]
+    again = plain[plain.index("---> start train epoch3") :]
+    path.write_text(with_mosaic_closed(plain, 4) + with_mosaic_closed(again, 6))  # longer than it was to be
+    assert phases_of(tmp_path) == [(1, "start"), (6, "mosaic closed")]
+    path.write_text(with_mosaic_closed(plain, 4) + plain)
+    assert phases_of(tmp_path) == [(1, "start")], "of an earlier run"
+
+
 def test_a_resumed_log_counts_the_later_lines(tmp_path):
     first, again = (
         train_log(np.full(300, 9.0), np.full(300, 1e-3), 100),
@@ -212,6 +244,8 @@ def test_a_recipe_s_multi_scale_is_not_lost_behind_a_flag_that_is_off(tmp_path):
         ("results.txt", "x/2 " + "1 " * 14, r"results\.txt:1: is 'x/2"),
         ("train_log.txt", "total_loss: 3\n", "(?s)holds no line `epoch.*CSV of losses"),
         ("train_log.txt", "iter 1/5 - loss: high\n", "has a number"),
+        ("train_log.txt", "hello\n", "(?s)holds no line `epoch.*as YOLOX writes them.*YOLOv7's results.txt"),
+        ("train_log.txt", "2026-01-02 | INFO | args: Namespace(batch_size=8, ckpt=None)\n", "as YOLOX writes them"),
     ],
 )
 def test_faults(tmp_path, name, text, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.report.logs import falling, results_txt
+from tests.report.logs import falling, results_txt, train_log
 from yolofast.report.phases import find_phases
 from yolofast.report.read_run import read_history
 from yolofast.report.table_file import TORN
@@ -111,3 +111,66 @@ def test_a_loop_may_name_its_epochs_behind_the_losses(tmp_path):
     lines = [f"iter {i}/20 - loss: {5 - epoch}, epoch {epoch}\n" for epoch in (1, 2, 3) for i in (10, 20)]
     (tmp_path / "log.txt").write_text("".join(lines))
     assert read_history(tmp_path / "log.txt").epochs.train.tolist() == [4, 3, 2]
+
+
+def yolox_log(epochs):
+    return train_log(np.full(100 * epochs, 5.0), np.full(100 * epochs, 1e-3), 100, scores=np.linspace(0.1, 0.3, epochs))
+
+
+@pytest.mark.parametrize(
+    "last", ["epoch: 3/3, iter: 100/100", " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small"]
+)
+def test_a_last_line_of_yolox_cut_anywhere_is_told_where_nothing_was_read_of_it(tmp_path, last):
+    path, text = tmp_path / "train_log.txt", yolox_log(3)
+    start = text.rindex("\n", 0, text.rindex(last)) + 1
+    for end in range(start + 1, text.index("\n", start) + 2):
+        path.write_text(text[:end])
+        history = read_history(path)
+        is_read = (len(history.batches) == 30 and last.startswith("epoch")) or text[:end].endswith("\n")
+        is_begun = text[start:end].strip()
+        assert (TORN in history.remarks) == bool(is_begun and not is_read), text[start:end]
+
+
+def test_a_line_of_yolox_that_a_terminal_has_broken_is_not_torn(tmp_path):
+    text = yolox_log(3)
+    text = text[: text.rindex("ETA: 1 day, 10:23:42") + len("ETA: 1 day, 10:23:42")]
+    (tmp_path / "train_log.txt").write_text("ETA: 1\nday, 10:23:42".join(text.rsplit("ETA: 1 day, 10:23:42", 1)))
+    assert not read_history(tmp_path).remarks
+
+
+def test_a_last_score_without_an_end_is_read(tmp_path):
+    text = yolox_log(3)
+    (tmp_path / "train_log.txt").write_text(text[: text.rindex("\n Average Precision")])
+    history = read_history(tmp_path)
+    assert np.isfinite(history.epochs.fitness[-1]) and not history.remarks
+
+
+INCOMPLETE = "epoch 3 is incomplete: it ends with iteration 70, where others went on to 100"
+
+
+def test_an_epoch_of_yolox_that_was_cut_short_is_told(tmp_path):
+    text = yolox_log(3)
+    (tmp_path / "train_log.txt").write_text(text[: text.index("\n", text.index("epoch: 3/3, iter: 70/")) + 1])
+    assert read_history(tmp_path).remarks == (INCOMPLETE,)
+
+
+def test_an_epoch_of_a_loop_that_was_cut_short_is_told(tmp_path):
+    lines = [f"Epoch {epoch}, iter {i}/104 - loss: 5.0\n" for epoch in (1, 2, 3) for i in range(10, 101, 10)]
+    (tmp_path / "log.txt").write_text("".join(lines[:-3]))
+    assert read_history(tmp_path / "log.txt").remarks == (INCOMPLETE,)
+
+
+def test_lines_by_the_iterations_of_the_whole_run_do_not_make_an_epoch_incomplete(tmp_path):
+    """Every fiftieth of all: in epochs of 120 the last one is now the 100th, now the 80th."""
+    lines = [f"Epoch {i // 120 + 1}, iter {i % 120}/120 - loss: 5.0\n" for i in range(50, 240, 50)]
+    (tmp_path / "log.txt").write_text("".join(lines))
+    assert not read_history(tmp_path / "log.txt").remarks
+
+
+def test_losses_of_an_epoch_that_has_no_row_are_told(tmp_path):
+    (tmp_path / "results.csv").write_text("epoch,train/loss\n" + "".join(f"{i},5\n" for i in range(5)))
+    rows = "".join(f"{i // 7},{i % 7},5,0.01\n" for i in range(42))
+    (tmp_path / "batches.csv").write_text("epoch,batch,total,lr\n" + rows)
+    (tmp_path / "args.yaml").write_text("epochs: 6\n")
+    (remark,) = read_history(tmp_path).remarks
+    assert remark.startswith("the last 7 losses are of an epoch after epoch 5 that results.csv does not have")

@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
 from yolofast.engine.run_report import REPORT_FILE, leave_report
 from yolofast.engine.run_report_samples import save_samples
+from yolofast.engine.run_to_resume import run_to_resume
 from yolofast.engine.setup import Run
 from yolofast.engine.tally import Evaluated
 from yolofast.engine.trainer import Progress, Trainer
@@ -64,7 +66,12 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
 
 def end_interrupted(run: Run, trainer: Trainer, folder: Path, display: Display) -> None:
     """How to go on, and a report of what there is. That comes last: another interrupt ends it at once."""
-    display.say(f"interrupted; to go on: {own_command()} train --resume {_quoted(folder)}")
+    resume = f"{own_command()} train --resume {_quoted(folder)}"
+    is_saved = run_to_resume(str(folder), folder.parent).checkpoint is not None
+    again = f"nothing was saved yet. To start again: the same command, or {resume} for the same folder"
+    display.say(f"interrupted; {f'to go on: {resume}' if is_saved else again}")
+    with suppress(OSError):  # the run is none the worse without
+        trainer.recorder.interrupted()
     if trainer.progress.rows:
         if run.config.plots and trainer.best_found is not None:
             with display.doing("drawing"):

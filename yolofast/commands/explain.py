@@ -125,8 +125,10 @@ def _print_phases(out: Console, run: Explanation) -> None:
             for scope in run.scopes
             if min(scope.layers) in phase.learning
         ]
-        rising = "an epoch" if phase.warmup_epochs == 1 else f"{phase.warmup_epochs or 0:g} epochs"
-        again = f", rising for {rising}" if phase.warmup_epochs and phase.first else ""
+        warmup = phase.warmup_epochs or 0
+        rising = "an epoch" if warmup == 1 else f"{warmup:g} epochs"
+        rises = phase.first and phase.first + warmup > max(phase.first, run.rows[0].epoch)  # or did so in the past
+        again = f", rising for {rising}" if rises else ""
         rows.add_row(
             str(phase.number + 1),
             f"{phase.first + 1}-{phase.end}",

@@ -19,7 +19,7 @@ def mark(command: str) -> str:
     return f"<!-- {command} -->\n"
 
 
-def refuse_foreign(path: Path, command: str) -> None:
+def refuse_foreign(path: Path, command: str, fix: str = _OTHER_FILE) -> None:
     """`command` is the one whose files may be replaced, as `yolofast compare`."""
     if not _is_file(path):
         return
@@ -29,7 +29,7 @@ def refuse_foreign(path: Path, command: str) -> None:
         file.seek(max(0, path.stat().st_size - len(last)))
         tail = file.read()
     if tail != last and not re.match(rb'\{\s*"made_by": "' + re.escape(command.encode()) + b'"', head):
-        raise UserError(f"exists and was not written by `{command}`", where=path, fix=_OTHER_FILE)
+        raise UserError(f"exists and was not written by `{command}`", where=path, fix=fix)
 
 
 def refuse_other_than_trace(path: Path) -> None:

@@ -32,6 +32,7 @@ from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
 
 _JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
+_STEPS_IN_TURN, _LEAST_TURNS = 5, 2
 
 
 def run(args: argparse.Namespace) -> None:
@@ -64,12 +65,19 @@ def run(args: argparse.Namespace) -> None:
 
 def _json_files(args: argparse.Namespace) -> list[Path]:
     files = [_writable(Path(args.json))] if args.json not in (None, "-") else []
-    if args.output:
-        folder = Path(args.output)
-        files.append(_writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE)
     for path in files:
-        refuse_foreign(path, _MADE_BY)  # that of a training is its own, and made of far more steps
-    return files
+        refuse_foreign(path, _MADE_BY)
+    return [*files, *([_file_in(Path(args.output))] if args.output else [])]
+
+
+def _file_in(folder: Path) -> Path:
+    """Of `--output`."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError("is no folder", where=folder, fix=f"name a folder, for {_JSON_FILE} in it")
+    path = _writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE
+    # That of a training is its own, and made of far more steps.
+    refuse_foreign(path, _MADE_BY, "name another folder, or remove that file")
+    return path
 
 
 def _trace_file(path: Path) -> Path:
@@ -83,7 +91,7 @@ def _writable(path: Path) -> Path:
         fix = f"mkdir -p {shlex.quote(str(path.parent))}"
         raise UserError("cannot be written: there is no such folder", where=path, fix=fix)
     if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):
-        raise UserError("cannot be written", where=path, fix="name a file in a folder of yours")
+        raise UserError("cannot be written", where=path, fix="name a place in a folder of yours")
     return path
 
 
@@ -111,8 +119,12 @@ def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Re
         raise UserError("--against names no flag", fix='give what differs: --against "--loader cpu --workers 8"')
     other, _ = _configured(from_args(TrainConfig, parsed), given | changes)
     say(f"first: as given; second: with {flags}")
+    steps = max(request.steps // _STEPS_IN_TURN, _LEAST_TURNS) * _STEPS_IN_TURN
+    if steps != request.steps:
+        blocks = f"blocks of {_STEPS_IN_TURN}, {_LEAST_TURNS} of each at least"
+        say(f"--steps {request.steps}: {steps} of each, because they are measured in turn, in {blocks}")
     with closing(_prepared(config, say)) as first, closing(_prepared(other, say)) as second, _enough_memory():
-        return profile_against(first, second, request, say)
+        return profile_against(first, second, request, say, _STEPS_IN_TURN)
 
 
 def _words(flags: str) -> list[str]:

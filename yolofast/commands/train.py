@@ -37,7 +37,7 @@ from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.engine.plan_copy import PLAN_FILE, plan_text
 from yolofast.engine.profile_record import recorded_phases
-from yolofast.engine.record import Recorder
+from yolofast.engine.record import INTERRUPTED_FILE, Recorder
 from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
@@ -120,6 +120,7 @@ def _run(begun: Beginning) -> Path:
     folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
     if state is None:
         forget_earlier_run(folder)
+    (folder / INTERRUPTED_FILE).unlink(missing_ok=True)
     progress = _restore(run, state) if state else Progress()
     goes_on = f", going on with epoch {progress.epoch + 1} of {config.epochs}"
     display.say(f"run: {folder}{goes_on if 0 < progress.epoch < config.epochs else ''}")

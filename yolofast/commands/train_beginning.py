@@ -64,7 +64,8 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     if Path(config.project).resolve() == run.folder.resolve().parent:  # it says where to look, from wherever that is
         given = {name: value for name, value in given.items() if name != "project"}
     if run.checkpoint is None:
-        config = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
+        stored = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
+        config = dataclasses.replace(stored, resume=False)  # by which others know that its hours are all there were
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
         plan = kept_plan(config, run.folder)
         return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note, plan=plan)

@@ -173,7 +173,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
         yield f"plan: its last phase goes on for {plan.extended} epochs more than it says"
     for before, phase in zip(plan.phases, plan.phases[1:], strict=False):
         length, rising = phase.end - phase.first, phase.warmup_epochs or 0
-        if rising > length:
+        if rising > length and phase.end > run.rows[0].epoch:
             yield (
                 f"plan: phase {phase.number + 1} warms up for {rising:g} epochs and has {length}: its learning rate "
                 f"never gets beyond {length / rising:.2g} of the schedule's"

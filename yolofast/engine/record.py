@@ -18,6 +18,8 @@ COLUMNS = (
     "val/l1_loss", "lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory",
 )  # fmt: skip
 _OF_YOLOX = ("train/l1_loss", "val/l1_loss")
+INTERRUPTED_FILE = "interrupted.json"
+"""Of a run that was interrupted, until it goes on."""
 
 
 class Recorder:
@@ -47,6 +49,10 @@ class Recorder:
 
     def summary(self, values: dict[str, Any]) -> None:
         self._write("summary.json", values)
+
+    def interrupted(self) -> None:
+        """So that nobody takes it for a run that goes on."""
+        self._write(INTERRUPTED_FILE, {"epochs": len(self.rows)})
 
     def environment(self) -> None:
         self._write("env.json", environment())

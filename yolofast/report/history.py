@@ -109,6 +109,8 @@ class Batches:
     gradient_norm: Floats | None = None
     trainable: Floats | None = None
     assigner: tuple[str, ...] = ()
+    mosaic_closed: int | None = None
+    """The first epoch without mosaics, of a log that says this and not what its batches hold."""
     from_the_first: bool = False
     """The first value is of the run's very first batch: no update came before."""
 

@@ -4,9 +4,10 @@ A run that begins with the first epoch again is another one, and nothing of the 
 goes on near where it stopped, and replaces only the epochs it repeats. Within an epoch a falling iteration tells both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str 
         first,
         (*of_earlier_runs(epochs, starts, unit), *_of_resumes(epochs[first:], [p - first for p in resumed], unit)),
     )
+
+
+def of_incomplete_epoch(iterations: Iterable[tuple[int, int]]) -> list[str]:
+    """By the epochs and iterations that were read: the last epoch is incomplete if others had room for another line."""
+    lines = sorted(iterations)
+    between = [now[1] - before[1] for before, now in pairwise(lines) if now[0] == before[0]]
+    (epoch, end), furthest = lines[-1], max(iteration for _, iteration in lines)
+    if not between or end + median(between) > furthest:
+        return []
+    return [f"epoch {epoch} is incomplete: it ends with iteration {end:,}, where others went on to {furthest:,}"]
 
 
 def of_earlier_runs(epochs: Sequence[int], starts: list[int], unit: str) -> list[str]:

@@ -13,6 +13,7 @@ _WARM = 0.99
 """Of the highest rate: a batch below it is still warming up."""
 _DIP = 0.02
 """Of the highest rate: YOLOv7's goes up with the warm-up and, at the end of an epoch, a little down with the cosine."""
+_CLOSED = "mosaic closed"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,9 @@ def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str, bool]]:
 def _of_batches(batches: Batches) -> list[tuple[int, str]]:
     found = []
     if "mosaic" in batches.contents:
-        found += _switches(batches, batches.contents["mosaic"] > 0, "mosaic on", "mosaic closed")
+        found += _switches(batches, batches.contents["mosaic"] > 0, "mosaic on", _CLOSED)
+    elif batches.mosaic_closed is not None:
+        found.append((batches.mosaic_closed, _CLOSED))
     if batches.l1 is not None:
         found += _switches(batches, batches.l1 > 0, "L1 on", "L1 off")
     if batches.trainable is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.report.history import LOOP_LOG, Batches, History, bounded, epochs_of, known_losses
-from yolofast.report.last_run import last_run
+from yolofast.report.last_run import last_run, of_incomplete_epoch
 from yolofast.report.table_file import TORN, has_no_end, may_be_torn, read_text
 
 _LINE = re.compile(r"\biter:?\s+(\d{1,9})/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
@@ -39,7 +39,8 @@ def read_loop_log(path: Path) -> History:
     for epoch, iteration, numbers in lines[run.first :]:
         if len(numbers) >= len(rows.get((epoch, iteration), ())):  # a torn line replaces nothing
             rows[epoch, iteration] = numbers
-    batches, remarks = _batches(rows), ((TORN,) if is_torn else ()) + run.remarks
+    batches = _batches(rows)
+    remarks = ((TORN,) if is_torn else ()) + run.remarks + tuple(of_incomplete_epoch(rows))
     return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=remarks)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.history import RUN_FOLDER, History
+from yolofast.report.history import RUN_FOLDER, Batches, Epochs, History
 from yolofast.report.read_csv import last_batches_of, last_rows_of, read_csv, steady_epochs_of
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
@@ -55,18 +55,29 @@ def _read_own(folder: Path) -> History:
     settings = _settings(folder)
     assigner = settings_in_effect(settings, {}).get("assigner", "ota")
     results, remarks = last_rows_of(read_columns(folder / RESULTS))
+    epochs = steady_epochs_of(results)
     has_batches = (folder / BATCHES).is_file()
     batches, of_batches = last_batches_of(read_columns(folder / BATCHES)) if has_batches else (None, ())
     return History(
         source=str(folder),
         format=RUN_FOLDER,
-        epochs=steady_epochs_of(results),
+        epochs=epochs,
         batches=batches,
         settings=settings,
-        remarks=remarks or of_batches,
+        remarks=(*(remarks or of_batches), *_of_unfinished(batches, epochs)),
         # The published code validates with another assigner than it trains with.
         same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )
+
+
+def _of_unfinished(batches: Batches | None, epochs: Epochs) -> list[str]:
+    """An epoch has its row after its evaluation, and its batches before."""
+    last = int(epochs.number[-1])
+    count = 0 if batches is None else int((batches.epoch > last).sum())
+    if not count:
+        return []
+    losses = f"the last {count:,} loss{'es are' if count > 1 else ' is'}"
+    return [f"{losses} of an epoch after epoch {last} that {RESULTS} does not have: it was not finished, or not yet"]
 
 
 def _read_file(path: Path) -> History:
@@ -84,6 +95,8 @@ def _read_file(path: Path) -> History:
         return read_loop_log(path)
     if first.lower().startswith(_PAGES):  # a log may begin with a warning of `<frozen runpy>`
         raise UserError("is a web page", where=path, fix=f"give {KINDS}")
+    if path.name == TRAIN_LOG:  # without a loss yet: it says what is expected of one
+        return read_train_log(path)
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
 
 

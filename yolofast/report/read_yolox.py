@@ -4,6 +4,8 @@ Losses there have one digit behind the point, so differences below 0.1 cannot be
 """
 
 import re
+from bisect import bisect
+from collections.abc import Set
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +23,9 @@ from yolofast.report.history import (
     epochs_of,
     known_losses,
 )
-from yolofast.report.last_run import last_run
+from yolofast.report.last_run import last_run, of_incomplete_epoch
 from yolofast.report.read_csv import fitness
-from yolofast.report.table_file import KINDS, read_text
+from yolofast.report.table_file import KINDS, TORN, has_no_end, read_text
 
 _NUMBER = r"([-+.\w]+)"
 _RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
@@ -40,6 +42,10 @@ _PRECISION = re.compile(
     r"\(AP\)\s*@\[\s*IoU=(0\.50(?::0\.95)?)\s*\|\s*area=\s*all\s*\|\s*maxDets=\s*100\s*\]\s*=\s*"
     r"(-?[01]\.\d{3,})(?![-.\w])"
 )
+_NO_MOSAIC = re.compile(r"No\s+mosaic\s+aug\s+now")
+"""Stands before the first iteration of the first epoch without mosaics, and once more where such a run goes on."""
+_REST_OF_LINE = re.compile(r"[,\s]*(?:E(?:T(?:A(?::[^:]*(?::\d*){0,2})?)?)?)?")
+"""Of an iteration whose loss and rate are known: the time that is left, or how much of it a kill has left."""
 
 _NAMES = {"0.50:0.95": "mAP50-95", "0.50": "mAP50"}
 
@@ -54,7 +60,7 @@ def read_train_log(path: Path) -> History:
     for match in found:  # a run that was resumed repeats an epoch: the last one counts
         rows[int(match[1]), int(match[2])] = match
     keys = sorted(rows)
-    batches = _batches([rows[key] for key in keys], keys)
+    batches = _batches([rows[key] for key in keys], keys, _mosaic_closed(text, found, set(rows.values())))
     epochs = epochs_of(batches, _scores(text, found))
     return History(
         source=str(path),
@@ -62,8 +68,21 @@ def read_train_log(path: Path) -> History:
         epochs=epochs,
         batches=batches,
         settings=read_experiment(text),
-        remarks=remarks,
+        remarks=(*((TORN,) if _is_torn(text, found) else ()), *remarks, *of_incomplete_epoch(keys)),
     )
+
+
+def _is_torn(text: str, found: list[re.Match[str]]) -> bool:
+    """Whether there is a last line without an end that nothing was read from."""
+    scores = [match.end() for match in _PRECISION.finditer(text, found[-1].end())]
+    return has_no_end(text) and not _REST_OF_LINE.fullmatch(text, scores[-1] if scores else found[-1].end())
+
+
+def _mosaic_closed(text: str, found: list[re.Match[str]], kept: Set[re.Match[str]]) -> int | None:
+    """The first epoch without mosaics; what is said before lines that were replaced does not count."""
+    starts = [match.start() for match in found]
+    nexts = [bisect(starts, told.start()) for told in _NO_MOSAIC.finditer(text, starts[0])]
+    return next((int(found[place][1]) for place in nexts if place < len(found) and found[place] in kept), None)
 
 
 def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
@@ -73,13 +92,14 @@ def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
     return found[run.first :], run.remarks
 
 
-def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]]) -> Batches:
+def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]], mosaic_closed: int | None) -> Batches:
     return Batches(
         epoch=np.array([key[0] for key in keys]),
         loss=known_losses(np.array([_number(row[3]) for row in rows])),
         lr=bounded(np.array([_number(row[6]) for row in rows])),
         contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
         l1=np.array([_number(row[5]) for row in rows]),
+        mosaic_closed=mosaic_closed,
         from_the_first=keys[0] == (1, 1),
     )
 

@@ -15,8 +15,9 @@ from yolofast.watch.plain_file import Stamp, read_plain, stamp
 from yolofast.watch.run_state import Signs, state_of
 
 SUMMARY, REPORT, HYP, LABELS = "summary.json", "report.html", "hyp.yaml", "labels.jpg"
+INTERRUPTED = "interrupted.json"
 MAP, MAP50, SPEED = "metrics/mAP50-95(B)", "metrics/mAP50(B)", "img/s"
-_LOOKED_AT = (RESULTS, BATCHES, SETTINGS, ENVIRONMENT, HYP, SUMMARY, REPORT, LABELS)
+_LOOKED_AT = (RESULTS, BATCHES, SETTINGS, ENVIRONMENT, HYP, SUMMARY, REPORT, LABELS, INTERRUPTED)
 _LIFE_SIGNS = (RESULTS, BATCHES, SETTINGS)
 _MAX_SETTINGS = 2**18
 _NOTHING_KNOWN: dict[str, Any] = {
@@ -64,6 +65,7 @@ class Overview:
             longest_epoch=_longest(rows.column("time")),
             summary_epochs=_epochs_of_summary(self._run.path / SUMMARY),
             summary_at=times.get(SUMMARY, 0.0),
+            interrupted=stamps[INTERRUPTED] is not None,
             settings_at=times.get(SETTINGS, 0.0),
             written_at=max((times[name] for name in _LIFE_SIGNS if name in times), default=0.0),
         )

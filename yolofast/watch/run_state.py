@@ -1,7 +1,8 @@
 """Whether a run goes on, from the times of its files alone: no process is asked, it may be on another machine.
 
-A run says that it has ended with `summary.json`. One that was killed says nothing; it counts as stopped when nothing
-was written for much longer than its epochs take.
+A run says that it has ended with `summary.json`, and that it was interrupted with `interrupted.json`, which it removes
+when it goes on. One that was killed says nothing; it counts as stopped when nothing was written for much longer than
+its epochs take.
 """
 
 from dataclasses import dataclass
@@ -27,12 +28,16 @@ class Signs:
     summary_epochs: int | None
     """Of `summary.json`; None without one."""
     summary_at: float
+    interrupted: bool
+    """There is an `interrupted.json`."""
     settings_at: float
     written_at: float
     """When settings, results or batches were last written."""
 
 
 def state_of(signs: Signs, now: float) -> State:
+    if signs.interrupted:
+        return "stopped"
     if _has_ended(signs):
         return "finished"
     patience = _FIRST_EPOCH
