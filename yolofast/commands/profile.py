@@ -21,7 +21,7 @@ from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig
 from yolofast.engine.fitting_batch import with_fitting_batch
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
-from yolofast.engine.profile_against import Against, profile_against
+from yolofast.engine.profile_against import LEAST_BLOCKS, STEPS_PER_BLOCK, Against, profile_against
 from yolofast.engine.profile_run import Request, Say, profile_run
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
 from yolofast.errors import UserError, shorten
@@ -32,7 +32,6 @@ from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
 
 _JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
-_STEPS_IN_TURN, _LEAST_TURNS = 5, 2
 
 
 def run(args: argparse.Namespace) -> None:
@@ -119,12 +118,12 @@ def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Re
         raise UserError("--against names no flag", fix='give what differs: --against "--loader cpu --workers 8"')
     other, _ = _configured(from_args(TrainConfig, parsed), given | changes)
     say(f"first: as given; second: with {flags}")
-    steps = max(request.steps // _STEPS_IN_TURN, _LEAST_TURNS) * _STEPS_IN_TURN
+    steps = max(request.steps // STEPS_PER_BLOCK, LEAST_BLOCKS) * STEPS_PER_BLOCK
     if steps != request.steps:
-        blocks = f"blocks of {_STEPS_IN_TURN}, {_LEAST_TURNS} of each at least"
+        blocks = f"blocks of {STEPS_PER_BLOCK}, {LEAST_BLOCKS} of each at least"
         say(f"--steps {request.steps}: {steps} of each, because they are measured in turn, in {blocks}")
     with closing(_prepared(config, say)) as first, closing(_prepared(other, say)) as second, _enough_memory():
-        return profile_against(first, second, request, say, _STEPS_IN_TURN)
+        return profile_against(first, second, request, say)
 
 
 def _words(flags: str) -> list[str]:

@@ -7,7 +7,7 @@ from yolofast.engine.setup import Run
 from yolofast.profile.comparison import Comparison, compare
 from yolofast.profile.records import Profile
 
-_STEPS_PER_BLOCK = 5
+STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 class Against(NamedTuple):
@@ -17,14 +17,14 @@ class Against(NamedTuple):
 
 
 def profile_against(
-    first: Run, second: Run, request: Request, say: Say, steps_per_block: int = _STEPS_PER_BLOCK
+    first: Run, second: Run, request: Request, say: Say, steps_per_block: int = STEPS_PER_BLOCK
 ) -> Against:
-    """`request.steps` of each, in blocks, two at least; a trace is that of the first."""
+    """`request.steps` of each, in whole blocks, `LEAST_BLOCKS` at least; a trace is that of the first."""
     meters = Meter(first, say), Meter(second, say)
     for meter in meters:
         meter.warm_up(request.warm_up)
     times: tuple[list[float], list[float]] = [], []
-    for pair in range(max(request.steps // steps_per_block, 2)):
+    for pair in range(max(request.steps // steps_per_block, LEAST_BLOCKS)):
         for turn in (0, 1) if pair % 2 == 0 else (1, 0):  # who comes first is in turn, too
             per_step = meters[turn].block(steps_per_block, in_turn=True)
             times[turn].append(per_step / meters[turn].run.source_images_per_step)
