@@ -73,6 +73,8 @@ def test_against_prints_both_and_the_difference(few, folder, capsys):
         (["--json", "nowhere/profile.json"], "fix: mkdir -p nowhere"),
         (["--output", "nowhere/else"], "there is no such folder"),
         (["--steps", "0"], "not a number of steps"),
+        (["--at-epoch", "0"], "0 is not an epoch"),
+        (["--at-epoch", "4", "--epochs", "3"], "fix: give an epoch from 1 to 3, or more --epochs"),
         (["--against", "--loadr cpu"], "--loadr"),
         (["--against", "--loadr cpu"], "fix: see yolofast profile --help"),
         (["--against", "--name 'x"], "close the quotation mark"),
@@ -124,3 +126,10 @@ def test_its_own_files_are(few, tmp_path):
     for _ in range(2):
         assert main(["profile", *words]) == 0
     assert json.loads((tmp_path / "profile.json").read_text())["made_by"] == "yolofast profile"
+
+
+@pytest.mark.parametrize(("epoch", "assigner"), [((), "ota"), (("--at-epoch", "1"), "anchor")])
+def test_the_epoch_can_be_chosen(few, capsys, epoch, assigner):
+    assert main(["profile", *few, "--ota-from-epoch", "1", *epoch, "--json"]) == 0
+    setup = json.loads(capsys.readouterr().out)["setup"]
+    assert (setup["epoch"], setup["assigner"]) == (0 if epoch else 1, assigner)

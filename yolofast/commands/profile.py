@@ -30,6 +30,7 @@ from yolofast.profile.comparison import in_words
 from yolofast.profile.records import Profile
 from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
+from yolofast.profile.words import counted
 
 _JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> None:
     request = Request(
         steps=args.profile_steps,
         warm_up=args.profile_warm_up,
+        epoch=None if args.at_epoch is None else args.at_epoch - 1,
         trace=None if args.trace is None else _trace_file(Path(args.trace)),
         with_compile_report=args.compile_report or compile_request("auto").diagnose,
     )
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if args.json == "-" else console()
     config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
     if args.against is None:
-        with closing(_prepared(config, out.print)) as run, _enough_memory():
+        with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
     else:
         found = _against(config, given, args.against, request, out.print)
@@ -104,7 +106,10 @@ def _configured(config: TrainConfig, given: dict[str, Any]) -> tuple[TrainConfig
     return beginning(demonstration(config) if is_demonstration(given) else config, given).config, given
 
 
-def _prepared(config: TrainConfig, say: Say) -> Run:
+def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
+    if request.epoch is not None and request.epoch >= config.epochs:
+        text = f"--at-epoch {request.epoch + 1}: the run has {counted(config.epochs, 'epoch')}"
+        raise UserError(text, fix=f"give an epoch from 1 to {config.epochs}, or more --epochs")
     config = with_fitting_batch(config, say)
     with fix_if_memory_runs_out("before anything was measured", "a smaller --batch-size, or --cache ram"):
         return prepare_run(config, say)
@@ -122,7 +127,11 @@ def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Re
     if steps != request.steps:
         blocks = f"blocks of {STEPS_PER_BLOCK}, {LEAST_BLOCKS} of each at least"
         say(f"--steps {request.steps}: {steps} of each, because they are measured in turn, in {blocks}")
-    with closing(_prepared(config, say)) as first, closing(_prepared(other, say)) as second, _enough_memory():
+    with (
+        closing(_prepared(config, request, say)) as first,
+        closing(_prepared(other, request, say)) as second,
+        _enough_memory(),
+    ):
         return profile_against(first, second, request, say)
 
 

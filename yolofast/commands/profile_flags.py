@@ -16,6 +16,9 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         "--warm-up", type=_steps, default=10, metavar="N", dest="profile_warm_up", help="steps before (default: 10)"
     )
     own.add_argument(
+        "--at-epoch", type=_epoch, metavar="N", help="the epoch whose steps are made, from 1 (default: the middle one)"
+    )
+    own.add_argument(
         "--against", metavar="FLAGS",
         help='measure a second configuration in turn with the first: what differs, as "--loader cpu --workers 8"',
     )  # fmt: skip
@@ -27,6 +30,14 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 
 def _steps(text: str) -> int:
+    return _count(text, "a number of steps")
+
+
+def _epoch(text: str) -> int:
+    return _count(text, "an epoch")
+
+
+def _count(text: str, what: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of steps: give 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is not {what}: give 1 or more")
     return int(text)

@@ -1,8 +1,7 @@
 """The steps of a run as training makes them – loader, schedule, copies, gear, record – without epochs around them.
 
-They are those of the middle of the run: its warm-up is over, and mosaics are not closed yet. A batch that is not full
-is left out: it would be another step. So is one with more boxes than any before, once a gear has captured or compiled
-its steps.
+They are those of one epoch, again and again. A batch that is not full is left out: it would be another step. So is one
+with more boxes than any before, once a gear has captured or compiled its steps.
 """
 
 from collections import Counter
@@ -25,8 +24,8 @@ from yolofast.structures import Batch
 
 
 class StepLoop:
-    def __init__(self, run: Run) -> None:
-        self.run, self.epoch = run, run.config.epochs // 2
+    def __init__(self, run: Run, epoch: int) -> None:
+        self.run, self.epoch = run, epoch
         self.device = run.step.precision.device
         self.made = 0
         """Steps so far."""

@@ -47,6 +47,8 @@ class Request:
 
     steps: int = 50
     warm_up: int = 10
+    epoch: int | None = None
+    """From 0; the middle one if it is not said."""
     trace: Path | None = None
     with_compile_report: bool = False
 
@@ -67,9 +69,9 @@ class Block:
 class Meter:
     """`warm_up`, then blocks of steps, then `profile`."""
 
-    def __init__(self, run: Run, say: Say) -> None:
+    def __init__(self, run: Run, say: Say, epoch: int | None = None) -> None:
         self.run, self._say = run, say
-        self._loop = StepLoop(run)
+        self._loop = StepLoop(run, run.config.epochs // 2 if epoch is None else epoch)
         self._batch = self._loop.first_batch()
         self._device = run.step.precision.device
         self._on_gpu = self._device.type == "cuda"
@@ -242,7 +244,7 @@ class Meter:
 
 
 def profile_run(run: Run, request: Request, say: Say) -> Profile:
-    meter = Meter(run, say)
+    meter = Meter(run, say, request.epoch)
     meter.warm_up(request.warm_up)
     meter.block(request.steps)
     return meter.profile(request)
