@@ -22,8 +22,8 @@ HEALTHY = {
 }  # fmt: skip
 ON_GPU = Setup(
     network="yolov7-tiny", data="voc.yaml", height=320, width=320, batch=64, assigner="ota", device="H200", on_gpu=True,
-    precision="bf16", gear="graph, compiled", captured=True, compiled=True, higher_gear_failed="", loader="gpu",
-    workers=8, cores=16, cache="gpu", epoch=150, epochs=300,
+    precision="bf16", gear="graph, compiled", captured=True, compiled=True, graph_failed="", compile_failed="",
+    loader="gpu", workers=8, cores=16, cache="gpu", epoch=150, epochs=300,
 )  # fmt: skip
 ON_CPU = replace(
     ON_GPU, device="EPYC", on_gpu=False, precision="fp32", gear="eager", captured=False, compiled=False,

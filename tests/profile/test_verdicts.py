@@ -35,7 +35,7 @@ from yolofast.profile.verdicts import verdicts
 EAGER = replace(ON_GPU, gear="eager", captured=False, compiled=False)
 WORKERS = replace(ON_GPU, loader="workers", cache="disk")
 HERE = replace(ON_CPU, loader="main process", workers=0)
-NO_GRAPH = replace(EAGER, higher_gear_failed="AcceleratorError: operation not permitted when stream is capturing")
+NO_GRAPH = replace(EAGER, graph_failed="AcceleratorError: operation not permitted when stream is capturing")
 
 
 def waits(phase, count):
@@ -166,9 +166,50 @@ def test_a_wait_that_prevents_a_graph_costs_all_that_a_graph_saves(phase, kind):
 
 
 def test_a_gear_that_failed_is_not_advised():
-    captured = replace(ON_GPU, compiled=False, higher_gear_failed="BackendCompilerFailed: no compiler")
+    captured = replace(ON_GPU, compiled=False, compile_failed="BackendCompilerFailed: no compiler")
     assert "--gear" not in verdicts(made_up(captured))[0].change
     assert "--gear" not in verdicts(made_up(NO_GRAPH, phases={LOSS: 30.0}))[0].change
+    not_compiled = replace(EAGER, compile_failed="InductorError: no C compiler")  # --gear compile: no graph was tried
+    assert "--gear graph" in verdicts(made_up(not_compiled, usage={"gpu_busy": 0.26}))[0].change
+    loss, host = verdicts(made_up(not_compiled, phases={LOSS: 10.0}, usage={"gpu_busy": 0.1}, waits=waits(LOSS, 1.0)))
+    assert loss.saved_ms == 10.0 and "once a step" in loss.text and host.kind == HOST
+
+
+@pytest.mark.parametrize(
+    ("setup", "busy", "phases", "waiting", "kinds"),
+    [
+        (EAGER, 0.2, {REST: 30.0}, REST, {WAIT: 31.82}),
+        (EAGER, 0.1, {REST: 15.0}, FORWARD, {BETWEEN: 15.0, WAIT: 7.31}),  # no wait in the forward pass takes them
+        (EAGER, 0.3, {OPTIMIZER: 20.0}, OPTIMIZER, {WAIT: 20.69}),
+        (WORKERS, 0.2, {TO_DEVICE: 4.0}, TO_DEVICE, {HOST: 7.1, TRANSFER: 4.0}),
+        (replace(WORKERS, captured=False), 0.2, {DATA_WAIT: 9.0}, DATA_WAIT, {DATA: 9.0, HOST: 6.12}),
+        (NO_GRAPH, 0.1, {LOSS: 30.0, ASSIGN: 30.0}, LOSS, {LOSSES: 32.18, ASSIGNMENT: 30.0}),
+    ],
+)  # fmt: skip
+def test_no_time_is_told_twice(setup, busy, phases, waiting, kinds):
+    profile = made_up(setup, phases=phases, usage={"gpu_busy": busy}, waits=waits(waiting, 2.0))
+    found = {one.kind: one.saved_ms for one in verdicts(profile)}
+    assert found == pytest.approx(kinds, abs=0.005)
+    assert sum(found.values()) <= profile.step.mean
+
+
+def test_waits_in_two_phases_prevent_a_graph_together():
+    both = Waits((WaitPlace(LOSS, "a.py:1", 1.0), WaitPlace(ASSIGN, "a.py:1", 1.0)))
+    profile = made_up(NO_GRAPH, phases={LOSS: 30.0, ASSIGN: 30.0}, usage={"gpu_busy": 0.1}, waits=both)
+    assert all(one.saved_ms == 30.0 for one in verdicts(profile))
+
+
+def test_waits_matter_where_nobody_knows_how_busy_the_gpu_is():
+    (only,) = verdicts(made_up(EAGER, usage={"gpu_busy": None}, waits=waits(FORWARD, 5.0)))
+    assert only.kind == WAIT and "5 times a step (somewhere/a.py:7)" in only.text and only.gain == ""
+
+
+def test_sleep_in_a_compiled_loss_is_told_with_the_loss():
+    part = {"mean_ms": 0.0, "std_ms": 0.0, "median_ms": 0.0}
+    split = (PhaseFigures(name=ASSIGN, share=0.1, **part), PhaseFigures(name=LOSS, share=0.9, **part))
+    phases = {ASSIGN: 0.0, LOSS: 0.0, FUSED: 20.0}
+    found = verdicts(made_up(ON_CPU, phases=phases, asleep={FUSED: 18.0}, split=split, split_of=FUSED))
+    assert [one.kind for one in found] == [LOSSES]
 
 
 def test_a_graph_whose_host_rests_has_short_kernels():

@@ -24,8 +24,9 @@ class ProfiledGear(NamedTuple):
     name: str
     captured: bool
     compiled: bool
-    higher_failed: str = ""
-    """Why, if a higher gear was tried."""
+    graph_failed: str = ""
+    compile_failed: str = ""
+    """Why, if it was tried."""
 
 
 def gear_to_profile(run: Run, batch: Batch, say: Callable[[str], None]) -> ProfiledGear:
@@ -50,7 +51,7 @@ def _uncompiled(name: GearName, step: TrainStep, batch: Batch, say: Callable[[st
         failed = _failure(graph, step, batch, say)
         if not failed:
             return ProfiledGear(graph, "graph", captured=True, compiled=False)
-    return ProfiledGear(EagerGear(step), "eager", captured=False, compiled=False, higher_failed=failed)
+    return ProfiledGear(EagerGear(step), "eager", captured=False, compiled=False, graph_failed=failed)
 
 
 def _compiled(
@@ -60,7 +61,7 @@ def _compiled(
     loss_of, captured = compiled_loss_of(step), name == "graph"
     gear = GraphGear(step, loss_of) if captured else EagerGear(step, loss_of)
     if failed := _failure(gear, step, batch, say):
-        return lower._replace(higher_failed=failed)
+        return lower._replace(compile_failed=failed)
     return ProfiledGear(gear, "graph, compiled" if captured else "compiled", captured=captured, compiled=True)
 
 

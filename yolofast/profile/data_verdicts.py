@@ -3,9 +3,7 @@
 from yolofast.profile.data_remedies import data_remedy
 from yolofast.profile.phases import AUGMENT, DATA_WAIT, TO_DEVICE
 from yolofast.profile.records import Profile
-from yolofast.profile.verdict import DATA, ENOUGH_DATA, TRANSFER, Verdict, gain, share_of
-
-_TRANSFER_SHARE = 0.10
+from yolofast.profile.verdict import DATA, ENOUGH_DATA, SLOW_TRANSFER, TRANSFER, Verdict, gain, share_of
 
 
 def slow_data(profile: Profile) -> Verdict | None:
@@ -33,7 +31,7 @@ def _who_makes(profile: Profile) -> str:
 
 def slow_transfer(profile: Profile) -> Verdict | None:
     ms = profile.phase_ms(TO_DEVICE)
-    if share_of(profile, ms) < _TRANSFER_SHARE:
+    if share_of(profile, ms) < SLOW_TRANSFER:
         return None
     text = f"host→device: copying batches takes {ms:.1f} ms of {profile.step.mean:.1f} ({share_of(profile, ms):.0%})"
     work, ceilings = profile.work, profile.ceilings

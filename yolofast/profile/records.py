@@ -47,8 +47,9 @@ class Setup:
     captured: bool
     """A graph is replayed, so launching costs nothing."""
     compiled: bool
-    higher_gear_failed: str
-    """Why, if one was tried."""
+    graph_failed: str
+    compile_failed: str
+    """Why, if it was tried."""
     loader: str
     """`gpu`, `workers` or `main process`."""
     workers: int

@@ -1,8 +1,8 @@
 """Bottlenecks in the step: its loss, a host that is too slow or waits, the update, and what lies between."""
 
 from yolofast.profile.idle import (
-    SLOW_LOSS,
-    named_phases,
+    is_long_between,
+    losses_with_verdict,
     phase_that_prevents_a_graph,
     unnamed_idle_ms,
     waits_elsewhere,
@@ -16,6 +16,7 @@ from yolofast.profile.verdict import (
     BETWEEN,
     HOST,
     LOSSES,
+    SLOW_LOSS,
     UPDATE,
     WAIT,
     Verdict,
@@ -28,7 +29,7 @@ _DO_NOT_WAIT = (
     "do not read values of the device in a step (`.item()`, `nonzero`): one that waits cannot be captured as a graph"
 )
 _ASLEEP_SHARE = 0.10
-_UPDATE_SHARE = _REST_SHARE = 0.25
+_UPDATE_SHARE = 0.25
 _BUSY_ENOUGH = 0.85
 _IDLE_SHARE = 1 - _BUSY_ENOUGH
 _HOST_IS_BUSY = 80
@@ -72,11 +73,14 @@ def wait_per_step(profile: Profile) -> Verdict | None:
     """Of the host for the device, or for something else, where no other rule has named the phase."""
     if profile.setup.on_gpu:
         waits, busy, ms = waits_elsewhere(profile), profile.usage.gpu_busy, unnamed_idle_ms(profile)
+        if waits and busy is None:
+            return Verdict(WAIT, f"a wait per step: {waits}; how busy the GPU is nobody knows", _DO_NOT_WAIT)
         if not waits or busy is None or share_of(profile, ms) < _IDLE_SHARE:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time, {waits}"
         return Verdict(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
-    asleep = [phase for phase in profile.phases if phase.name not in (*_OF_DATA, *named_phases(profile))]
+    told = (*_OF_DATA, *losses_with_verdict(profile), *([profile.split_of] if _is_told_by_twin(profile) else []))
+    asleep = [phase for phase in profile.phases if phase.name not in told]
     ms = sum(phase.asleep_ms for phase in asleep)
     if share_of(profile, ms) < _ASLEEP_SHARE:
         return None
@@ -88,18 +92,22 @@ def wait_per_step(profile: Profile) -> Verdict | None:
     return Verdict(WAIT, text, "--trace FILE shows what it waits for", gain(profile, ms), ms)
 
 
+def _is_told_by_twin(profile: Profile) -> bool:
+    """Whether a part of a region into which only the twin looks has a verdict."""
+    return any(part.name in losses_with_verdict(profile) for part in profile.split)
+
+
 def slow_host(profile: Profile) -> Verdict | None:
     """The GPU idles although data is there and nobody waits: launching takes longer than computing, or in a graph the
     gaps between kernels count."""
     if waits_elsewhere(profile) or phase_that_prevents_a_graph(profile):
         return None
-    busy, setup = profile.usage.gpu_busy, profile.setup
-    between = slow_between(profile)  # launching faster does not shorten it
-    ms = max(unnamed_idle_ms(profile) - (between.saved_ms if between is not None else 0.0), 0.0)
+    busy, setup, ms = profile.usage.gpu_busy, profile.setup, unnamed_idle_ms(profile)
     if busy is None or share_of(profile, ms) < _IDLE_SHARE:
         return None
-    failed = f" (a faster gear failed: {setup.higher_gear_failed})" if setup.higher_gear_failed else ""
-    more_work = f"--batch-size {2 * setup.batch}: more work for the same launches{failed}"
+    why = setup.graph_failed or setup.compile_failed
+    more_work = f"--batch-size {2 * setup.batch}: more work for the same launches"
+    more_work += f" (a faster gear failed: {why})" if why else ""
     return Verdict(HOST, _why_idle(profile, busy), _faster_gear(profile) or more_work, gain(profile, ms), ms)
 
 
@@ -118,7 +126,8 @@ def _why_idle(profile: Profile, busy: float) -> str:
 
 def slow_update(profile: Profile) -> Verdict | None:
     ms = profile.phase_ms(OPTIMIZER, EMA) - sum(p.asleep_ms for p in profile.phases if p.name in (OPTIMIZER, EMA))
-    if share_of(profile, ms) < _UPDATE_SHARE:
+    waits_there = waits_within(profile, OPTIMIZER, EMA) and wait_per_step(profile) is not None
+    if share_of(profile, ms) < _UPDATE_SHARE or waits_there:
         return None
     text = f"moving weights and their average takes {share_of(profile, ms):.0%} of the step ({ms:.1f} ms)"
     change = f"--batch-size {2 * profile.setup.batch}: half as many updates for the same images"
@@ -126,10 +135,9 @@ def slow_update(profile: Profile) -> Verdict | None:
 
 
 def slow_between(profile: Profile) -> Verdict | None:
-    rest = next((phase for phase in profile.phases if phase.name == REST), None)
-    ms = 0.0 if rest is None else rest.mean_ms - rest.asleep_ms
-    if share_of(profile, ms) < _REST_SHARE:
+    if not is_long_between(profile):
         return None
+    ms = sum(phase.mean_ms - phase.asleep_ms for phase in profile.phases if phase.name == REST)
     text = f"between the phases {ms:.1f} ms of {profile.step.mean:.1f} go by ({share_of(profile, ms):.0%})"
     return Verdict(BETWEEN, text, "--trace FILE shows what happens there", gain(profile, ms), ms)
 
@@ -137,8 +145,8 @@ def slow_between(profile: Profile) -> Verdict | None:
 def _faster_gear(profile: Profile) -> str:
     """For time that goes into many small operations."""
     setup = profile.setup
-    if setup.compiled or setup.higher_gear_failed or not setup.on_gpu:
+    if setup.compiled or not setup.on_gpu:
         return ""
     if not setup.captured:
-        return "--gear graph launches the whole step at once"
-    return "--gear graph in a run long enough to compile"
+        return "" if setup.graph_failed else "--gear graph launches the whole step at once"
+    return "" if setup.compile_failed else "--gear graph in a run long enough to compile"

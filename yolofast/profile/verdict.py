@@ -8,9 +8,11 @@ DATA, TRANSFER, ASSIGNMENT, LOSSES = "data", "host→device", "assignment", "los
 HOST, WAIT, UPDATE, BETWEEN, NOTHING = "host", "wait per step", "update", "between steps", "nothing"
 
 
-ENOUGH_DATA = 0.10
-"""The share of the step from which on data is a bottleneck; thresholds are round numbers, below which a change would
-hardly be felt."""
+ENOUGH_DATA = SLOW_TRANSFER = 0.10
+SLOW_LOSS = 0.30
+LONG_BETWEEN = 0.25
+"""Shares of the step from which on data, copying, the loss or its assignment, what lies between phases are bottlenecks:
+round numbers, below which a change would hardly be felt."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,6 @@ def _still_possible(profile: Profile) -> str:
     setup = profile.setup
     if setup.on_gpu and setup.precision == "fp32":
         return "--precision bf16 computes in half the bytes"
-    if setup.on_gpu and not setup.compiled and not setup.higher_gear_failed:
+    if setup.on_gpu and not setup.compiled and not setup.graph_failed and not setup.compile_failed:
         return "--gear graph compiles too: fewer and larger kernels"
     return "" if setup.on_gpu else "faster only with a GPU, a smaller --img-size or a smaller --cfg"
