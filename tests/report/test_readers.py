@@ -79,6 +79,9 @@ def test_yolox_says_where_mosaic_closes(tmp_path):
     again = plain[plain.index("---> start train epoch3") :]
     path.write_text(with_mosaic_closed(plain, 4) + with_mosaic_closed(again, 6))  # longer than it was to be
     assert phases_of(tmp_path) == [(1, "start"), (6, "mosaic closed")]
+    told = with_mosaic_closed(plain, 5)
+    path.write_text(told[: told.index(NO_MOSAIC) + len(NO_MOSAIC)] + told[told.index("---> start train epoch3") :])
+    assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")], "a kill before its first iteration"
     path.write_text(with_mosaic_closed(plain, 4) + plain)
     assert phases_of(tmp_path) == [(1, "start")], "of an earlier run"
 

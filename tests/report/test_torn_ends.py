@@ -160,6 +160,16 @@ def test_an_epoch_of_a_loop_that_was_cut_short_is_told(tmp_path):
     assert read_history(tmp_path / "log.txt").remarks == (INCOMPLETE,)
 
 
+def test_an_epoch_of_a_run_resumed_with_larger_batches_is_complete(tmp_path):
+    """It has fewer iterations than those before, and says so itself."""
+    before = yolox_log(2)
+    after = yolox_log(4)[len(before) :].replace("/100", "/50")
+    lines = [line for line in after.splitlines(True) if not any(f"iter: {n}/50" in line for n in (60, 70, 80, 90, 100))]
+    (tmp_path / "train_log.txt").write_text(before + "".join(lines))
+    history = read_history(tmp_path)
+    assert history.epochs.number[-1] == 4 and not [text for text in history.remarks if "incomplete" in text]
+
+
 def test_lines_by_the_iterations_of_the_whole_run_do_not_make_an_epoch_incomplete(tmp_path):
     """Every fiftieth of all: in epochs of 120 the last one is now the 100th, now the 80th."""
     lines = [f"Epoch {i // 120 + 1}, iter {i % 120}/120 - loss: 5.0\n" for i in range(50, 240, 50)]

@@ -4,7 +4,7 @@ A run that begins with the first epoch again is another one, and nothing of the 
 goes on near where it stopped, and replaces only the epochs it repeats. Within an epoch a falling iteration tells both.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -36,9 +36,11 @@ def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str 
     )
 
 
-def of_incomplete_epoch(iterations: Iterable[tuple[int, int]]) -> list[str]:
-    """By the epochs and iterations that were read: the last epoch is incomplete if others had room for another line."""
-    lines = sorted(iterations)
+def of_incomplete_epoch(totals: Mapping[tuple[int, int], int]) -> list[str]:
+    """Epoch and iteration of the lines that were read -> of how many, by the line itself: the last epoch is incomplete
+    if others of as many had room for another line. That may be the iterations of an epoch, or of the whole run."""
+    total = totals[max(totals)]
+    lines = sorted(line for line in totals if totals[line] == total)
     between = [now[1] - before[1] for before, now in pairwise(lines) if now[0] == before[0]]
     (epoch, end), furthest = lines[-1], max(iteration for _, iteration in lines)
     if not between or end + median(between) > furthest:

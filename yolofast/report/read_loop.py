@@ -6,6 +6,7 @@ again. A run that goes on in a log begins within the line that a kill has torn, 
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,13 +15,22 @@ from yolofast.report.history import LOOP_LOG, Batches, History, bounded, epochs_
 from yolofast.report.last_run import last_run, of_incomplete_epoch
 from yolofast.report.table_file import TORN, has_no_end, may_be_torn, read_text
 
-_LINE = re.compile(r"\biter:?\s+(\d{1,9})/\d+\s*-\s*loss:\s*(.*)", re.IGNORECASE)
+_LINE = re.compile(r"\biter:?\s+(\d{1,9})/(\d{1,9})\s*-\s*loss:\s*(.*)", re.IGNORECASE)
 _EPOCH = re.compile(r"(?<![a-z_])[epochitrls]{0,5}?epoch\W{0,3}(\d{1,7})(?!\d)", re.IGNORECASE)
 """Also behind a number, or what is left of the words `epoch`, `iter` and `loss`, that a kill has torn."""
 _BEGINNING = re.compile(r"epoch\W{0,3}\d+|iter:?\s+\d+/\d+\s*-\s*loss:", re.IGNORECASE)
 """Of a line behind the losses of another, whatever those end with."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _TOTAL, _L1, _LR = 0, 2, 5
+
+
+class _Line(NamedTuple):
+    epoch: int
+    iteration: int
+    total: int
+    """Iterations, of an epoch or of the run."""
+    numbers: list[float]
+    """One at least."""
 
 
 def is_loop_log(text: str) -> bool:
@@ -34,13 +44,15 @@ def read_loop_log(path: Path) -> History:
     lines = _lines(written[:-1] if is_torn else written)
     if not lines:
         raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
-    run = last_run([epoch for epoch, _, _ in lines], [iteration for _, iteration, _ in lines])
-    rows: dict[tuple[int, int], list[float]] = {}
-    for epoch, iteration, numbers in lines[run.first :]:
-        if len(numbers) >= len(rows.get((epoch, iteration), ())):  # a torn line replaces nothing
-            rows[epoch, iteration] = numbers
-    batches = _batches(rows)
-    remarks = ((TORN,) if is_torn else ()) + run.remarks + tuple(of_incomplete_epoch(rows))
+    run = last_run([line.epoch for line in lines], [line.iteration for line in lines])
+    rows: dict[tuple[int, int], _Line] = {}
+    for line in lines[run.first :]:
+        known = rows.get((line.epoch, line.iteration))
+        if known is None or len(line.numbers) >= len(known.numbers):  # a torn line replaces nothing
+            rows[line.epoch, line.iteration] = line
+    batches = _batches({key: line.numbers for key, line in rows.items()})
+    incomplete = of_incomplete_epoch({key: line.total for key, line in rows.items()})
+    remarks = (*((TORN,) if is_torn else ()), *run.remarks, *incomplete)
     return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=remarks)
 
 
@@ -49,12 +61,12 @@ def _written_lines(text: str) -> list[str]:
     lines = text.splitlines()
     losses = [match for match in map(_LINE.search, lines) if match]
     # Some loops name the epoch behind the losses of every line, which is no other line.
-    is_named_last = 2 * sum(_EPOCH.search(match[2]) is not None for match in losses) > len(losses)
+    is_named_last = 2 * sum(_EPOCH.search(match[3]) is not None for match in losses) > len(losses)
     return lines if is_named_last else [_last_begun(line) for line in lines]
 
 
 def _last_begun(line: str) -> str:
-    while (match := _LINE.search(line)) and (again := _BEGINNING.search(line, match.start(2))):
+    while (match := _LINE.search(line)) and (again := _BEGINNING.search(line, match.start(3))):
         line = line[again.start() :]
     return line
 
@@ -63,8 +75,7 @@ def _last_words(lines: list[str]) -> list[str]:
     return [line.split()[-1] for line in lines if _LINE.search(line)]
 
 
-def _lines(written: list[str]) -> list[tuple[int, int, list[float]]]:
-    """Epoch, iteration, and its numbers, of which there is at least one."""
+def _lines(written: list[str]) -> list[_Line]:
     found = []
     epoch, before, named = 1, 0, False
     for line in written:
@@ -73,11 +84,11 @@ def _lines(written: list[str]) -> list[tuple[int, int, list[float]]]:
             epoch, named = int(given[0 if match is None else -1]), True  # before a torn one's may stand another
         if match is None:
             continue
-        iteration, numbers = int(match[1]), [float(number) for number in _NUMBER.findall(match[2])]
+        iteration, numbers = int(match[1]), [float(number) for number in _NUMBER.findall(match[3])]
         epoch += not named and iteration <= before
         before = iteration
         if numbers:
-            found.append((epoch, iteration, numbers))
+            found.append(_Line(epoch, iteration, int(match[2]), numbers))
     return found
 
 

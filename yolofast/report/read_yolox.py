@@ -33,7 +33,7 @@ _RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
 _SIZE = r"(?:,\s*size:\s*(\d{1,6})(?=[,\s])|(?!,\s*(?:si|s?(?:$|\d))))"
 # A copied terminal breaks lines anywhere between words.
 _ITERATION = re.compile(
-    r"epoch:\s*(\d{1,7})/\d+,\s*iter:\s*(\d{1,9})/\d+(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
+    r"epoch:\s*(\d{1,7})/\d+,\s*iter:\s*(\d{1,9})/(\d{1,9})(?:(?!epoch:)[\s\S]){0,200}?total_loss:\s*" + _NUMBER
     + r"(?:,\s*iou_loss:\s*" + _NUMBER + r",\s*l1_loss:\s*" + _NUMBER + r")?"
     + r"(?:(?!epoch:)[\s\S]){0,120}?lr:\s*" + _RATE + _SIZE
 )  # fmt: skip
@@ -44,6 +44,8 @@ _PRECISION = re.compile(
 )
 _NO_MOSAIC = re.compile(r"No\s+mosaic\s+aug\s+now")
 """Stands before the first iteration of the first epoch without mosaics, and once more where such a run goes on."""
+_EPOCH = re.compile(r"start\s+train\s+epoch")
+"""Stands before that: where it follows, a kill came before the first iteration."""
 _REST_OF_LINE = re.compile(r"[,\s]*(?:E(?:T(?:A(?::[^:]*(?::\d*){0,2})?)?)?)?")
 """Of an iteration whose loss and rate are known: the time that is left, or how much of it a kill has left."""
 
@@ -62,13 +64,14 @@ def read_train_log(path: Path) -> History:
     keys = sorted(rows)
     batches = _batches([rows[key] for key in keys], keys, _mosaic_closed(text, found, set(rows.values())))
     epochs = epochs_of(batches, _scores(text, found))
+    incomplete = of_incomplete_epoch({key: int(row[3]) for key, row in rows.items()})
     return History(
         source=str(path),
         format=YOLOX_LOG,
         epochs=epochs,
         batches=batches,
         settings=read_experiment(text),
-        remarks=(*((TORN,) if _is_torn(text, found) else ()), *remarks, *of_incomplete_epoch(keys)),
+        remarks=(*((TORN,) if _is_torn(text, found) else ()), *remarks, *incomplete),
     )
 
 
@@ -81,8 +84,11 @@ def _is_torn(text: str, found: list[re.Match[str]]) -> bool:
 def _mosaic_closed(text: str, found: list[re.Match[str]], kept: Set[re.Match[str]]) -> int | None:
     """The first epoch without mosaics; what is said before lines that were replaced does not count."""
     starts = [match.start() for match in found]
-    nexts = [bisect(starts, told.start()) for told in _NO_MOSAIC.finditer(text, starts[0])]
-    return next((int(found[place][1]) for place in nexts if place < len(found) and found[place] in kept), None)
+    for told in _NO_MOSAIC.finditer(text, starts[0]):
+        place = bisect(starts, told.start())
+        if place < len(found) and found[place] in kept and not _EPOCH.search(text, told.end(), starts[place]):
+            return int(found[place][1])
+    return None
 
 
 def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
@@ -95,10 +101,10 @@ def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
 def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]], mosaic_closed: int | None) -> Batches:
     return Batches(
         epoch=np.array([key[0] for key in keys]),
-        loss=known_losses(np.array([_number(row[3]) for row in rows])),
-        lr=bounded(np.array([_number(row[6]) for row in rows])),
-        contents={} if any(row[7] is None for row in rows) else {"size": np.array([float(row[7]) for row in rows])},
-        l1=np.array([_number(row[5]) for row in rows]),
+        loss=known_losses(np.array([_number(row[4]) for row in rows])),
+        lr=bounded(np.array([_number(row[7]) for row in rows])),
+        contents={} if any(row[8] is None for row in rows) else {"size": np.array([float(row[8]) for row in rows])},
+        l1=np.array([_number(row[6]) for row in rows]),
         mosaic_closed=mosaic_closed,
         from_the_first=keys[0] == (1, 1),
     )
