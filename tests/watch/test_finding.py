@@ -30,6 +30,16 @@ def test_runs_are_found_at_any_depth_but_not_through_links(tmp_path):
     assert names(root) == ["sweep/lr/0.01", "train/exp", "train/starting"]
 
 
+def test_only_within_a_run_are_weights_labels_and_samples_its_own(tmp_path):
+    make_run(tmp_path / "run")
+    for name in ("weights", "labels", "samples"):
+        make_run(tmp_path / name)
+        make_run(tmp_path / "sweep" / name / "exp")
+        make_run(tmp_path / "run" / name)
+    of_a_sweep = ["sweep/labels/exp", "sweep/samples/exp", "sweep/weights/exp"]
+    assert names(tmp_path) == ["labels", "run", "samples", *of_a_sweep, "weights"]
+
+
 def test_a_run_can_be_named_itself_and_a_folder_may_be_missing(tmp_path):
     run = make_run(tmp_path / "exp")
     assert [(one.id, one.name) for one in find_runs(run).runs] == [(".", "exp")]
