@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
     if not config.faithful and is_demonstration(given):  # the drop-in script trains on COCO, as published
         config = demonstration(config)
-        print("no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU")
+        about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU"
+        Display(config.epochs).say(about)
     train(config, given)
 
 
@@ -118,6 +119,7 @@ def _run(begun: Beginning) -> Path:
     if not is_first():
         return _follow(run, state, display)
     folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+    display.folder = folder
     if state is None:
         forget_earlier_run(folder)
     (folder / INTERRUPTED_FILE).unlink(missing_ok=True)
