@@ -95,6 +95,21 @@ def test_an_interrupted_run_has_stopped_until_it_goes_on(tmp_path):
     assert overview.line()["state"] == "running"
 
 
+def test_a_complete_run_is_finished_whatever_came_later(tmp_path):
+    run = make_run(tmp_path / "run", age=5000)
+    (run / "interrupted.json").write_text('{"epochs": 10}')
+    assert state(run) == "finished"
+    os.utime(run / "args.yaml")  # resumed, to have its end made again
+    assert state(run) == "finished"
+
+
+def test_one_that_was_to_go_on_and_was_interrupted_at_once_has_stopped(tmp_path):
+    run = make_run(tmp_path / "run")
+    (run / "args.yaml").write_text("epochs: 20\n")
+    (run / "interrupted.json").write_text('{"epochs": 10}')
+    assert state(run) == "stopped"
+
+
 def test_a_long_epoch_is_waited_for(tmp_path):
     run = make_run(tmp_path / "slow", done=0, finished=False)
     (run / "results.csv").write_text("epoch,time\n0,1000\n1,2000\n")
