@@ -5,6 +5,7 @@ import pytest
 from yolofast.cli import main
 from yolofast.engine.sources import frame_batches
 from yolofast.errors import UserError, nearest, nearest_file
+from yolofast.resources import find_resource
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,24 @@ def test_commands_name_what_is_there(command, meant, tmp_path, capsys):
         (tmp_path / name).touch()
     (tmp_path / "my_run").mkdir()
     assert main(command.replace("{}", str(tmp_path)).split()) == 2
-    assert f"did you mean '{meant}'?" in capsys.readouterr().err
+    assert f"did you mean '{tmp_path / meant}'?" in capsys.readouterr().err
+
+
+def test_the_path_named_leads_there_from_where_the_wrong_one_was_typed(tmp_path, monkeypatch):
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes" / "data.yaml").touch()
+    monkeypatch.chdir(tmp_path / "shapes")
+    assert nearest_file("dta.yaml") == ", did you mean 'data.yaml'?"
+    assert nearest_file("../shapes/dta.yaml") == ", did you mean '../shapes/data.yaml'?"
+    monkeypatch.chdir(tmp_path)
+    assert nearest_file("shapes/dta.yaml") == ", did you mean 'shapes/data.yaml'?"
+    with pytest.raises(UserError, match=r"did you mean 'shapes/data\.yaml'\?"):
+        find_resource("shapes/dta.yaml", "data")
 
 
 def test_sources_too(tmp_path):
     (tmp_path / "cat.jpg").touch()
-    with pytest.raises(UserError, match=r"did you mean 'cat\.jpg'\?"):
+    with pytest.raises(UserError, match=r"did you mean '.*/cat\.jpg'\?"):
         list(frame_batches(str(tmp_path / "ct.jpg"), 1, on_fault=pytest.fail))
 
 

@@ -39,8 +39,24 @@ def shorten(value: object) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """', did you mean 'x'?' for the closest known word, or '' when nothing is close."""
-    close = difflib.get_close_matches(word, list(known))
-    meant = next((one for one in close if _is_slip(word, one)), None)
+    return _question(_meant(word, known))
+
+
+def nearest_file(path: str | Path) -> str:
+    """As `nearest`, among what lies beside a file or folder that is not there: as a path, to be typed as it stands."""
+    folder = Path(path).parent
+    try:
+        meant = _meant(Path(path).name, [other.name for other in folder.iterdir()])
+    except (OSError, ValueError):  # no such folder either, or a name that no file can have
+        return ""
+    return _question(None if meant is None else str(folder / meant))
+
+
+def _meant(word: str, known: Iterable[str]) -> str | None:
+    return next((one for one in difflib.get_close_matches(word, list(known)) if _is_slip(word, one)), None)
+
+
+def _question(meant: str | None) -> str:
     return "" if meant is None else f", did you mean {meant!r}?"
 
 
@@ -49,11 +65,3 @@ def _is_slip(word: str, meant: str) -> bool:
     if sorted(word) == sorted(meant) or meant.startswith(word):
         return True
     return difflib.SequenceMatcher(None, meant, word).ratio() >= _SURELY_A_SLIP
-
-
-def nearest_file(path: str | Path) -> str:
-    """As `nearest`, among what lies beside a file or folder that is not there."""
-    try:
-        return nearest(Path(path).name, [other.name for other in Path(path).parent.iterdir()])
-    except (OSError, ValueError):  # no such folder either, or a name that no file can have
-        return ""

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from tests.engine.small_run import flags
-from yolofast.cli import main
+from yolofast.cli import EXIT_BAD_INPUT, main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.record import Recorder
+from yolofast.errors import UserError
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
 
@@ -22,6 +23,22 @@ def interrupt(monkeypatch, before_epoch):
         record(recorder, row)
 
     monkeypatch.setattr(Recorder, "epoch", stop)
+
+
+def interrupted_at(monkeypatch, where, words):
+    """Ctrl+C where this is called."""
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patches:
+        patches.setattr(where, stop)
+        assert main(words) == EXIT_INTERRUPTED
+
+
+def state_of(run):
+    (line,) = Runs(run).list()["runs"]
+    return line["state"]
 
 
 @pytest.fixture
@@ -57,6 +74,73 @@ def test_watch_knows_that_it_was_interrupted_until_it_goes_on(tmp_path, words, m
     assert [line["state"] for line in Runs(tmp_path / "runs").list()["runs"]] == ["finished"]
     clock = read_runs([run])[0].timing.source
     assert clock == ("the column `time`, training alone" if epochs else "summary.json"), "of a run that starts again"
+
+
+BEFORE_TRAINING = pytest.mark.parametrize("where", ["forget_earlier_run", "_trainer", "Recorder.environment"])
+RESUMED = pytest.mark.parametrize("where", ["_folder_with_settings", "_restore", "_trainer", "Recorder.environment"])
+
+
+@BEFORE_TRAINING
+def test_a_new_folder_is_marked_before_training_begins_too(tmp_path, words, monkeypatch, capsys, where):
+    interrupted_at(monkeypatch, f"yolofast.commands.train.{where}", words)
+    assert json.loads((tmp_path / "runs" / "run" / "interrupted.json").read_text()) == {"epochs": 0}
+    assert "interrupted; nothing was saved yet. To start again: the same command" in capsys.readouterr().out
+
+
+@RESUMED
+def test_so_is_a_resumed_run(tmp_path, words, monkeypatch, capsys, where):
+    run = tmp_path / "runs" / "run"
+    with monkeypatch.context() as patches:
+        interrupt(patches, before_epoch=1)
+        main(words)
+    capsys.readouterr()
+    interrupted_at(monkeypatch, f"yolofast.commands.train.{where}", ["train", "--resume", str(run), "--device", "cpu"])
+    assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 1}
+    assert "interrupted; to go on: " in capsys.readouterr().out
+    assert state_of(run) == "stopped"
+
+
+def test_one_that_cannot_be_resumed_is_still_marked(tmp_path, words, monkeypatch):
+    run = tmp_path / "runs" / "run"
+    with monkeypatch.context() as patches:
+        interrupt(patches, before_epoch=1)
+        main(words)
+
+    def fail(*arguments):
+        raise UserError("the network is not the one the run has trained")
+
+    monkeypatch.setattr("yolofast.commands.train._restore", fail)
+    assert main(["train", "--resume", str(run), "--device", "cpu"]) == EXIT_BAD_INPUT
+    assert state_of(run) == "stopped"
+
+
+@pytest.mark.parametrize("more", [[], ["--max-steps", "3"]], ids=["all epochs", "all steps"])
+def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypatch, capsys, more):
+    run = tmp_path / "runs" / "run"
+    interrupted_at(monkeypatch, "yolofast.commands.after_training.leave_report", [*words, *more])
+    printed = capsys.readouterr().out
+    assert f"interrupted; the run is complete. To make its report: yolofast report {run}" in printed
+    assert "--resume" not in printed and not (run / "interrupted.json").exists()
+    assert state_of(run) == "finished"
+    assert main(["report", str(run)]) == 0
+
+
+def test_so_is_one_whose_end_was_to_be_made_again(tmp_path, words, monkeypatch, capsys):
+    run = tmp_path / "runs" / "run"
+    assert main(words) == 0
+    capsys.readouterr()
+    interrupted_at(monkeypatch, "yolofast.engine.record.Recorder.summary", ["train", "--resume", str(run)])
+    assert "interrupted; the run is complete." in capsys.readouterr().out
+    assert state_of(run) == "finished"
+
+
+def test_before_the_summary_there_is_an_end_to_be_made(tmp_path, words, monkeypatch, capsys):
+    run = tmp_path / "runs" / "run"
+    interrupted_at(monkeypatch, "yolofast.engine.record.Recorder.summary", words)
+    assert "interrupted; to go on: " in capsys.readouterr().out
+    assert state_of(run) == "stopped"
+    assert main(["train", "--resume", str(run)]) == 0
+    assert state_of(run) == "finished"
 
 
 def test_a_mark_that_cannot_be_written_is_done_without(words, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Ctrl+C is heard also where Python drops its exception."""
 
 import signal
+import sys
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from tests.engine.small_run import flags
 from yolofast.cli import EXIT_INTERRUPTED, main
 from yolofast.engine.interrupts import Interrupts
 from yolofast.engine.record import Recorder
+from yolofast.engine.trainer import Trainer
 
 
 class InterruptsWhenItGoes:
@@ -16,8 +18,15 @@ class InterruptsWhenItGoes:
         signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch):
+@pytest.fixture
+def printed(monkeypatch):
+    """What Python would print of exceptions that it drops."""
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: dropped.append(what.exc_type))
+    return dropped
+
+
+def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch, printed):
     record = Recorder.epoch
 
     def interrupted(recorder, row):
@@ -31,6 +40,32 @@ def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch):
     assert len(rows) == 2  # the heading, and the epoch in which it came
     assert (tmp_path / "runs" / "run" / "report.html").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert printed == []
+
+
+def test_one_that_got_lost_at_the_end_of_an_epoch_does_not_wait_for_its_evaluation(tmp_path, monkeypatch, printed):
+    train_epoch = Trainer._train_epoch
+
+    def interrupted(trainer, *arguments):
+        going, row = InterruptsWhenItGoes(), train_epoch(trainer, *arguments)
+        del going
+        return row
+
+    monkeypatch.setattr(Trainer, "_train_epoch", interrupted)
+    assert main(["train", *flags(tmp_path, epochs=4, name="run")]) == EXIT_INTERRUPTED
+    assert not (tmp_path / "runs" / "run" / "results.csv").exists()
+    assert printed == []
+
+
+def test_other_exceptions_that_are_dropped_are_told(printed):
+    class Fails:
+        def __del__(self):
+            raise ValueError
+
+    with Interrupts().heard():
+        going = Fails()
+        del going
+    assert printed == [ValueError]
 
 
 def test_who_hears_interrupts_itself_goes_on_doing_so():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
@@ -76,6 +77,27 @@ def test_ctrl_c_ends_everything_without_a_word_from_workers(mode, started):
     assert time.monotonic() - begun < 5
     assert errors == ""
     wait_until_gone(workers)
+
+
+def test_ctrl_c_while_workers_start_is_heard_and_leaves_no_traceback():
+    command = [sys.executable, "-m", "tests.loader.interrupted_fork"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_ctrl_c_while_workers_are_ended_leaves_none(monkeypatch):
+    loader = made_up_loader(workers=2, fast=True)
+    next(loader.epoch(0))
+    workers, terminate = loader.processes(), BaseProcess.terminate
+
+    def interrupted(process):
+        signal.raise_signal(signal.SIGINT)
+        terminate(process)
+
+    monkeypatch.setattr(BaseProcess, "terminate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loader.close()
+    wait_until_gone(workers, seconds=0.5)
 
 
 @pytest.mark.parametrize("mode", ["plain", "fast"])

@@ -30,6 +30,16 @@ def test_runs_are_found_at_any_depth_but_not_through_links(tmp_path):
     assert names(root) == ["sweep/lr/0.01", "train/exp", "train/starting"]
 
 
+def test_only_within_a_run_are_weights_labels_and_samples_its_own(tmp_path):
+    make_run(tmp_path / "run")
+    for name in ("weights", "labels", "samples"):
+        make_run(tmp_path / name)
+        make_run(tmp_path / "sweep" / name / "exp")
+        make_run(tmp_path / "run" / name)
+    of_a_sweep = ["sweep/labels/exp", "sweep/samples/exp", "sweep/weights/exp"]
+    assert names(tmp_path) == ["labels", "run", "samples", *of_a_sweep, "weights"]
+
+
 def test_a_run_can_be_named_itself_and_a_folder_may_be_missing(tmp_path):
     run = make_run(tmp_path / "exp")
     assert [(one.id, one.name) for one in find_runs(run).runs] == [(".", "exp")]
@@ -83,6 +93,21 @@ def test_an_interrupted_run_has_stopped_until_it_goes_on(tmp_path):
     assert overview.line()["state"] == "stopped"
     (tmp_path / "run" / "interrupted.json").unlink()
     assert overview.line()["state"] == "running"
+
+
+def test_a_complete_run_is_finished_whatever_came_later(tmp_path):
+    run = make_run(tmp_path / "run", age=5000)
+    (run / "interrupted.json").write_text('{"epochs": 10}')
+    assert state(run) == "finished"
+    os.utime(run / "args.yaml")  # resumed, to have its end made again
+    assert state(run) == "finished"
+
+
+def test_one_that_was_to_go_on_and_was_interrupted_at_once_has_stopped(tmp_path):
+    run = make_run(tmp_path / "run")
+    (run / "args.yaml").write_text("epochs: 20\n")
+    (run / "interrupted.json").write_text('{"epochs": 10}')
+    assert state(run) == "stopped"
 
 
 def test_a_long_epoch_is_waited_for(tmp_path):

@@ -64,19 +64,29 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
 
 
-def end_interrupted(run: Run, trainer: Trainer, folder: Path, display: Display) -> None:
-    """How to go on, and a report of what there is. That comes last: another interrupt ends it at once."""
-    resume = f"{own_command()} train --resume {_quoted(folder)}"
+def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
+    """Leaves a mark and says how to go on; neither if only the report of a complete run is missing."""
+    folder, yolofast = recorder.folder, own_command()
+    if recorder.is_complete(run.config.epochs):
+        display.insist(f"interrupted; the run is complete. To make its report: {yolofast} report {_quoted(folder)}")
+        return
+    with suppress(OSError):  # the run is none the worse without
+        recorder.interrupted()
+    resume = f"{yolofast} train --resume {_quoted(folder)}"
     is_saved = run_to_resume(str(folder), folder.parent).checkpoint is not None
     again = f"nothing was saved yet. To start again: the same command, or {resume} for the same folder"
-    display.say(f"interrupted; {f'to go on: {resume}' if is_saved else again}")
-    with suppress(OSError):  # the run is none the worse without
-        trainer.recorder.interrupted()
-    if trainer.progress.rows:
-        if run.config.plots and trainer.best_found is not None:
-            with display.doing("drawing"):
-                _draw_worst(run, trainer, folder, trainer.best_found)
-        leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    display.insist(f"interrupted; {f'to go on: {resume}' if is_saved else again}")
+
+
+def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
+    """Of an interrupted run, if it has something to report. Another interrupt ends it at once."""
+    folder, found = trainer.recorder.folder, trainer.best_found
+    if not trainer.progress.rows or trainer.recorder.is_complete(run.config.epochs):
+        return
+    if run.config.plots and found is not None:
+        with display.doing("drawing"):
+            _draw_worst(run, trainer, folder, found)
+    leave_report(folder, found, run.data.val.names, display.say)
 
 
 def nothing_left(config: TrainConfig, folder: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.cli import call
-from yolofast.commands.after_training import boxes_every, end_interrupted, finish_run, nothing_left
+from yolofast.commands.after_training import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.commands.explain import print_explanation
 from yolofast.commands.train_beginning import Beginning, beginning
 from yolofast.config.args_file import as_text, to_yaml
@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
     if not config.faithful and is_demonstration(given):  # the drop-in script trains on COCO, as published
         config = demonstration(config)
-        print("no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU")
+        about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU"
+        Display(config.epochs).say(about)
     train(config, given)
 
 
@@ -92,7 +93,7 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
 
 
 def _run(begun: Beginning) -> Path:
-    config, folder, state, hyp, note, plan, _ = begun
+    config, _, state, hyp, note, plan, _ = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if note:
         display.say(note)
@@ -117,10 +118,51 @@ def _run(begun: Beginning) -> Path:
         return _diagnose_compiling(run, display)
     if not is_first():
         return _follow(run, state, display)
-    folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+    folder, ran_out = _lead(run, begun, display)
+    if ran_out is not None:
+        del run, built  # and with them what they hold on the device
+        smaller = with_smaller_batch(config, display.say)
+        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint))
+    return folder
+
+
+def _lead(run: Run, begun: Beginning, display: Display) -> tuple[Path, dict[str, Any] | None]:
+    """What the first rank does, who writes. Its folder, and the state to go on from if memory ran out.
+
+    An interrupt leaves its mark from the moment the folder has changed.
+    """
+    state, folder, trainer = begun.state, begun.folder, None
+    try:
+        folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+        trainer = _ready_trainer(run, folder, state, display)
+        started = time.monotonic()
+        if state is None:
+            trainer.pictures.labels(run.data.train)
+        trainer.fit()
+        finish_run(run, trainer, folder, display, started)
+    except EpochOutOfMemoryError as error:
+        assert folder is not None
+        return folder, error.state
+    except KeyboardInterrupt:
+        if folder is not None:
+            rows = [] if state is None else state["rows"]
+            end_interrupted(run, Recorder(folder, rows) if trainer is None else trainer.recorder, display)
+        if trainer is not None:
+            report_so_far(run, trainer, display)
+        raise
+    finally:
+        if trainer is not None and isinstance(trainer.gear, GearBox):
+            trainer.gear.close()
+        run.close()
+        if trainer is not None:
+            trainer.recorder.close()
+    return folder, None
+
+
+def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display: Display) -> Trainer:
+    config, display.folder = run.config, folder
     if state is None:
         forget_earlier_run(folder)
-    (folder / INTERRUPTED_FILE).unlink(missing_ok=True)
     progress = _restore(run, state) if state else Progress()
     goes_on = f", going on with epoch {progress.epoch + 1} of {config.epochs}"
     display.say(f"run: {folder}{goes_on if 0 < progress.epoch < config.epochs else ''}")
@@ -128,27 +170,8 @@ def _run(begun: Beginning) -> Path:
         display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
     trainer.recorder.environment()
-    started, ran_out = time.monotonic(), None
-    try:
-        if state is None:
-            trainer.pictures.labels(run.data.train)
-        trainer.fit()
-        finish_run(run, trainer, folder, display, started)
-    except EpochOutOfMemoryError as error:
-        ran_out = error.state
-    except KeyboardInterrupt:
-        end_interrupted(run, trainer, folder, display)
-        raise
-    finally:
-        if isinstance(trainer.gear, GearBox):
-            trainer.gear.close()
-        run.close()
-        trainer.recorder.close()
-    if ran_out is not None:
-        del run, trainer  # and with them what they hold on the device
-        smaller = with_smaller_batch(config, display.say)
-        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint))
-    return folder
+    (folder / INTERRUPTED_FILE).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
+    return trainer
 
 
 def _folder_with_settings(run: Run, folder: Path | None) -> Path:

@@ -8,11 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
+
+from yolofast.engine.lasting_console import LastingConsole, say_on_stderr
 
 _MEMORY, _L1 = "GPU GiB", "l1"
 _COLUMNS = (
@@ -33,7 +36,10 @@ Losses = Callable[[], Mapping[str, float]]
 
 class Display:
     def __init__(self, epochs: int, console: Console | None = None, plain_every: float = _PLAIN_EVERY) -> None:
-        self.console = console or Console(soft_wrap=True, highlight=False)
+        self.console = console or LastingConsole(self._output_lost)
+        self.folder: Path | None = None
+        """Where the run writes, once it has one."""
+        self._is_lost = False
         self._epochs, self._plain_every = epochs, plain_every
         self._live = self.console.is_terminal and (console is not None or sys.stdout.isatty())
         self._said_header = self._has_gpu = False
@@ -41,6 +47,12 @@ class Display:
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)
+
+    def insist(self, text: str) -> None:
+        """As `say`, and on standard error if nobody reads standard output any more."""
+        self.say(text)
+        if self._is_lost:
+            say_on_stderr(text)
 
     @contextmanager
     def epoch(self, epoch: int, batches: int, losses: Losses = dict) -> Iterator["EpochLine"]:
@@ -79,6 +91,11 @@ class Display:
         speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
         memory = f"{row['gpu_memory']:>9.2f}" if self._has_gpu else ""
         self.say(f"{count:>9}{losses}{scores}{speed}{memory}{duration(left):>9}")
+
+    def _output_lost(self, why: str) -> None:
+        self._is_lost = True
+        results = "results.csv in its folder" if self.folder is None else self.folder / "results.csv"
+        say_on_stderr(f"yolofast: standard output {why}, which does not stop a run: see {results}")
 
     def _seconds_left(self, epochs: float, by_this_process: float) -> float:
         """After so many epochs; a resumed run knows nothing of how long the earlier ones took."""

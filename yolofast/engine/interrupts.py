@@ -1,7 +1,8 @@
 """Ctrl+C that is heard wherever it comes: Python drops an exception that is raised in a destructor or a callback of a
-weak reference, and with it the wish to stop."""
+weak reference, and with it the wish to stop. What it prints of those is left out: they are raised again."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +20,19 @@ class Interrupts:
         if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
+        report_dropped = sys.unraisablehook
+
+        def report(dropped: "sys.UnraisableHookArgs") -> None:
+            if not (self._asked and dropped.exc_type is KeyboardInterrupt):
+                report_dropped(dropped)
+
+        sys.unraisablehook = report
         signal.signal(signal.SIGINT, self._hear)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = report_dropped
 
     def check(self) -> None:
         """Raises `KeyboardInterrupt` if it was raised before and got lost."""

@@ -18,8 +18,8 @@ COLUMNS = (
     "val/l1_loss", "lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory",
 )  # fmt: skip
 _OF_YOLOX = ("train/l1_loss", "val/l1_loss")
-INTERRUPTED_FILE = "interrupted.json"
-"""Of a run that was interrupted, until it goes on."""
+SUMMARY_FILE, INTERRUPTED_FILE = "summary.json", "interrupted.json"
+"""The latter of a run that was interrupted, until it goes on."""
 
 
 class Recorder:
@@ -29,6 +29,7 @@ class Recorder:
         self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: Trackers | None = None
     ) -> None:
         self.folder, self.rows, self._trackers = folder, list(rows or []), trackers
+        self._has_ended = False
 
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
@@ -48,7 +49,13 @@ class Recorder:
             self._trackers.picture(epoch, path)
 
     def summary(self, values: dict[str, Any]) -> None:
-        self._write("summary.json", values)
+        """Comes when all else but the report is there."""
+        self._write(SUMMARY_FILE, values)
+        self._has_ended = True
+
+    def is_complete(self, epochs: int) -> bool:
+        """Whether the run has come to its end, now or, if it has all its epochs, in an earlier process."""
+        return self._has_ended or (len(self.rows) >= epochs and _epochs_summed_up(self.folder) == len(self.rows))
 
     def interrupted(self) -> None:
         """So that nobody takes it for a run that goes on."""
@@ -83,6 +90,13 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
         "images_per_second": round(images / seconds, 1) if seconds else 0.0,
         "peak_gpu_memory_gib": round(max((row["gpu_memory"] for row in rows), default=0.0), 3),
     }
+
+
+def _epochs_summed_up(folder: Path) -> object:
+    try:
+        return json.loads((folder / SUMMARY_FILE).read_bytes())["epochs"]
+    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
+        return None
 
 
 def _known(value: float) -> float | None:

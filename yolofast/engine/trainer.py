@@ -127,6 +127,7 @@ class Trainer:
             except torch.OutOfMemoryError as error:
                 guard.back_to_start()
                 raise EpochOutOfMemoryError(self._content(epoch)) from error
+            self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
             last = epoch + 1 == self.epochs or self._out_of_steps(epoch + 1)
             if self.evaluate_every_epoch or last:
                 with self.display.doing("evaluating"):

@@ -14,6 +14,7 @@ import gc
 import os
 import pickle
 import signal
+import threading
 import traceback
 import warnings
 import weakref
@@ -176,16 +177,17 @@ def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]]
         return
     while answers:
         _close_file(answers.popitem()[1][1])
-    for worker in workers:
-        worker.process.terminate()
-    for worker in workers:
-        worker.process.join(_PATIENCE_S)
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.connection.close()
-        worker.process.close()
-    workers.clear()
+    with _no_interrupt():  # half of them ended, nobody would end the others
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join(_PATIENCE_S)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.connection.close()
+            worker.process.close()
+        workers.clear()
 
 
 def _serve(connection: Connection, work: Work, parent: int) -> None:
@@ -236,9 +238,21 @@ def _portable(error: Exception) -> Exception:
 
 @contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Keep Ctrl-C until the workers ignore it: in their first moments each would print a traceback."""
+    """Keep Ctrl-C, while workers start, until they ignore it: in their first moments each would print a traceback.
+
+    Blocked here, it may still be given to another thread, and Python then raises its exception in the main one: in a
+    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and heard afterwards.
+    """
+    handler, noted = signal.getsignal(signal.SIGINT), list[int]()
+    raises_here = callable(handler) and threading.current_thread() is threading.main_thread()
+    if raises_here:
+        signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if raises_here:
+            signal.signal(signal.SIGINT, handler)
+        if noted and callable(handler):
+            handler(signal.SIGINT, None)

@@ -15,7 +15,8 @@ SETTINGS, ENVIRONMENT = "args.yaml", "env.json"
 DEEPEST = 6
 MOST_FOLDERS = 20_000
 MOST_RUNS = 2_000
-_NEVER_RUNS = ("weights", "labels", "samples")
+_PARTS_OF_A_RUN = ("weights", "labels", "samples")
+"""Folders that `train` and `val` make in one; elsewhere a run may have such a name."""
 
 
 class RunFolder(NamedTuple):
@@ -39,10 +40,12 @@ def find_runs(root: Path) -> Found:
         if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
             return Found(runs, False)
         files, folders = _entries(folder)
-        if RESULTS in files or (SETTINGS in files and ENVIRONMENT in files):
+        is_run = RESULTS in files or (SETTINGS in files and ENVIRONMENT in files)
+        if is_run:
             runs.append(_run_folder(root, folder))
         if depth < DEEPEST:
-            waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in _NEVER_RUNS]
+            parts = _PARTS_OF_A_RUN if is_run else ()
+            waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in parts]
     return Found(runs, True)
 
 

@@ -36,10 +36,10 @@ class Signs:
 
 
 def state_of(signs: Signs, now: float) -> State:
-    if signs.interrupted:
-        return "stopped"
     if _has_ended(signs):
         return "finished"
+    if signs.interrupted:
+        return "stopped"
     patience = _FIRST_EPOCH
     if signs.rows:
         patience = _SLACK + _EPOCHS_OF_SILENCE * (signs.longest_epoch or 0.0)
@@ -47,7 +47,11 @@ def state_of(signs: Signs, now: float) -> State:
 
 
 def _has_ended(signs: Signs) -> bool:
-    """A resumed run has newer settings than the summary of what it goes on from, or more rows."""
-    if signs.summary_epochs is not None:
-        return signs.rows <= signs.summary_epochs and signs.settings_at <= signs.summary_at + _COPYING
-    return signs.epochs is not None and signs.rows >= max(signs.epochs, 1)
+    """A resumed run has newer settings than the summary of what it goes on from, or more rows; or it wants more rows,
+    and was interrupted before their first."""
+    has_all = signs.epochs is not None and signs.rows >= max(signs.epochs, 1)
+    if signs.summary_epochs is None:
+        return has_all and not signs.interrupted
+    if signs.rows > signs.summary_epochs:
+        return False
+    return has_all or (not signs.interrupted and signs.settings_at <= signs.summary_at + _COPYING)
