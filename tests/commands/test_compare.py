@@ -211,7 +211,7 @@ def test_the_page_says_that_hours_are_not_comparable(tmp_path, capsys):
     ("words", "message"),
     [
         (["noota"], "one run cannot be compared"),
-        (["noota", "nota"], "does not exist, did you mean 'noota'?"),
+        (["noota", "nota"], "runs/noota'?"),
         (["noota", "noota"], "is given twice"),
         (["noota", "ota", "--hours", "1"], "--hours has 1 numbers for 2 runs"),
         (["noota", "ota", "--output", "."], "is a folder"),

@@ -9,6 +9,7 @@ from yolofast.cli import EXIT_BAD_INPUT, main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.record import Recorder
 from yolofast.errors import UserError
+from yolofast.own_command import own_command
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
 
@@ -119,7 +120,7 @@ def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypat
     run = tmp_path / "runs" / "run"
     interrupted_at(monkeypatch, "yolofast.commands.after_training.leave_report", [*words, *more])
     printed = capsys.readouterr().out
-    assert f"interrupted; the run is complete. To make its report: yolofast report {run}" in printed
+    assert f"interrupted; the run is complete. To make its report: {own_command()} report {run}" in printed
     assert "--resume" not in printed and not (run / "interrupted.json").exists()
     assert state_of(run) == "finished"
     assert main(["report", str(run)]) == 0
