@@ -234,7 +234,7 @@ def test_side_files(tmp_path):
 def test_mistakes_cost_one_message(tmp_path):
     folder, empty = ours(tmp_path / "some_run", rising(5)), tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UserError, match="did you mean '.*/some_run'"):
+    with pytest.raises(UserError, match=r"did you mean '.*/some_run'"):
         read_runs([str(folder), str(tmp_path / "somerun")])
     with pytest.raises(UserError, match="holds no results"):
         read_runs([str(folder), str(empty)])
