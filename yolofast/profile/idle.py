@@ -27,11 +27,10 @@ def losses_with_verdict(profile: Profile) -> tuple[str, ...]:
     return tuple(name for name in (ASSIGN, LOSS) if share_of(profile, with_twin(profile, name)) >= SLOW_LOSS)
 
 
-def is_long_between(profile: Profile) -> bool:
-    """Whether what lies between the phases has a verdict of its own: what the host waits for there has a better one."""
-    rest = next((phase for phase in profile.phases if phase.name == REST), None)
-    awake = 0.0 if rest is None else rest.mean_ms - rest.asleep_ms
-    return share_of(profile, awake) >= LONG_BETWEEN and not waits_within(profile, REST)
+def long_between_ms(profile: Profile) -> float:
+    """What goes by between the phases, if that has a verdict of its own: where the host waits, the wait has one."""
+    awake = sum(phase.mean_ms - phase.asleep_ms for phase in profile.phases if phase.name == REST)
+    return 0.0 if share_of(profile, awake) < LONG_BETWEEN or waits_within(profile, REST) else awake
 
 
 def unnamed_idle_ms(profile: Profile) -> float:
@@ -70,7 +69,7 @@ def _named_phases(profile: Profile) -> Iterator[str]:
     if share_of(profile, profile.phase_ms(TO_DEVICE)) >= SLOW_TRANSFER:
         yield TO_DEVICE
     yield from losses_with_verdict(profile)
-    if is_long_between(profile):
+    if long_between_ms(profile):
         yield REST
 
 

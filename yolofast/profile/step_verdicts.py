@@ -1,7 +1,7 @@
 """Bottlenecks in the step: its loss, a host that is too slow or waits, the update, and what lies between."""
 
 from yolofast.profile.idle import (
-    is_long_between,
+    long_between_ms,
     losses_with_verdict,
     phase_that_prevents_a_graph,
     unnamed_idle_ms,
@@ -9,14 +9,13 @@ from yolofast.profile.idle import (
     waits_within,
     with_twin,
 )
-from yolofast.profile.phases import ASSIGN, AUGMENT, DATA_WAIT, EMA, LOSS, OPTIMIZER, REST, TO_DEVICE
+from yolofast.profile.phases import ASSIGN, AUGMENT, DATA_WAIT, EMA, LOSS, OPTIMIZER, TO_DEVICE
 from yolofast.profile.records import Profile
 from yolofast.profile.verdict import (
     ASSIGNMENT,
     BETWEEN,
     HOST,
     LOSSES,
-    SLOW_LOSS,
     UPDATE,
     WAIT,
     Verdict,
@@ -24,7 +23,7 @@ from yolofast.profile.verdict import (
     share_of,
 )
 
-_OF_DATA = (DATA_WAIT, AUGMENT, TO_DEVICE)
+_BEFORE_THE_STEP = (DATA_WAIT, AUGMENT, TO_DEVICE)
 _DO_NOT_WAIT = (
     "do not read values of the device in a step (`.item()`, `nonzero`): one that waits cannot be captured as a graph"
 )
@@ -48,9 +47,9 @@ def slow_loss(profile: Profile) -> Verdict | None:
 
 
 def _slow_phase(profile: Profile, phase: str, kind: str, name: str, cheaper: str) -> Verdict | None:
-    ms = with_twin(profile, phase)
-    if share_of(profile, ms) < SLOW_LOSS:
+    if phase not in losses_with_verdict(profile):
         return None
+    ms = with_twin(profile, phase)
     text = f"{name} takes {share_of(profile, ms):.0%} of the step ({ms:.1f} ms){_host_clause(profile, phase)}"
     change = _DO_NOT_WAIT if waits_within(profile, phase) else _faster_gear(profile) or cheaper
     saved = ms + (unnamed_idle_ms(profile) if phase == phase_that_prevents_a_graph(profile) else 0.0)
@@ -79,7 +78,11 @@ def wait_per_step(profile: Profile) -> Verdict | None:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time, {waits}"
         return Verdict(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
-    told = (*_OF_DATA, *losses_with_verdict(profile), *([profile.split_of] if _is_told_by_twin(profile) else []))
+    told = (
+        *_BEFORE_THE_STEP,
+        *losses_with_verdict(profile),
+        *([profile.split_of] if _is_told_by_twin(profile) else []),
+    )
     asleep = [phase for phase in profile.phases if phase.name not in told]
     ms = sum(phase.asleep_ms for phase in asleep)
     if share_of(profile, ms) < _ASLEEP_SHARE:
@@ -135,9 +138,9 @@ def slow_update(profile: Profile) -> Verdict | None:
 
 
 def slow_between(profile: Profile) -> Verdict | None:
-    if not is_long_between(profile):
+    ms = long_between_ms(profile)
+    if not ms:
         return None
-    ms = sum(phase.mean_ms - phase.asleep_ms for phase in profile.phases if phase.name == REST)
     text = f"between the phases {ms:.1f} ms of {profile.step.mean:.1f} go by ({share_of(profile, ms):.0%})"
     return Verdict(BETWEEN, text, "--trace FILE shows what happens there", gain(profile, ms), ms)
 
