@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format info clean
+.PHONY: install demo examples test lint format info clean
 
 install: .venv/installed
 
@@ -14,6 +14,14 @@ install: .venv/installed
 # A detector learns to find shapes: about two minutes on two cores, plots and predictions included.
 demo: install
 	$(BIN)/yolofast train
+
+# Each script of examples/ with the weights of the newest run, which `make demo` leaves.
+examples: install
+	$(BIN)/python examples/own_loop.py
+	weights=$$(ls -t runs/train/*/weights/best.pt | head -1) && \
+	$(BIN)/yolofast dataset shapes --out runs/shapes --n 40 && \
+	$(BIN)/python examples/find_objects.py $$weights $$(ls runs/shapes/images/val/* | head -1) && \
+	$(BIN)/python examples/fine_tune.py $$weights runs/shapes/data.yaml
 
 # One worker per core; CI machines have two.
 test: install
