@@ -1,4 +1,4 @@
-"""A detector trained a little further, and how much better it became: `python examples/fine_tune.py best.pt data.yaml`."""
+"""A detector trained a little further, and how much better it became: `examples/fine_tune.py best.pt data.yaml`."""
 
 import sys
 
