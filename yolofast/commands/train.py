@@ -15,7 +15,7 @@ from yolofast.config.args_file import as_text, to_yaml
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
-from yolofast.config.named_files import with_lasting_names
+from yolofast.config.named_files import kept_config, with_lasting_names
 from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
@@ -27,13 +27,11 @@ from yolofast.engine.distributed import Place, first_rank_speaks, joined, told_b
 from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.engine.distributed_launch import Report, launch
 from yolofast.engine.distributed_machine import check_devices, device_of_rank
-from yolofast.engine.distributed_step import gear_of_ranks
 from yolofast.engine.earlier_run import forget_earlier_run
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
-from yolofast.engine.gear_box import GearBox, choose_gear
+from yolofast.engine.gear_box import GearBox
 from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
 from yolofast.engine.kept_copies import copies_used
-from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.engine.plan_copy import PLAN_FILE, plan_text
 from yolofast.engine.profile_record import recorded_phases
@@ -42,12 +40,10 @@ from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
-from yolofast.engine.tally import LOSSES
 from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
-from yolofast.engine.trainer import Progress, Trainer
-from yolofast.engine.views import evaluation_shape
+from yolofast.engine.trainer import Progress, Trainer, gear_of
 from yolofast.errors import UserError
 from yolofast.ranks import is_first
 
@@ -224,36 +220,16 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
 def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:
     """Without a folder nothing is written: another rank does that."""
     config = run.config
-    asked = gear_of_ranks(compile_request(config.gear).gear, display.say)
-    left = (config.epochs - progress.epoch) * len(run.batches)
-    alike = run.resize is as_it_is and not config.rect
-    gear = choose_gear(asked, run.step, run.images_per_step, left, display.say, one_shape=alike)
+    gear = gear_of(run, (config.epochs - progress.epoch) * len(run.batches), display.say)
     recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
     pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
     return Trainer(
-        step=run.step,
+        run=run,
         gear=gear,
-        batches=run.batches,
-        schedule=run.schedule,
-        evaluate=run.evaluate,
-        start_epoch=run.start_epoch,
         checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / "weights"),
         recorder=recorder,
         display=display,
-        epochs=config.epochs,
         progress=progress,
-        settings=_kept_settings(run),
-        terms=LOSSES if run.recipe is not None else LOSSES[:3],  # only YOLOX has L1
-        evaluate_every_epoch=not config.notest,
-        save_every_epoch=not config.nosave,
-        save_period=config.save_period,
-        patience=config.patience,
-        phase_begins=lambda epoch: run.phases.plan.at(epoch).first,
-        max_steps=config.max_steps,
-        lower_rate=_lower_rate(run),
-        images_joined=run.images_joined,
-        resize=run.resize,
-        more_state=run.state_dict,
         pictures=pictures,
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         sampler=recorded_phases(run, gear, folder, progress.epoch),
@@ -261,23 +237,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
     )
 
 
-def _kept_settings(run: Run) -> dict[str, Any]:
-    """What a checkpoint says of the run beside its state."""
-    shape = list(evaluation_shape(run.config, run.recipe))
-    return {"config": _plain(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}
-
-
-def _lower_rate(run: Run) -> str:
-    key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
-    return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"
-
-
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
-    tracked = TrackedRun(folder=folder, settings={**_plain(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    tracked = TrackedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
     trackers = choose_trackers(run.config, (run.data.train, run.data.val), os.environ, display.say)
     return Recorder(folder, progress.rows, Trackers(trackers, tracked, display.say))
-
-
-def _plain(config: TrainConfig) -> dict[str, Any]:
-    values = dataclasses.asdict(with_lasting_names(config))
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

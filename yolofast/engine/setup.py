@@ -159,6 +159,16 @@ class Run:
         """Of a full batch, as this process's network sees it."""
         return self.source_images_per_step // self.images_joined
 
+    @property
+    def one_shape(self) -> bool:
+        """Whether all batches that are full have images of one size: only those are worth compiling for."""
+        return self.resize is as_it_is and not self.config.rect
+
+    @property
+    def makes_batches_here(self) -> bool:
+        """Whether asking for a batch is making it, rather than waiting for it."""
+        return isinstance(self.batches, WorkerLoader) and not self.batches.ahead
+
     def close(self) -> None:
         if isinstance(self.batches, WorkerLoader):
             self.batches.close()
