@@ -20,7 +20,6 @@ from yolofast.engine.sources import frame_batches
 from yolofast.engine.trained_model import read_all_trained, shape_of
 from yolofast.engine.wanted import Wanted
 from yolofast.errors import UserError, shorten
-from yolofast.evaluate.nms import non_max_suppression
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 
@@ -139,10 +138,7 @@ class PictureDetector:
     def _ask(self, levels: Image, wanted: Wanted) -> list[Detections]:
         colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
         images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
-        return non_max_suppression(
-            self.predictor(images, wanted.augment), wanted.conf, wanted.iou, multi_label=False,
-            agnostic=wanted.agnostic, classes=wanted.class_numbers(self.names), max_detections=wanted.most,
-        )  # fmt: skip
+        return wanted.thresholds(self.names).detections(self.predictor(images, wanted.augment))
 
 
 def _checked_size(size: object) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ from yolofast.engine.recipe_network import other_network
 from yolofast.engine.starting_network import Start, check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.tally import Evaluated, Tally
+from yolofast.engine.thresholds import to_validate
 from yolofast.engine.training_order import training_order
 from yolofast.engine.unfolding import unfold_batch_norm
 from yolofast.engine.views import Views, evaluation_shape, views_of
@@ -214,8 +215,11 @@ class Run:
                 self.data.val,
                 self.step.precision,
                 criterion=criterion,
-                conf=None if self.recipe is None else self.recipe.test_conf,
-                iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
+                thresholds=to_validate(
+                    model,
+                    conf=None if self.recipe is None else self.recipe.test_conf,
+                    iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
+                ),
             )
 
 
