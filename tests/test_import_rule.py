@@ -41,6 +41,14 @@ def test_shared_modules_import_no_stage(shared):
     assert not foreign
 
 
+@pytest.mark.parametrize("composer", ["engine", "loader"])
+def test_only_commands_import_commands(composer):
+    """Who trains or detects from Python runs no command."""
+    for path in (PACKAGE / composer).rglob("*.py"):
+        foreign = imported_parts(path.read_text()) & {"commands", "cli"}
+        assert not foreign, f"{path.relative_to(PACKAGE)} imports {foreign}"
+
+
 def test_the_rule_would_notice():
     assert imported_parts("from yolofast.model import x\nimport yolofast.checkpoint.load") == {"model", "checkpoint"}
 

@@ -12,8 +12,8 @@ from yolofast._version import __version__
 if TYPE_CHECKING:
     from yolofast.checkpoint.load import load_weights
     from yolofast.decoding import decode
+    from yolofast.engine.api import Detector
     from yolofast.engine.build_loss import build_loss
-    from yolofast.engine.detector import Detector
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
     from yolofast.model.fuse import fuse
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Detector": "yolofast.engine.detector",
+    "Detector": "yolofast.engine.api",
     "Targets": "yolofast.structures",
     "build_loss": "yolofast.engine.build_loss",
     "UserError": "yolofast.errors",

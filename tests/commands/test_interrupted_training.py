@@ -5,10 +5,11 @@ import json
 import pytest
 
 from tests.engine.small_run import flags
-from yolofast.cli import EXIT_BAD_INPUT, main
+from yolofast.cli import main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.record import Recorder
 from yolofast.errors import UserError
+from yolofast.exit_codes import EXIT_BAD_INPUT
 from yolofast.own_command import own_command
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
@@ -83,7 +84,7 @@ RESUMED = pytest.mark.parametrize("where", ["_folder_with_settings", "_restore",
 
 @BEFORE_TRAINING
 def test_a_new_folder_is_marked_before_training_begins_too(tmp_path, words, monkeypatch, capsys, where):
-    interrupted_at(monkeypatch, f"yolofast.commands.train.{where}", words)
+    interrupted_at(monkeypatch, f"yolofast.engine.session.{where}", words)
     assert json.loads((tmp_path / "runs" / "run" / "interrupted.json").read_text()) == {"epochs": 0}
     assert "interrupted; nothing was saved yet. To start again: the same command" in capsys.readouterr().out
 
@@ -95,7 +96,7 @@ def test_so_is_a_resumed_run(tmp_path, words, monkeypatch, capsys, where):
         interrupt(patches, before_epoch=1)
         main(words)
     capsys.readouterr()
-    interrupted_at(monkeypatch, f"yolofast.commands.train.{where}", ["train", "--resume", str(run), "--device", "cpu"])
+    interrupted_at(monkeypatch, f"yolofast.engine.session.{where}", ["train", "--resume", str(run), "--device", "cpu"])
     assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 1}
     assert "interrupted; to go on: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
@@ -110,7 +111,7 @@ def test_one_that_cannot_be_resumed_is_still_marked(tmp_path, words, monkeypatch
     def fail(*arguments):
         raise UserError("the network is not the one the run has trained")
 
-    monkeypatch.setattr("yolofast.commands.train._restore", fail)
+    monkeypatch.setattr("yolofast.engine.session._restore", fail)
     assert main(["train", "--resume", str(run), "--device", "cpu"]) == EXIT_BAD_INPUT
     assert state_of(run) == "stopped"
 
@@ -118,7 +119,7 @@ def test_one_that_cannot_be_resumed_is_still_marked(tmp_path, words, monkeypatch
 @pytest.mark.parametrize("more", [[], ["--max-steps", "3"]], ids=["all epochs", "all steps"])
 def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypatch, capsys, more):
     run = tmp_path / "runs" / "run"
-    interrupted_at(monkeypatch, "yolofast.commands.after_training.leave_report", [*words, *more])
+    interrupted_at(monkeypatch, "yolofast.engine.after_training.leave_report", [*words, *more])
     printed = capsys.readouterr().out
     assert f"interrupted; the run is complete. To make its report: {own_command()} report {run}" in printed
     assert "--resume" not in printed and not (run / "interrupted.json").exists()

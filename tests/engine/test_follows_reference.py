@@ -65,14 +65,13 @@ def test_thirty_steps(tmp_path, monkeypatch, hyp):
     config = dataclasses.replace(
         TrainConfig.published(), data=str(make_shapes(tmp_path / "shapes", n=BATCHES * BATCH)), img_size=(SIZE,),
         batch_size=BATCH, hyp=hyp, epochs=EPOCHS, workers=0, device="cpu", cfg="yolov7-tiny", weights="", cache="off",
+        notest=True, nosave=True,
     )  # fmt: skip
     run = prepare_run(config, lambda text: None)
     gear = Companion(run)
     trainer = Trainer(
-        step=run.step, gear=gear, batches=run.batches, schedule=run.schedule, evaluate=run.evaluate,
-        start_epoch=run.start_epoch, checkpoints=Checkpoints(tmp_path / "weights"), recorder=Recorder(tmp_path),
-        display=Display(EPOCHS), epochs=EPOCHS, progress=Progress(), settings={}, evaluate_every_epoch=False,
-        save_every_epoch=False,
+        run=run, gear=gear, checkpoints=Checkpoints(tmp_path / "weights"), recorder=Recorder(tmp_path),
+        display=Display(EPOCHS), progress=Progress(),
     )  # fmt: skip
     trainer.fit()
     assert len(gear.totals) == EPOCHS * BATCHES == gear.reference.iteration

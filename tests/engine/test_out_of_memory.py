@@ -8,8 +8,8 @@ from tests.engine.test_resume import assert_same_state
 from tests.engine.test_training_options import _one_thread, run_to_first_checkpoint  # noqa: F401
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
+from yolofast.engine.checkpoints import on_host
 from yolofast.engine.fitting_batch import with_fitting_batch
-from yolofast.engine.out_of_memory import on_host
 from yolofast.engine.step import TrainStep
 from yolofast.errors import UserError
 

@@ -13,12 +13,17 @@ import torch
 from tests.engine.two_ranks import small_cfg_file
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import make_shapes
-from yolofast.engine.gears import EagerGear, GraphGear
+from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quiet_display
+from yolofast.engine.gear_box import GearBox
+from yolofast.engine.gears import EagerGear
 from yolofast.engine.profile_against import profile_against
+from yolofast.engine.profile_loop import StepLoop
 from yolofast.engine.profile_run import Meter, Request, profile_run
+from yolofast.engine.profile_sampler import NoSampler
 from yolofast.engine.profile_sizes import Sizes
 from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import prepare_run
+from yolofast.engine.trainer import Progress, Trainer
 from yolofast.model.summary import summarise
 from yolofast.profile.phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
 from yolofast.profile.table import title
@@ -46,6 +51,18 @@ def prepared(data, **changes):
 @pytest.fixture(scope="module")
 def run(data):
     return prepared(data)
+
+
+def test_its_turns_are_those_of_training(data):
+    """Six batches are an epoch: the same weights after it, whoever makes the turns."""
+    profiled, trained = (prepared(data, notest=True, nosave=True, max_steps=6) for _ in range(2))
+    StepLoop(profiled, 0).steps(6, EagerGear(profiled.step), NoSampler())
+    Trainer(
+        run=trained, gear=EagerGear(trained.step), checkpoints=NoCheckpoints(), recorder=NoRecorder(),
+        display=quiet_display(trained.config.epochs), progress=Progress(),
+    ).fit()  # fmt: skip
+    weights = trained.model.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in profiled.model.state_dict().items())
 
 
 class CountedEpochs:
@@ -84,13 +101,16 @@ def test_no_epoch_begins_within_a_block(run, monkeypatch):
     assert begun_within == [0, 0, 0] and counted.begun >= 3
 
 
-class CapturesLate(GraphGear):
+class CapturesLate(GearBox):
     """As far as a machine without a GPU has graphs: the first steps that are measured find one missing."""
 
     missing = 2
 
+    def __init__(self, run):
+        super().__init__(run.step, "eager", run.images_per_step, 0, lambda text: None)
+
     @property
-    def captured(self):
+    def graphs(self):
         return -self.missing
 
     def run(self, batch, kind):
@@ -103,9 +123,9 @@ class CapturesLate(GraphGear):
 
 def test_steps_with_a_capture_among_them_are_measured_again(run):
     meter = Meter(run, lambda text: None)
-    meter._chosen = meter._chosen._replace(gear=CapturesLate(run.step))
+    meter._gear = CapturesLate(run)
     meter.block(1)
-    assert meter._chosen.gear.missing == 0
+    assert meter._gear.missing == 0
     found = meter.profile(Request(steps=1))
     assert found.steps == 1 and found.step.mean < NAP * 1e3
 
@@ -272,7 +292,7 @@ def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):
 def test_graphs_that_never_end_are_said(run, monkeypatch):
     monkeypatch.setattr(CapturesLate, "missing", 100)
     meter = Meter(run, lambda text: None)
-    meter._chosen = meter._chosen._replace(gear=CapturesLate(run.step))
+    meter._gear = CapturesLate(run)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     meter.block(1)
     meter._on_gpu = True

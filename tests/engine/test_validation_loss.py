@@ -13,6 +13,7 @@ from yolofast.augment.recipe import Recipe
 from yolofast.engine.evaluation import evaluate
 from yolofast.engine.precision import Precision
 from yolofast.engine.step import TrainStep
+from yolofast.engine.thresholds import to_validate
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.validation import validation_batches
@@ -71,7 +72,9 @@ def test_training_and_validation_losses_agree(make, assigner):
     if model.layout.kind == "point":
         criterion.use_l1 = True
     batches = validation_batches(index, images, BATCH, SIZE, 32, inputs=model.inputs)
-    found = evaluate(model, batches, index, CPU, criterion=criterion, conf=0.9)  # few detections to compare
+    found = evaluate(
+        model, batches, index, CPU, criterion=criterion, thresholds=to_validate(model, 0.9)
+    )  # few detections to compare
     assert found.losses == pytest.approx(training_losses(model, criterion, index, images), rel=1e-5)
     assert min(found.losses.values()) > 0
 

@@ -39,7 +39,7 @@ def small_config(folder: Path, **changes) -> TrainConfig:
     settings = {
         "data": str(make_shapes(folder / "shapes", n=22)), "cfg": str(small_cfg_file(folder)), "img_size": (96,),
         "batch_size": 8, "epochs": 2, "workers": 0, "device": "cpu", "cache": "off", "weights": "",
-        "noautoanchor": True, "test_batch_size": 2, "hyp": "data/hyp.scratch.tiny.yaml",
+        "noautoanchor": True, "test_batch_size": 2, "hyp": "data/hyp.scratch.tiny.yaml", "notest": True, "nosave": True,
     }  # fmt: skip
     return dataclasses.replace(TrainConfig(), **(settings | changes))
 
@@ -95,10 +95,8 @@ def seen_in_double(config: TrainConfig) -> dict:
 def trained(run: Run) -> dict:
     gear = Listening(run.step)
     trainer = Trainer(
-        step=run.step, gear=gear, batches=run.batches, schedule=run.schedule, evaluate=run.evaluate,
-        start_epoch=run.start_epoch, checkpoints=NoCheckpoints(), recorder=NoRecorder(),
-        display=quiet_display(run.config.epochs), epochs=run.config.epochs, progress=Progress(), settings={},
-        evaluate_every_epoch=False, save_every_epoch=False,
+        run=run, gear=gear, checkpoints=NoCheckpoints(), recorder=NoRecorder(),
+        display=quiet_display(run.config.epochs), progress=Progress(),
     )  # fmt: skip
     trainer.fit()
     weights = torch.cat([p.detach().flatten() for p in run.model.parameters()])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import halved, model_content, save_checkpoint, strip_checkpoint
-from yolofast.commands.load_model import load_model
+from yolofast.engine.networks import load_model
 from yolofast.model.deploy import reparameterise
 
 

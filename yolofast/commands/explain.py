@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from torch import nn
@@ -13,13 +14,26 @@ from yolofast.commands.console import console, table
 from yolofast.commands.folded import folded
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
+from yolofast.engine.after_training import nothing_left
 from yolofast.engine.explain_picture import explain_picture
 from yolofast.engine.explain_remarks import remarks
 from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, Past, Range, explain
+from yolofast.engine.fitting_batch import with_fitting_batch
+from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
 from yolofast.optim.schedule import YoloV7Schedule
 
 _MOST_ROWS = 30
+
+
+def explain_training(config: TrainConfig, given: dict[str, Any]) -> None:
+    """`given` is what the user typed, which a resumed run checks."""
+    begun = beginning(config, given)
+    past = begun.past
+    if past is not None and begun.folder is not None and past.epochs >= begun.config.epochs:
+        print(nothing_left(begun.config, begun.folder))
+        return
+    print_explanation(with_fitting_batch(begun.findable, print), begun.plan, past)
 
 
 def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: Past | None = None) -> None:

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from yolofast.commands.console import console, table
 from yolofast.commands.data_argument import data_file
-from yolofast.commands.load_model import load_model
 from yolofast.dataset.split import read_split
+from yolofast.engine.networks import load_model
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.model.autoanchor import anchor_fit, autoanchor, boxes_at_image_size

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from yolofast.checkpoint.load import LoadReport
 from yolofast.commands.console import console, table
-from yolofast.commands.load_model import load_model
+from yolofast.engine.networks import load_model
 from yolofast.engine.whole_strides import in_strides
 from yolofast.model.contract import Network
 from yolofast.model.freeze import frozen_of

@@ -11,7 +11,7 @@ from yolofast.commands.predict_files import PredictFiles
 from yolofast.commands.predict_window import Window
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
-from yolofast.engine.detector import Detector, Wanted
+from yolofast.engine.detector import PictureDetector, Wanted
 from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.sources import frame_batches
 from yolofast.errors import UserError
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     # What the source means is found out before anything is read or made.
     batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
     weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
-    detector = Detector(
+    detector = PictureDetector(
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip

@@ -13,7 +13,6 @@ from rich.console import Console
 from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
 from yolofast.commands.own_file import refuse_foreign, refuse_other_than_trace
-from yolofast.commands.train_beginning import beginning
 from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flag_parser import parse_flags
@@ -24,6 +23,7 @@ from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.profile_against import LEAST_BLOCKS, STEPS_PER_BLOCK, Against, profile_against
 from yolofast.engine.profile_run import Request, Say, profile_run
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
+from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError, shorten
 from yolofast.profile.as_json import comparison_json, profile_json
 from yolofast.profile.comparison import in_words

@@ -13,7 +13,7 @@ from yolofast.config.val import ValConfig
 from yolofast.engine.file_names import UniqueNames
 from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.trained_model import TrainedModel, read_all_trained
-from yolofast.engine.val_run import SPEED_CONF, SPEED_IOU, Validation, measure, study, validate
+from yolofast.engine.val_run import Validation, measure_speed, study, validate
 from yolofast.engine.val_subject import open_subject
 from yolofast.evaluate.coco_result import CocoResult, CocoScores
 from yolofast.evaluate.per_class import per_class_table
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
         return
     subject = open_subject(config, trained, out.print)
     if config.task == "speed":
-        out.print(str(measure(subject, subject.shape, SPEED_CONF, SPEED_IOU).timing), soft_wrap=True)
+        out.print(str(measure_speed(subject)), soft_wrap=True)
         return
     result = validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
     _show(result, config, out)

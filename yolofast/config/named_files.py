@@ -26,6 +26,12 @@ def with_lasting_names(config: TrainConfig) -> TrainConfig:
     return dataclasses.replace(config, **changes)
 
 
+def kept_config(config: TrainConfig) -> dict[str, Any]:
+    """The same as plain values."""
+    values = dataclasses.asdict(with_lasting_names(config))
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
 def names_a_file(setting: str) -> bool:
     return setting in _KINDS
 

@@ -1,15 +1,16 @@
-"""Training and evaluating a `Detector` from Python: the settings of the commands, their results as values."""
+"""`Detector`: all of yolofast in one object. The settings are those of the commands, the results are values."""
 
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yolofast.config.from_settings import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.engine.checkpoints import BEST
+from yolofast.engine.detector import PictureDetector
 from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.trained_model import read_all_trained
 from yolofast.engine.val_run import Validation, validate
@@ -17,10 +18,7 @@ from yolofast.engine.val_subject import open_subject
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
 
-if TYPE_CHECKING:
-    from yolofast.engine.detector import Detector
-
-__all__ = ["TrainedRun", "Validation", "train_detector", "validate_detector"]
+__all__ = ["Detector", "TrainedRun", "Validation"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,47 +33,56 @@ class TrainedRun:
     """With the weights of the best epoch."""
 
 
-def train_detector(detector: "Detector", data: str | Path, settings: Mapping[str, Any]) -> TrainedRun:
-    from yolofast.commands.train import train  # the whole command: whoever only asks a detector does not need it
-    from yolofast.engine.detector import Detector
+class Detector(PictureDetector):
+    """`Detector("best.pt").predict("street.jpg")`.
 
-    if len(detector.weights) > 1:
-        raise UserError(f"{len(detector.weights)} networks cannot be trained together", fix="train one of them")
-    own = {
-        "weights": detector.weights[0],
-        "cfg": detector.cfg or "",
-        "data": data,
-        "img_size": _size_setting(detector),
-        "device": detector.device,
-    }
-    _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
-    config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
-    given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
-    folder = train(config, {name: getattr(config, name) for name in given})
-    map50, best = _best_scores(folder / "results.csv")
-    return TrainedRun(
-        folder=folder,
-        map50=map50,
-        map=best,
-        detector=Detector(folder / "weights" / BEST, device=detector.device),
-    )
+    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    side pictures are resized to, for YOLOX also height and width, by default as in training.
+    """
+
+    def train(self, data: str | Path, **settings: Any) -> TrainedRun:
+        """Trains this network further on a data set, in a run folder of its own; this detector stays as it is.
+
+        `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
+        """
+        from yolofast.engine.session import train  # takes a second, which whoever only asks a detector need not wait
+
+        if len(self.weights) > 1:
+            raise UserError(f"{len(self.weights)} networks cannot be trained together", fix="train one of them")
+        own = {
+            "weights": self.weights[0],
+            "cfg": self.cfg or "",
+            "data": data,
+            "img_size": _size_setting(self),
+            "device": self.device,
+        }
+        _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
+        config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
+        given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
+        folder = train(config, {name: getattr(config, name) for name in given})
+        map50, best = _best_scores(folder / "results.csv")
+        return TrainedRun(
+            folder=folder,
+            map50=map50,
+            map=best,
+            detector=Detector(folder / "weights" / BEST, device=self.device),
+        )
+
+    def val(self, data: str | Path, **settings: Any) -> Validation:
+        """How good it is on a data set; `settings` are the flags of `yolofast val`."""
+        base = from_settings(
+            ValConfig, {"weights": self.weights, "data": data, "img_size": _size_setting(self), "device": self.device}
+        )
+        _refuse_own(settings, "weights", "cfg", "model", "data")
+        config = from_settings(ValConfig, settings, base)
+        if config.task in ("speed", "study"):
+            raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
+        trained = read_all_trained(self.weights, self.cfg, config.head_config or None)
+        subject = open_subject(config, trained, _say_nothing)
+        return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
 
 
-def validate_detector(detector: "Detector", data: str | Path, settings: Mapping[str, Any]) -> Validation:
-    base = from_settings(
-        ValConfig,
-        {"weights": detector.weights, "data": data, "img_size": _size_setting(detector), "device": detector.device},
-    )
-    _refuse_own(settings, "weights", "cfg", "model", "data")
-    config = from_settings(ValConfig, settings, base)
-    if config.task in ("speed", "study"):
-        raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
-    trained = read_all_trained(detector.weights, detector.cfg, config.head_config or None)
-    subject = open_subject(config, trained, _say_nothing)
-    return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
-
-
-def _size_setting(detector: "Detector") -> tuple[int, ...]:
+def _size_setting(detector: PictureDetector) -> tuple[int, ...]:
     """Only YOLOX knows two sides, and says both only where they differ: one leaves the form to the recipe."""
     height, width = detector.shape
     return (width,) if height == width else (height, width)

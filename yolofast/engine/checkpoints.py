@@ -35,7 +35,7 @@ class Checkpoints:
     def save(self, content: dict[str, Any], *names: str) -> None:
         """As the last state, and under other names before. Takes a copy; raises what went wrong with the one before."""
         self.finish()
-        self._writing = self._thread.submit(self._write, copied(content), names)
+        self._writing = self._thread.submit(self._write, on_host(content), names)
 
     def finish(self) -> None:
         """Until all is on the disk."""
@@ -61,14 +61,14 @@ class Checkpoints:
         fresh.replace(last)
 
 
-def copied(value: Any) -> Any:
-    """On the host, so that training may change its own."""
+def on_host(value: Any) -> Any:
+    """A copy that owns nothing on the device, so that training may change its own."""
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: on_host(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [copied(item) for item in value]
+        items = [on_host(item) for item in value]
         return items if isinstance(value, list) else tuple(items)
     return value
 

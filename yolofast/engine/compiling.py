@@ -18,7 +18,10 @@ import torch
 from torch import Tensor
 
 from yolofast.cache_folder import user_cache_folder
+from yolofast.engine.assigner_schedule import ScheduledLoss
 from yolofast.engine.step import LossOf, TrainStep
+from yolofast.model.network import build_model
+from yolofast.own_sources import PACKAGE, sources_of
 from yolofast.profile.phases import FUSED
 from yolofast.structures import LossTerms, Targets
 
@@ -27,7 +30,8 @@ _KINDS_OF_BATCHES = 64
 """Numbers of places, losses and sets of layers that learn, in one run; torch gives up beyond."""
 _FOLDER_SETTING = "TORCHINDUCTOR_CACHE_DIR"
 """Torch sets it itself, to a folder among temporary files, as soon as anything imports its compiler."""
-_COMPILED_PARTS = ("model", "assign", "loss", "engine")
+_COMPILED = (TrainStep, build_model, ScheduledLoss)
+"""What a compiled step is made of, with all that the modules of these import."""
 
 
 def compiled_loss_of(step: TrainStep, backend: str | Callable[..., Any] = "inductor") -> LossOf:
@@ -73,11 +77,16 @@ def forget_unused(folder: Path) -> None:
 @cache
 def kernel_folder() -> Path:
     """A folder per state of the sources that are compiled."""
-    package = Path(__file__).parent.parent
+    return user_cache_folder() / "kernels" / key_of_sources()
+
+
+def key_of_sources(package: Path = PACKAGE) -> str:
+    """Another one after a change of anything that is compiled, the same after any other."""
     state = hashlib.sha256(torch.__version__.encode())
-    for part in _COMPILED_PARTS:
-        for path in sorted((package / part).rglob("*.py")):
-            state.update(path.read_bytes())
-    for path in sorted(package.glob("*.py")):
+    for path in compiled_sources(package):
         state.update(path.read_bytes())
-    return user_cache_folder() / "kernels" / state.hexdigest()[:16]
+    return state.hexdigest()[:16]
+
+
+def compiled_sources(package: Path = PACKAGE) -> list[Path]:
+    return sources_of([part.__module__ for part in _COMPILED], package)

@@ -1,10 +1,10 @@
-"""A trained detector, ready to be asked, evaluated or trained further: all of yolofast in one object."""
+"""A trained detector, ready to be asked what it sees in pictures, videos and streams."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +20,10 @@ from yolofast.engine.sources import frame_batches
 from yolofast.engine.trained_model import read_all_trained, shape_of
 from yolofast.engine.wanted import Wanted
 from yolofast.errors import UserError, shorten
-from yolofast.evaluate.nms import non_max_suppression
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 
-if TYPE_CHECKING:
-    from yolofast.engine.api import TrainedRun, Validation
-
-__all__ = ["Detector", "Seen", "Wanted", "fit", "read_picture"]
+__all__ = ["PictureDetector", "Seen", "Wanted", "fit", "read_picture"]
 
 _MOST_AT_ONCE = 32
 _BATCHES_AHEAD = 1
@@ -42,8 +38,8 @@ class Seen:
     detections: Detections
 
 
-class Detector:
-    """`Detector("best.pt").predict("street.jpg")`.
+class PictureDetector:
+    """`Detector` without training and evaluating.
 
     Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
     side pictures are resized to, for YOLOX also height and width, by default as in training.
@@ -125,21 +121,6 @@ class Detector:
         for frames in read_ahead(batches, _BATCHES_AHEAD):
             yield from map(Seen, frames, self._look([frame.image for frame in frames], wanted))
 
-    def train(self, data: str | Path, **settings: Any) -> "TrainedRun":
-        """Trains this network further on a data set, in a run folder of its own; this detector stays as it is.
-
-        `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
-        """
-        from yolofast.engine.api import train_detector  # it composes more than pictures need
-
-        return train_detector(self, data, settings)
-
-    def val(self, data: str | Path, **settings: Any) -> "Validation":
-        """How good it is on a data set; `settings` are the flags of `yolofast val`."""
-        from yolofast.engine.api import validate_detector
-
-        return validate_detector(self, data, settings)
-
     def _look(self, images: list[Image], wanted: Wanted) -> list[Detections]:
         fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
         found: list[Detections] = []
@@ -157,10 +138,7 @@ class Detector:
     def _ask(self, levels: Image, wanted: Wanted) -> list[Detections]:
         colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
         images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
-        return non_max_suppression(
-            self.predictor(images, wanted.augment), wanted.conf, wanted.iou, multi_label=False,
-            agnostic=wanted.agnostic, classes=wanted.class_numbers(self.names), max_detections=wanted.most,
-        )  # fmt: skip
+        return wanted.thresholds(self.names).detections(self.predictor(images, wanted.augment))
 
 
 def _checked_size(size: object) -> tuple[int, ...]:

@@ -16,13 +16,13 @@ from yolofast.engine.criterion import Criterion
 from yolofast.engine.late_comparison import LateComparison
 from yolofast.engine.precision import Precision
 from yolofast.engine.tally import Evaluated, Tally
+from yolofast.engine.thresholds import Thresholds, to_validate
 from yolofast.engine.validation_mode import evaluated
-from yolofast.evaluate.nms import begin_suppression
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
 from yolofast.structures import Batch, Detections, LossTerms
 
-__all__ = ["Evaluated", "OnBatch", "evaluate", "fill_tally", "in_classes_of", "in_original"]
+__all__ = ["Evaluated", "OnBatch", "add_found", "evaluate", "fill_tally", "in_original"]
 
 OnBatch = Callable[[int, Batch, list[Detections]], None]
 """Gets a batch's number, the batch, and what was found in it, in input pixels."""
@@ -35,9 +35,7 @@ def evaluate(
     precision: Precision,
     *,
     criterion: Criterion | None = None,
-    conf: float | None = None,
-    iou: float = 0.65,
-    most: int = 300,
+    thresholds: Thresholds | None = None,
     v5_metric: bool = False,
     predict: Callable[[Tensor], Tensor] | None = None,
     keep: bool = False,
@@ -48,8 +46,8 @@ def evaluate(
     Leaves the model in the mode it was in.
     """
     tally = fill_tally(
-        model, batches, index, precision, criterion=criterion, conf=conf, iou=iou, most=most, predict=predict,
-        keep=keep, on_batch=on_batch,
+        model, batches, index, precision, criterion=criterion, thresholds=thresholds, predict=predict, keep=keep,
+        on_batch=on_batch,
     )  # fmt: skip
     return tally.result(v5_metric=v5_metric)
 
@@ -62,9 +60,7 @@ def fill_tally(
     precision: Precision,
     *,
     criterion: Criterion | None = None,
-    conf: float | None = None,
-    iou: float = 0.65,
-    most: int = 300,
+    thresholds: Thresholds | None = None,
     predict: Callable[[Tensor], Tensor] | None = None,
     keep: bool = False,
     on_batch: OnBatch | None = None,
@@ -72,11 +68,11 @@ def fill_tally(
     """What is found in these batches, which may be a part of the split's, compared with the labels.
 
     `predict`, if given, is asked for predictions instead of `model` alone (`Predictor`); there is no loss then. `keep`:
-    the tally holds the detections themselves too. `conf` is by default the network's own (`ValidationConvention`).
+    the tally holds the detections themselves too. `thresholds` are by default the network's own (`to_validate`).
     `on_batch` is called in another thread, in the order of the batches.
     """
     assert criterion is None or predict is None
-    least, several = model.validation.conf if conf is None else conf, model.validation.multi_label
+    chosen = thresholds or to_validate(model)
     tally, losses = Tally(len(index.names), keep=keep), []
     lead = model.layout.levels * model.layout.heads
 
@@ -91,15 +87,13 @@ def fill_tally(
         return decode(raw[:lead], model)
 
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
-        found = in_classes_of(index, found)
-        tally.add(index, batch.sources, in_original(found, batch, index))
+        found = add_found(tally, index, batch, found)
         if on_batch is not None:
             on_batch(number, batch, found)
 
     with evaluated(model, criterion), LateComparison(compare) as comparison:
         for number, batch in enumerate(batches):
-            begun = begin_suppression(look(batch), least, iou, multi_label=several, max_detections=most)
-            comparison.add(number, batch, begun)
+            comparison.add(number, batch, chosen.begin(look(batch)))
         comparison.finish()
     tally.add_losses(torch.stack(losses).tolist() if losses else [])
     return tally
@@ -113,7 +107,14 @@ def _terms(terms: LossTerms) -> Tensor:
     return torch.stack(own).detach().double()
 
 
-def in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:
+def add_found(tally: Tally, index: ImageIndex, batch: Batch, found: list[Detections]) -> list[Detections]:
+    """Counts what was found in a batch, in input pixels, and gives it back in the classes of the split."""
+    found = _in_classes_of(index, found)
+    tally.add(index, batch.sources, in_original(found, batch, index))
+    return found
+
+
+def _in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:
     """Of a network that knows more classes than a split of one (`--single-cls`), which one it is does not matter."""
     if len(index.names) > 1:
         return found

@@ -1,9 +1,11 @@
 """Which gear a step runs in: the one asked for as soon as it is there, the next lower one until then or if it fails.
 
 Capturing takes a second, compiling minutes. So a run starts in the gear that needs no compiling, while another process
-compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while.
+compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while. The
+profiler has no training to go on with meanwhile: for it the box settles at once.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import torch
 
 from yolofast.engine.compile_ahead import CompileAhead
 from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear, GraphPool
+from yolofast.engine.gears import EagerGear, Gear, GearName, GraphGear, GraphPool, tried_only
 from yolofast.engine.pace import Pace
 from yolofast.engine.places import places_of, smallest_that_holds, with_places
 from yolofast.engine.step import StepKind, TrainStep
@@ -26,6 +28,8 @@ _WORTH_CAPTURING = 3
 """How often a short batch of one size has to come before it gets a graph: to capture it, it is run several times."""
 _WORTH_MORE_PLACES = 30
 """How often batches have to hold more boxes than was compiled for before it is compiled for those, too."""
+_ALONE = StepKind(sums=False, updates=True)
+_TIMED_STEPS = 5
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,30 @@ class GearBox:
         self._places: Counter[int] = Counter()
         self._fast: Gear | None = None
         self._fast_for: _Sort | None = None
-        self._fast_places: tuple[int, ...] = ()
+        self._fast_places: tuple[int, ...] | None = ()
         self._ahead: CompileAhead | None = None
         self._ahead_for: _Sort | None = None
         self._ahead_places: tuple[int, ...] = ()
         self._pace = Pace(step.precision.device)
         self.now = "eager" if self._plain is self._eager else "graph"
         """The gear in which the last batch of the usual size ran."""
+        self.graph_failed, self.compile_failed = "", ""
+        """Why, if it was tried at once."""
+
+    @property
+    def captured(self) -> bool:
+        """Whether batches of the usual size are replayed as graphs."""
+        return isinstance(self._fast or self._plain, GraphGear)
+
+    @property
+    def compiled(self) -> bool:
+        return self._fast is not None
+
+    @property
+    def graphs(self) -> int:
+        """How many the present gear has captured so far."""
+        gear = self._fast or self._plain
+        return gear.captured if isinstance(gear, GraphGear) else 0
 
     def run(self, batch: Batch, kind: StepKind) -> None:
         self._left -= 1
@@ -80,13 +101,38 @@ class GearBox:
         if not self._run_compiled(batch, kind):
             self._run_uncompiled(batch, kind)
 
+    def settle(self, batch: Batch) -> None:
+        """In the gear the run would get to, or the next lower one if it fails; compiled here and now, and again for
+        every number of places that comes. `batch` is one of the run's own, on the device; nothing is learnt from it."""
+        compiles, self._compiles = self._compiles, False
+        if self._plain is not self._eager:
+            self.graph_failed = self._failure(self._plain, batch)
+            self._plain = self._eager if self.graph_failed else self._plain
+        if not compiles or (self._worth and self._left * self._measured_seconds(batch) < self._worth):
+            return
+        self._say("compiling, which may take minutes (--gear eager does without)")
+        fast = self._compiled()
+        self.compile_failed = self._failure(fast, batch)
+        if not self.compile_failed:
+            self._plain = self._eager if self.graph_failed else self._uncompiled()
+            self._fast, self._fast_for, self._fast_places = fast, self._sort_of(batch), None
+
+    def twin(self, *, captured: bool) -> "GearBox":
+        """The same steps, not compiled; captured only if asked for."""
+        name: GearName = "graph" if captured else "eager"
+        box = GearBox(self.step, name, self._images, self._left, self._say, one_shape=self._one_shape)
+        box._compiles = False
+        return box
+
     def close(self) -> None:
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
 
     def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
-        places = smallest_that_holds(places_of(batch), self._fast_places)
+        places: int | None = places_of(batch)
+        if self._fast_places is not None:
+            places = smallest_that_holds(places_of(batch), self._fast_places)
         if self._fast is None or places is None or self._fast_for != self._sort_of(batch):
             return False
         try:
@@ -135,6 +181,29 @@ class GearBox:
     def _compiled(self) -> Gear:
         loss_of = compiled_loss_of(self.step)
         return GraphGear(self.step, loss_of, self._pool) if self.name == "graph" else EagerGear(self.step, loss_of)
+
+    def _failure(self, gear: Gear, batch: Batch) -> str:
+        """Empty if it works."""
+        try:
+            with tried_only(self.step):
+                gear.run(batch, _ALONE)
+        except Exception as error:  # noqa: BLE001 - whatever it is: training would go on in a lower gear too
+            reason = f"{type(error).__name__}: {_first_line(error)}"
+            self._say(f"gear: {reason}; a lower gear is profiled, as it would be trained in")
+            return reason
+        return ""
+
+    def _measured_seconds(self, batch: Batch) -> float:
+        """Of a step without compiling, on its GPU, data aside."""
+        device = self.step.precision.device
+        with tried_only(self.step):
+            self._plain.run(batch, _ALONE)
+            torch.cuda.synchronize(device)
+            begun = time.perf_counter()
+            for _ in range(_TIMED_STEPS):
+                self._plain.run(batch, _ALONE)
+            torch.cuda.synchronize(device)
+        return (time.perf_counter() - begun) / _TIMED_STEPS
 
     def _worth_tuning(self, batch: Batch) -> bool:
         return self._tunes and len(batch.images) == self._images
@@ -202,15 +271,22 @@ def _first_line(error: Exception) -> str:
 
 
 def choose_gear(
-    asked: str, step: TrainStep, images: int, steps: int, say: Callable[[str], None], *, one_shape: bool = True
-) -> GearBox:
-    """The gear asked for; `auto` takes the fastest there is: graphs on a GPU, the step as written on the CPU."""
+    asked: str, step: TrainStep, images: int, steps: int, say: Callable[[str], None],
+    *, one_shape: bool = True, at_once: Batch | None = None,
+) -> GearBox:  # fmt: skip
+    """The gear asked for; `auto` takes the fastest there is: graphs on a GPU, the step as written on the CPU.
+
+    With a batch to try it with, the box settles `at_once`.
+    """
     on_gpu = step.precision.device.type == "cuda"
     name: GearName = ("graph" if on_gpu else "eager") if asked == "auto" else asked  # type: ignore[assignment]
     if name == "graph" and not on_gpu:
         say("gear: eager (graphs need a GPU)")
         name = "eager"
-    elif name == "eager":
+    elif name == "eager" and at_once is None:
         say("gear: eager")
     worth = WORTH_COMPILING if asked == "auto" else 0.0
-    return GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)
+    box = GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)
+    if at_once is not None:
+        box.settle(at_once)
+    return box

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from yolofast.engine.checkpoints import on_host
 from yolofast.errors import UserError
 
 
@@ -16,17 +16,6 @@ class EpochOutOfMemoryError(Exception):
     def __init__(self, state: dict[str, Any]) -> None:
         super().__init__("memory ran out")
         self.state = on_host(state)
-
-
-def on_host(value: Any) -> Any:
-    """A copy that owns nothing on the device."""
-    if isinstance(value, Tensor):
-        return value.detach().cpu().clone()
-    if isinstance(value, dict):
-        return {key: on_host(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(on_host(item) for item in value)
-    return value
 
 
 @contextmanager

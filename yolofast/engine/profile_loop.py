@@ -1,4 +1,4 @@
-"""The steps of a run as training makes them – loader, schedule, copies, gear, record – without epochs around them.
+"""The turns of training – loader, schedule, copies, gear, record – without epochs around them.
 
 They are those of one epoch, again and again. A batch that is not full is left out: it would be another step. So is one
 with more boxes than any before, once a gear has captured or compiled its steps.
@@ -11,15 +11,12 @@ from typing import Any
 import torch
 
 from yolofast.engine.gears import Gear
-from yolofast.engine.pace import Pace
 from yolofast.engine.places import places_of, smallest_that_holds, with_places
-from yolofast.engine.profile_record import makes_batches_here
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
 from yolofast.engine.profile_sizes import Sizes
 from yolofast.engine.setup import Run
-from yolofast.engine.step import StepKind
 from yolofast.engine.step_record import StepRecord
-from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
+from yolofast.engine.trainer import turn
 from yolofast.structures import Batch
 
 
@@ -31,13 +28,11 @@ class StepLoop:
         """Steps so far."""
         self.moved = 0
         """Of those, how many moved the weights."""
-        self._makes_batches = makes_batches_here(run)
         run.step.record = StepRecord(self.device, len(run.batches))  # as training does, before anything is captured
         run.start_epoch(self.epoch)
         self._source: Iterator[tuple[int, Batch]] = iter(())
         self._number = -1
         """Of the last batch, in its epoch."""
-        self._pace = Pace(self.device)
         self._sizes = Sizes()
         self._seen_places: Counter[int] = Counter()
         self._usual_places: tuple[int, ...] = ()
@@ -82,28 +77,16 @@ class StepLoop:
         return self.made - made
 
     def _step(self, gear: Gear, sampler: PhaseSampler) -> None:
-        run, step = self.run, self.run.step
-        sampler.begin(self.made, DATA_WAIT)
-        if self._makes_batches:
-            sampler.mark(AUGMENT)
-        number, batch = self._next()
-        sampler.mark(REST)
-        settings = run.schedule.at(self.epoch, number)
-        step.optimizer.set(settings.lr, settings.momentum)
-        sampler.mark(TO_DEVICE)
-        moved = step.on_device(batch)
-        sampler.mark(AUGMENT)
-        seen = run.resize(moved, self.epoch, number)
-        sampler.mark(REST)
-        self._sizes.add(moved.images, seen.images)
-        assert step.record is not None
-        step.record.next_is(number)
-        kind = StepKind(settings.accumulate > 1, self.made % settings.accumulate == 0)
-        gear.run(seen, kind)
-        self._pace.step_queued()
+        made = turn(self.run, self._next, gear, sampler, self, epoch=self.epoch, iteration=self.made)
         sampler.end()
         self.made += 1
-        self.moved += kind.updates
+        self.moved += made.kind.updates
+
+    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+        """As the record of a run is told."""
+        self._sizes.add(batch.images, seen.images)
+        assert self.run.step.record is not None
+        self.run.step.record.next_is(self._number)
 
     def _next(self) -> tuple[int, Batch]:
         found = next(self._source, None)

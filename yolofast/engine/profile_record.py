@@ -19,7 +19,6 @@ from yolofast.engine.gears import Gear
 from yolofast.engine.profile_clock import can_time_graphs, clock_for
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, Sample
 from yolofast.engine.setup import Run
-from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.as_json import summary, without_nan
 from yolofast.profile.phases import AUGMENT, ORDER, TO_DEVICE
 from yolofast.profile.statistics import beside, phase_figures, spread
@@ -41,15 +40,9 @@ class RecordedPhases(PhaseSampler):
             run.step, clock_for(device), every=every, in_graphs=in_graphs, batches=run.batches, first=first
         )
         self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
-        self._makes_batches = makes_batches_here(run)
         self._busy = _utilisation_of(device)
         self._file = EpochRowsFile(folder / CSV_FILE, COLUMNS, next_epoch)
         self._rows = self._file.kept
-
-    def begin(self, iteration: int, phase: str) -> None:
-        super().begin(iteration, phase)
-        if self._makes_batches:
-            self.mark(AUGMENT)
 
     def end_epoch(self, epoch: int) -> None:
         """After somebody has waited for the device, as the end of an epoch does anyway."""
@@ -88,11 +81,6 @@ def recorded_phases(run: Run, gear: Gear, folder: Path | None, next_epoch: int) 
     """Nothing is timed unless it was asked for, nor by ranks that have no folder."""
     every = run.config.profile_every
     return RecordedPhases(run, gear, every, folder, next_epoch) if every and folder is not None else NoSampler()
-
-
-def makes_batches_here(run: Run) -> bool:
-    """Whether asking for a batch is making it, rather than waiting for it."""
-    return isinstance(run.batches, WorkerLoader) and not run.batches.ahead
 
 
 def _name_of(gear: Gear) -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 import torch
 
 from yolofast.engine.compile_report import compile_report
-from yolofast.engine.gears import Gear, GraphGear
+from yolofast.engine.gear_box import GearBox
 from yolofast.engine.profile_ceilings import measure_ceilings
 from yolofast.engine.profile_clock import can_time_graphs, clock_for
-from yolofast.engine.profile_gear import gear_to_profile
 from yolofast.engine.profile_loop import StepLoop
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, Sample
 from yolofast.engine.profile_setup import described, has_workers, sent_bytes
@@ -22,6 +21,7 @@ from yolofast.engine.profile_usage import Busy, CpuSeconds, cpu_seconds, gpu_bus
 from yolofast.engine.profile_waits import count_waits
 from yolofast.engine.profile_work import count_work
 from yolofast.engine.setup import Run
+from yolofast.engine.trainer import gear_of
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.phases import AUGMENT, GRAPH
 from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage, Waits
@@ -76,8 +76,9 @@ class Meter:
         self._device = run.step.precision.device
         self._on_gpu = self._device.type == "cuda"
         self._in_graphs = can_time_graphs(self._device)
-        self._chosen = gear_to_profile(run, self._batch, say)
-        self._sampler = self._sampler_for(self._chosen.gear)
+        steps = run.config.epochs * len(run.batches)
+        self._gear = gear_of(run, steps, say, at_once=self._batch)
+        self._sampler = self._sampler_for(self._gear)
         self._blocks: list[Block] = []
         self._samples: list[Sample] = []
         self._sizes = Sizes()
@@ -85,33 +86,33 @@ class Meter:
 
     def warm_up(self, steps: int) -> None:
         """Also captures what will be replayed, with marks and without, for each number of boxes that comes often."""
-        self._loop.steps(steps, self._chosen.gear, self._sampler)
-        if self._chosen.captured or self._chosen.compiled:
+        self._loop.steps(steps, self._gear, self._sampler)
+        if self._gear.captured or self._gear.compiled:
             self._loop.keep_to_usual_places()
-        if isinstance(self._chosen.gear, GraphGear):
-            self._capture_all(self._chosen.gear)
+        if self._gear.captured:
+            self._capture_all()
         self._loop.wait()
         self._sampler.take()
         if self._on_gpu:  # what compiling and trying took is not the run's
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self._device)
 
-    def _capture_all(self, gear: GraphGear) -> None:
+    def _capture_all(self) -> None:
         for _ in range(_MOST_TURNS):
-            before = gear.captured
-            self._loop.steps(_CAPTURING_STEPS, gear, self._sampler)
-            if gear.captured == before:
+            before = self._gear.graphs
+            self._loop.steps(_CAPTURING_STEPS, self._gear, self._sampler)
+            if self._gear.graphs == before:
                 return
 
     def block(self, steps: int, *, in_turn: bool = False) -> float:
         """Milliseconds per step; `in_turn` with others, whose steps came before. Measured again if a graph had to be
         captured meanwhile, for a number of boxes that warming up had not seen."""
         for _ in range(_MOST_TURNS):
-            captured = self._captured
+            before = self._gear.graphs
             self._lead_in(steps, in_turn=in_turn)
             block = self._measured(steps)
             samples = self._sampler.take()
-            if self._captured == captured:
+            if self._gear.graphs == before:
                 break
         else:
             self._captured_within = True
@@ -120,17 +121,13 @@ class Meter:
         self._samples.extend(samples)
         return block.ms / steps
 
-    @property
-    def _captured(self) -> int:
-        return self._chosen.gear.captured if isinstance(self._chosen.gear, GraphGear) else 0
-
     def _lead_in(self, steps: int, *, in_turn: bool) -> None:
         """The host gets ahead of the GPU. In turn with others, what was prepared meanwhile is used up, too, and the
         steps that follow are in one epoch, if that can hold them: its first batch takes longer."""
         count = _LEAD_IN_ON_GPU if self._on_gpu else 0
         if in_turn:
             count = max(self.run.batches.ahead if isinstance(self.run.batches, WorkerLoader) else 0, count, _LEAD_IN)
-            left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._chosen.captured or self._chosen.compiled else 0)
+            left_out = _SHORT_BATCH + (_CROWDED_BATCH if self._gear.captured or self._gear.compiled else 0)
             self._loop.make_room(count + steps + left_out)
         self._steps(count)
 
@@ -138,7 +135,7 @@ class Meter:
         self._loop.take_sizes()
         clock = clock_for(self._device)
         before, begun, first = cpu_seconds(self.run), time.perf_counter(), clock.moment()
-        self._loop.steps(steps, self._chosen.gear, self._sampler)
+        self._loop.steps(steps, self._gear, self._sampler)
         last, seconds = clock.moment(), time.perf_counter() - begun
         cpu = cpu_seconds(self.run) - before
         self._loop.wait()
@@ -155,12 +152,12 @@ class Meter:
         phases = phase_figures(
             [one.phases for one in inside], [one.asleep for one in inside], [one.phases for one in around]
         )
-        split = split_by_twin(self._chosen, self._loop, self._sampler_for, in_graphs=self._in_graphs)
+        split = split_by_twin(self._gear, self._loop, self._sampler_for, in_graphs=self._in_graphs)
         busy = gpu_busy(self._steps, _BUSY_STEPS, step.mean, self._device) if self._on_gpu else Busy(None, "")
         if request.trace is not None:
             write_trace(self._few_steps, self.run.step, request.trace)
         return Profile(
-            setup=described(self.run, self._sizes, self._chosen, self._loop.epoch),
+            setup=described(self.run, self._sizes, self._gear, self._loop.epoch),
             steps=steps,
             step=step,
             phases=phases + self._beside(samples, step.mean, steps),
@@ -187,21 +184,21 @@ class Meter:
             return samples, []
         return inside, [sample for sample in samples if GRAPH in sample.phases]
 
-    def _sampler_for(self, gear: Gear) -> PhaseSampler:
-        every, clock = _EVERY_IN_GRAPHS if isinstance(gear, GraphGear) else 1, clock_for(self._device, watch_sleep=True)
+    def _sampler_for(self, gear: GearBox) -> PhaseSampler:
+        every, clock = _EVERY_IN_GRAPHS if gear.captured else 1, clock_for(self._device, watch_sleep=True)
         return PhaseSampler(
             self.run.step, clock, every=every, in_graphs=self._in_graphs, batches=self.run.batches, around_others=True
         )
 
     def _steps(self, count: int) -> None:
-        self._loop.steps(count, self._chosen.gear, NoSampler())
+        self._loop.steps(count, self._gear, NoSampler())
 
     def _waits(self) -> Waits:
         sampler = PhaseSampler(self.run.step, clock_for(self._device), every=1, in_graphs=False)
         return count_waits(lambda: self._few_steps(sampler), lambda: sampler.phase)
 
     def _few_steps(self, sampler: PhaseSampler) -> int:
-        return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._chosen.gear, sampler)
+        return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._gear, sampler)
 
     def _beside(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
         names = sorted({name for sample in samples for name in sample.beside})
@@ -221,7 +218,7 @@ class Meter:
         more = "; graphs were captured meanwhile: give a longer --warm-up" if self._captured_within else ""
         if looked_into:
             return f"CUDA events inside the graph, {inside} of the steps{more}"
-        where = "CUDA events around the graph" if self._chosen.captured else "CUDA events"
+        where = "CUDA events around the graph" if self._gear.captured else "CUDA events"
         return f"{where}, {counted(samples, 'step')}{more}"
 
     def _usage(self, busy: Busy, memory: float | None) -> Usage:
@@ -239,7 +236,7 @@ class Meter:
         )
 
     def _compile_report(self, request: Request) -> str:
-        wanted = request.with_compile_report or self._chosen.compiled
+        wanted = request.with_compile_report or self._gear.compiled
         return compile_report(self.run.step, self._batch) if wanted else ""
 
 

@@ -5,10 +5,9 @@ import os
 import torch
 
 from yolofast.engine.batch_record import assigner_of
+from yolofast.engine.gear_box import GearBox
 from yolofast.engine.gears import parts_of
 from yolofast.engine.machine import cpu_name
-from yolofast.engine.profile_gear import ProfiledGear
-from yolofast.engine.profile_record import makes_batches_here
 from yolofast.engine.profile_sizes import Sizes, mean_pixels
 from yolofast.engine.setup import Run
 from yolofast.loader.device_loader import DeviceLoader
@@ -21,7 +20,7 @@ from yolofast.structures import Batch
 _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
-def described(run: Run, sizes: Sizes, gear: ProfiledGear, epoch: int) -> Setup:
+def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
     config, device = run.config, run.step.precision.device
     on_gpu = device.type == "cuda"
     height, width = sizes.usual
@@ -36,7 +35,7 @@ def described(run: Run, sizes: Sizes, gear: ProfiledGear, epoch: int) -> Setup:
         device=torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
         on_gpu=on_gpu,
         precision=_PRECISIONS[run.step.precision.dtype],
-        gear=gear.name,
+        gear=gear.now,
         captured=gear.captured,
         compiled=gear.compiled,
         graph_failed=gear.graph_failed,
@@ -52,7 +51,7 @@ def described(run: Run, sizes: Sizes, gear: ProfiledGear, epoch: int) -> Setup:
 
 
 def has_workers(run: Run) -> bool:
-    return isinstance(run.batches, WorkerLoader) and not makes_batches_here(run)
+    return isinstance(run.batches, WorkerLoader) and not run.makes_batches_here
 
 
 def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
@@ -66,7 +65,7 @@ def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
 def _loader_of(run: Run) -> str:
     if isinstance(run.batches, DeviceLoader | QuadOnDevice):
         return "gpu"
-    return "main process" if makes_batches_here(run) else "workers"
+    return "main process" if run.makes_batches_here else "workers"
 
 
 def _cache_of(run: Run) -> str:

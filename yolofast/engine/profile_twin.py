@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from yolofast.engine.gears import EagerGear, Gear, GraphGear
-from yolofast.engine.profile_gear import ProfiledGear
+from yolofast.engine.gear_box import GearBox
 from yolofast.engine.profile_loop import StepLoop
 from yolofast.engine.profile_sampler import PhaseSampler
 from yolofast.profile.phases import ASSIGN, BACKWARD, EMA, FORWARD, FUSED, GRAPH, LOSS, OPTIMIZER
@@ -23,14 +22,14 @@ class Split(NamedTuple):
 
 
 def split_by_twin(
-    chosen: ProfiledGear, loop: StepLoop, sampler_for: Callable[[Gear], PhaseSampler], *, in_graphs: bool
+    chosen: GearBox, loop: StepLoop, sampler_for: Callable[[GearBox], PhaseSampler], *, in_graphs: bool
 ) -> Split:
     """Nothing where the step itself can be looked into; `in_graphs`: graphs can."""
     closed = chosen.captured and not in_graphs
     if not closed and not chosen.compiled:
         return Split()
     captured = chosen.captured and in_graphs
-    twin: Gear = GraphGear(loop.run.step) if captured else EagerGear(loop.run.step)
+    twin = chosen.twin(captured=captured)
     sampler = sampler_for(twin)
     for count in (_WARM_UP, _STEPS):
         sampler.take()

@@ -15,7 +15,7 @@ import numpy as np
 from yolofast.atomic_file import write_whole
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.engine.curves_picture import curves_picture
-from yolofast.engine.detector import Detector, read_picture
+from yolofast.engine.detector import PictureDetector, read_picture
 from yolofast.engine.evaluation import Evaluated, evaluate
 from yolofast.engine.picture_grid import as_detections, as_pictures, picture_grid
 from yolofast.engine.precision import Precision
@@ -70,7 +70,7 @@ class RunPictures:
         names = self._names
         self._draw("PR_curve.png", lambda path: save_plots(path.parent, found.metrics, found.confusion, names))
 
-    def validation(self, detector: Detector, batches: Iterable[Batch], index: ImageIndex) -> None:
+    def validation(self, detector: PictureDetector, batches: Iterable[Batch], index: ImageIndex) -> None:
         """The first batches twice: with their true boxes, and with those found."""
         some = (copy_of_first(batch, _IMAGES_OF_A_BATCH) for batch in islice(batches, _BATCHES))
 
@@ -81,7 +81,7 @@ class RunPictures:
         model, precision = detector.predictor.models[0], detector.precision
         self._draw("val_batch0_pred.jpg", lambda _: evaluate(model, some, index, precision, on_batch=draw))
 
-    def predictions(self, detector: Detector, index: ImageIndex, conf: float) -> None:
+    def predictions(self, detector: PictureDetector, index: ImageIndex, conf: float) -> None:
         """Images from all over the split with what the detector sees in them."""
         self._draw("predictions.jpg", lambda path: self._draw_predictions(path, detector, index, conf))
 
@@ -102,7 +102,7 @@ class RunPictures:
         boxes = as_detections(batch.targets, width, height)
         write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), boxes, self._names, scores=False))
 
-    def _draw_predictions(self, path: Path, detector: Detector, index: ImageIndex, conf: float) -> None:
+    def _draw_predictions(self, path: Path, detector: PictureDetector, index: ImageIndex, conf: float) -> None:
         chosen = np.unique(np.linspace(0, len(index) - 1, _PREDICTIONS).astype(int))
         images = [read_picture(index.path(int(image))) for image in chosen]
         found = detector.predict(images, conf=conf)

@@ -36,6 +36,7 @@ from yolofast.engine.recipe_network import other_network
 from yolofast.engine.starting_network import Start, check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.tally import Evaluated, Tally
+from yolofast.engine.thresholds import to_validate
 from yolofast.engine.training_order import training_order
 from yolofast.engine.unfolding import unfold_batch_norm
 from yolofast.engine.views import Views, evaluation_shape, views_of
@@ -159,6 +160,16 @@ class Run:
         """Of a full batch, as this process's network sees it."""
         return self.source_images_per_step // self.images_joined
 
+    @property
+    def one_shape(self) -> bool:
+        """Whether all batches that are full have images of one size: only those are worth compiling for."""
+        return self.resize is as_it_is and not self.config.rect
+
+    @property
+    def makes_batches_here(self) -> bool:
+        """Whether asking for a batch is making it, rather than waiting for it."""
+        return isinstance(self.batches, WorkerLoader) and not self.batches.ahead
+
     def close(self) -> None:
         if isinstance(self.batches, WorkerLoader):
             self.batches.close()
@@ -204,8 +215,11 @@ class Run:
                 self.data.val,
                 self.step.precision,
                 criterion=criterion,
-                conf=None if self.recipe is None else self.recipe.test_conf,
-                iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
+                thresholds=to_validate(
+                    model,
+                    conf=None if self.recipe is None else self.recipe.test_conf,
+                    iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
+                ),
             )
 
 

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from yolofast.checkpoint.foreign import WeightFile
-from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
+from yolofast.checkpoint.load import LoadReport, apply_weights
 from yolofast.checkpoint.read import read_weights
+from yolofast.engine.networks import network_of
 from yolofast.errors import UserError
 from yolofast.model.head_config import read_head_config
-from yolofast.model.network import Network, build_model, has_several_heads
-from yolofast.model.yolox_config import yolox_of
+from yolofast.model.network import Network, build_model
 from yolofast.own_command import own_command
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
@@ -34,7 +33,10 @@ def starting_network(
         model = build_model(graph, nc, head_config or None)
         return Start(model, frozenset(name for name, _ in model.named_parameters()))
     file = read_weights(weights)
-    model = build_model(graph, nc, head_config or None) if graph else _network_of(file, weights, nc, head_config)
+    if graph:
+        model = build_model(graph, nc, head_config or None)
+    else:
+        model = network_of(file, weights, nc=nc, head_config=head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
     say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
     if report.nonfinite:
@@ -61,17 +63,3 @@ def _anew(report: LoadReport) -> str:
         return ""
     some = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
     return f"; {len(names)} of the network's {report.total} start anew: {some}"
-
-
-def _network_of(file: WeightFile, weights: str, nc: int, head_config: str) -> Network:
-    """With the file's anchors: they were fitted to data, and what was learnt depends on them."""
-    graph = file.graph or yolox_of(file.tensors)
-    if graph is None:
-        what = f"a {file.kind} does not say which network it belongs to"
-        raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
-    fits = file.head_config is not None and file.head_config.get("nc") == nc and has_several_heads(graph)
-    model = build_model(graph, nc, head_config or (file.head_config if fits else None))
-    own = model.state_dict()
-    anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
-    model.load_state_dict(anchors, strict=False)
-    return model

@@ -6,42 +6,40 @@ that was still being written, to the same numbers.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from yolofast.checkpoint.save import model_content
+from yolofast.config.environment import compile_request
+from yolofast.config.named_files import kept_config
 from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import BEST, Checkpoints
 from yolofast.engine.data_wait import DataWait
 from yolofast.engine.display import Display
-from yolofast.engine.distributed_step import even_out, mean_losses
-from yolofast.engine.evaluation import Evaluated
+from yolofast.engine.distributed_step import even_out, gear_of_ranks, mean_losses
+from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.gears import Gear
 from yolofast.engine.guard import NanGuard
 from yolofast.engine.interrupts import Interrupts
 from yolofast.engine.late_losses import LateLosses
-from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import EpochOutOfMemoryError
 from yolofast.engine.profile_clock import clock_for
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
 from yolofast.engine.record import Recorder
 from yolofast.engine.run_pictures import RunPictures
-from yolofast.engine.step import StepKind, TrainStep
+from yolofast.engine.setup import Run
+from yolofast.engine.step import StepKind
+from yolofast.engine.tally import LOSSES, Evaluated
+from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
-from yolofast.optim.schedule import Schedule
+from yolofast.optim.schedule import StepSettings
 from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
 from yolofast.structures import Batch
-
-
-class BatchSource(Protocol):
-    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]: ...
-
-    def __len__(self) -> int: ...
 
 
 @dataclass
@@ -59,40 +57,61 @@ class Progress:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
+class TurnRecord(Protocol):
+    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+        """A batch as it was made, and as the network will see it."""
+
+
+class Turn(NamedTuple):
+    batch: Batch
+    """As it was made."""
+    settings: StepSettings
+    kind: StepKind
+
+
+def turn(
+    run: Run, fetch: Callable[[], tuple[int, Batch]], gear: Gear, sampler: PhaseSampler, record: TurnRecord | None,
+    *, epoch: int, iteration: int, lr_factor: float = 1.0,
+) -> Turn:  # fmt: skip
+    """One turn of training: a batch is fetched, with its number in the epoch, and learnt from.
+
+    Whoever profiles a run makes its turns with this function, too. What the caller does afterwards is still timed by
+    the sampler, until it says `end`.
+    """
+    sampler.begin(iteration, DATA_WAIT)
+    if run.makes_batches_here:
+        sampler.mark(AUGMENT)
+    number, batch = fetch()
+    sampler.mark(REST)
+    settings = run.schedule.at(epoch, number)
+    rates = [lr * lr_factor for lr in settings.lr]
+    run.step.optimizer.set(rates, settings.momentum)
+    kind = StepKind(settings.accumulate > 1, iteration % settings.accumulate == 0)
+    sampler.mark(TO_DEVICE)
+    moved = run.step.on_device(batch)
+    sampler.mark(AUGMENT)
+    seen = run.resize(moved, epoch, number)
+    sampler.mark(REST)
+    if record is not None:
+        record.next_is(batch, seen, rates[0])
+    gear.run(seen, kind)
+    return Turn(batch, settings, kind)
+
+
+def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | None = None) -> GearBox:
+    """For so many steps; `at_once` as in `choose_gear`."""
+    asked = gear_of_ranks(compile_request(run.config.gear).gear, say)
+    return choose_gear(asked, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
+
+
 @dataclass(kw_only=True)
 class Trainer:
-    step: TrainStep
+    run: Run
     gear: Gear
-    batches: BatchSource
-    schedule: Schedule
-    evaluate: Callable[[int], Evaluated]
-    """Of the averaged model, for the epoch that was just trained."""
-    start_epoch: Callable[[int], None]
-    """What has to change between epochs: which loss is used, which layers stay in evaluation mode."""
     checkpoints: Checkpoints
     recorder: Recorder
     display: Display
-    epochs: int
     progress: Progress
-    settings: dict[str, Any]
-    """What a checkpoint says about the run besides its state: plain values."""
-    terms: tuple[str, ...] = ("box", "obj", "cls")
-    """Of the loss, to be written down."""
-    evaluate_every_epoch: bool = True
-    save_every_epoch: bool = True
-    save_period: int = -1
-    patience: int = 0
-    phase_begins: Callable[[int], int] = lambda epoch: 0
-    """With which epoch the phase of an epoch began: patience counts anew, because other parts learn."""
-    max_steps: int | None = None
-    lower_rate: str = "lower lr0"
-    """For whoever's loss is not a number."""
-    images_joined: int = 1
-    """Images of the data set that make one of a batch (`--quad`); rates count those."""
-    resize: Callable[[Batch, int, int], Batch] = as_it_is
-    """A batch on the device as it is to be seen, by epoch and number."""
-    more_state: Callable[[], dict[str, Any]] = dict
-    """What a resumed run needs besides the models and the step."""
     pictures: RunPictures = field(default_factory=RunPictures)
     after_evaluation: Callable[[int], None] = lambda epoch: None
     """For those who want to look at the averaged model of an epoch."""
@@ -103,9 +122,11 @@ class Trainer:
     """The evaluation of the weights in `best.pt`, or to be written there, if this process has seen it."""
 
     def __post_init__(self) -> None:
-        self._late_losses = LateLosses(self.step.losses)
+        self._step, self._config = self.run.step, self.run.config
+        self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
+        self._kept_settings = _kept_settings(self.run)  # once: the files they name may go
 
     def fit(self) -> Progress:
         try:
@@ -119,8 +140,8 @@ class Trainer:
         return self.progress
 
     def _fit(self) -> None:
-        guard = NanGuard(self.step, self.progress.lr_factor, self.lower_rate)
-        while self.progress.epoch < self.epochs and not self._should_stop():
+        guard = NanGuard(self._step, self.progress.lr_factor, _lower_rate(self.run))
+        while self.progress.epoch < self._config.epochs and not self._should_stop():
             epoch = self.progress.epoch
             try:
                 row = self._train_epoch(epoch, guard)
@@ -128,71 +149,64 @@ class Trainer:
                 guard.back_to_start()
                 raise EpochOutOfMemoryError(self._content(epoch)) from error
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
-            last = epoch + 1 == self.epochs or self._out_of_steps(epoch + 1)
-            if self.evaluate_every_epoch or last:
+            last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
+            if not self._config.notest or last:
                 with self.display.doing("evaluating"):
-                    self._score(self.evaluate(epoch), row)
+                    self._score(self.run.evaluate(epoch), row)
                 self.after_evaluation(epoch)
             last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
             self.recorder.epoch(row)
-            if self.save_every_epoch or last:
+            if not self._config.nosave or last:
                 self._save(epoch, last)
             self.display.result(row)
             self.pictures.epoch_over()
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
-        self.start_epoch(epoch)
-        self.step.losses.reset()
+        self.run.start_epoch(epoch)
+        self._step.losses.reset()
         guard.start_epoch()
-        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self.step.precision.device))
-        settings = self.schedule.at(epoch, 0)
+        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
+        settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
         self._late_losses.forget()
         if self.batch_record is not None:
             self.batch_record.start_epoch()
-        with self.display.epoch(epoch, len(self.batches), self._late_losses.look) as line:
-            source = self.batches.epoch(epoch)
-            for number in range(len(self.batches)):
-                iteration = epoch * len(self.batches) + number
-                self.sampler.begin(iteration, DATA_WAIT)
+        with self.display.epoch(epoch, batches, self._late_losses.look) as line:
+            source = enumerate(self.run.batches.epoch(epoch))
+
+            def fetch() -> tuple[int, Batch]:
                 with wait.timed():
-                    batch = next(source)
-                self.sampler.mark(REST)
-                settings = self.schedule.at(epoch, number)
-                self.step.optimizer.set([lr * guard.lr_factor for lr in settings.lr], settings.momentum)
-                updates = iteration % settings.accumulate == 0
-                self.sampler.mark(TO_DEVICE)
-                moved = self.step.on_device(batch)
-                self.sampler.mark(AUGMENT)
-                seen = self.resize(moved, epoch, number)
-                self.sampler.mark(REST)
-                if self.batch_record is not None:
-                    self.batch_record.next_is(batch, seen, settings.lr[0] * guard.lr_factor)
-                self.gear.run(seen, StepKind(settings.accumulate > 1, updates))
-                used = len(batch.images) * self.images_joined * world()
+                    return next(source)
+
+            for iteration in range(epoch * batches, (epoch + 1) * batches):
+                batch, settings, _ = turn(
+                    self.run, fetch, self.gear, self.sampler, self.batch_record,
+                    epoch=epoch, iteration=iteration, lr_factor=guard.lr_factor,
+                )  # fmt: skip
+                used = len(batch.images) * self.run.images_joined * world()
                 images += used
                 self._tell(guard.after_batch())
-                self.pictures.trained_on(epoch, number, batch)
+                self.pictures.trained_on(epoch, iteration % batches, batch)
                 line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
                 self._interrupts.check()
-                if self.max_steps is not None and iteration + 1 >= self.max_steps:
+                if self._config.max_steps is not None and iteration + 1 >= self._config.max_steps:
                     break
-        losses = mean_losses(self.step.losses)
+        losses = mean_losses(self._step.losses)
         if self.batch_record is not None:
             self.batch_record.end_epoch(epoch)
         self.sampler.end_epoch(epoch)
         undone = guard.end_epoch()
         self._tell(undone)
-        even_out(self.step)
+        even_out(self._step)
         wall = time.perf_counter() - start
         rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr[:3])}
         return {
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **{f"train/{name}_loss": None if undone else losses[name] for name in self.terms},
+            **{f"train/{name}_loss": None if undone else losses[name] for name in _terms_of(self.run)},
             **rates,
             "img/s": images / wall,
             "data_wait": wait.seconds / wall,
@@ -215,25 +229,25 @@ class Trainer:
         if self.progress.best_epoch == epoch or is_missing:
             self.progress.kept_epoch, self.best_found = epoch, self._latest_found
             names.append(BEST)
-        if self.save_period > 0 and (epoch + 1) % self.save_period == 0:
+        if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
             names.append(f"epoch_{epoch + 1:03}.pt")
         self.checkpoints.save(self._content(epoch), *names)
 
     def _content(self, epoch: int) -> dict[str, Any]:
         progress = self.progress
         return model_content(
-            self.step.model,
-            self.step.ema.model,
+            self._step.model,
+            self._step.ema.model,
             epoch,
-            step=self.step.state_dict(),
-            run=self.more_state(),
+            step=self._step.state_dict(),
+            run=self.run.state_dict(),
             next_epoch=progress.epoch,
             best_fitness=progress.best_fitness,
             best_epoch=progress.best_epoch,
             kept_epoch=progress.kept_epoch,
             lr_factor=progress.lr_factor,
             rows=progress.rows,
-            **self.settings,
+            **self._kept_settings,
         )
 
     def _should_stop(self) -> bool:
@@ -245,16 +259,35 @@ class Trainer:
 
     def _out_of_patience(self, epochs: int) -> bool:
         """Whether `--patience` allows no more than so many epochs."""
-        return self.patience > 0 and self.progress.best_epoch >= 0 and self._waited(epochs) >= self.patience
+        patience = self._config.patience
+        return patience > 0 and self.progress.best_epoch >= 0 and self._waited(epochs) >= patience
 
     def _waited(self, epochs: int) -> int:
-        """For how many epochs nothing got better in the phase that goes on."""
-        return epochs - 1 - max(self.progress.best_epoch, self.phase_begins(epochs) - 1)
+        """For how many epochs nothing got better in the phase that goes on, in which other parts learn."""
+        return epochs - 1 - max(self.progress.best_epoch, self.run.phases.plan.at(epochs).first - 1)
 
     def _out_of_steps(self, epochs: int) -> bool:
         """Whether `--max-steps` allows no more than so many epochs."""
-        return self.max_steps is not None and epochs * len(self.batches) >= self.max_steps
+        most = self._config.max_steps
+        return most is not None and epochs * len(self.run.batches) >= most
 
     def _tell(self, message: str | None) -> None:
         if message:
             self.display.say(message)
+
+
+def _kept_settings(run: Run) -> dict[str, Any]:
+    """What a checkpoint says of the run beside its state."""
+    shape = list(evaluation_shape(run.config, run.recipe))
+    return {"config": kept_config(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}
+
+
+def _lower_rate(run: Run) -> str:
+    """For whoever's loss is not a number."""
+    key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
+    return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"
+
+
+def _terms_of(run: Run) -> tuple[str, ...]:
+    """Of the loss, to be written down; only YOLOX has L1."""
+    return LOSSES if run.recipe is not None else LOSSES[:3]

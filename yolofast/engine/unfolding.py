@@ -5,6 +5,7 @@ Both are measured on the first batches of the run, in a pass of their own each, 
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Protocol
 
 from torch import Tensor
 
@@ -12,11 +13,14 @@ from yolofast.engine.filter_lengths import settle_filter_lengths
 from yolofast.engine.measured_batch_norm import measure_batch_norm
 from yolofast.engine.plan import Plan
 from yolofast.engine.step import TrainStep
-from yolofast.engine.trainer import BatchSource
 from yolofast.model.contract import Network
 from yolofast.structures import Batch
 
 _MEASURED_BATCHES = 8
+
+
+class BatchSource(Protocol):
+    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]: ...
 
 
 def unfold_batch_norm(

@@ -2,29 +2,28 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from yolofast.engine.evaluation import OnBatch, evaluate, in_classes_of, in_original
+from yolofast.engine.evaluation import OnBatch, add_found, evaluate
 from yolofast.engine.tally import Evaluated, Tally
+from yolofast.engine.thresholds import Thresholds
 from yolofast.engine.val_files import save_files
 from yolofast.engine.val_subject import Subject
 from yolofast.evaluate.coco import CocoMetrics
 from yolofast.evaluate.coco_result import CocoResult
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.mosaic_picture import save_mosaics
-from yolofast.evaluate.nms import non_max_suppression
 from yolofast.evaluate.study import StudyRow
 from yolofast.evaluate.timing import Timing
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.structures import Batch, Detections
 
 _DRAWN_BATCHES = 3
-SPEED_CONF, SPEED_IOU = 0.25, 0.45
-"""Speed is measured as in detection: with validation's thresholds suppression has far more to do."""
+_SPEED_CONF, _SPEED_IOU = 0.25, 0.45
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +48,8 @@ def validate(subject: Subject, folder: Path) -> Validation:
     batches = subject.batches(subject.shape)
     start = time.perf_counter()
     evaluated = evaluate(
-        subject.predictor.models[0], batches, index, subject.predictor.precision, conf=config.conf_thres,
-        iou=config.iou_thres, most=config.max_det, v5_metric=config.v5_metric,
+        subject.predictor.models[0], batches, index, subject.predictor.precision,
+        thresholds=subject.thresholds, v5_metric=config.v5_metric,
         predict=partial(subject.predictor, augment=config.augment), keep=_keeps(subject),
         on_batch=_drawing(subject, folder) if config.plots else None,
     )  # fmt: skip
@@ -71,13 +70,8 @@ def validate(subject: Subject, folder: Path) -> Validation:
 
 
 @torch.no_grad()
-def measure(subject: Subject, shape: tuple[int, int], conf: float | None, iou: float) -> StudyRow:
-    """One pass over the split at this size, the device waited for after each part of the work.
-
-    `conf` is by default the network's own, as in `evaluate`.
-    """
-    convention = subject.predictor.models[0].validation
-    least, several, most = convention.conf if conf is None else conf, convention.multi_label, subject.config.max_det
+def measure(subject: Subject, shape: tuple[int, int], thresholds: Thresholds) -> StudyRow:
+    """One pass over the split at this size, the device waited for after each part of the work."""
     predict = partial(subject.predictor, augment=subject.config.augment)
     device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], Tally(len(subject.index.names))
     for number, batch in enumerate(subject.batches(shape)):
@@ -86,11 +80,10 @@ def measure(subject: Subject, shape: tuple[int, int], conf: float | None, iou: f
             started = _now(device)
             predictions = predict(images)
             asked = _now(device)
-            found = non_max_suppression(predictions, least, iou, multi_label=several, max_detections=most)
+            found = thresholds.detections(predictions)
             ended = _now(device)
         spent = [spent[0] + asked - started, spent[1] + ended - asked]
-        found = in_classes_of(subject.index, found)
-        tally.add(subject.index, batch.sources, in_original(found, batch, subject.index))
+        add_found(tally, subject.index, batch, found)
     images_ms = 1000 / max(len(subject.index), 1)
     timing = Timing(
         inference=spent[0] * images_ms,
@@ -102,9 +95,13 @@ def measure(subject: Subject, shape: tuple[int, int], conf: float | None, iou: f
     return StudyRow(tally.result(v5_metric=subject.config.v5_metric).metrics, timing)
 
 
+def measure_speed(subject: Subject) -> Timing:
+    """As in detection: with validation's thresholds suppression has far more to do."""
+    return measure(subject, subject.shape, replace(subject.thresholds, conf=_SPEED_CONF, iou=_SPEED_IOU)).timing
+
+
 def study(subject: Subject, sizes: Sequence[int]) -> list[StudyRow]:
-    config = subject.config
-    return [measure(subject, subject.shape_at(size), config.conf_thres, config.iou_thres) for size in sizes]
+    return [measure(subject, subject.shape_at(size), subject.thresholds) for size in sizes]
 
 
 def _now(device: torch.device) -> float:

@@ -9,6 +9,7 @@ from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.devices import device_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.predictor import Predictor
+from yolofast.engine.thresholds import Thresholds, to_validate
 from yolofast.engine.trained_model import TrainedModel, shape_of
 from yolofast.engine.whole_strides import in_strides
 from yolofast.errors import UserError
@@ -31,6 +32,11 @@ class Subject:
     shape: tuple[int, int]
     """Height and width, multiples of the stride."""
     say: Say
+
+    @property
+    def thresholds(self) -> Thresholds:
+        config = self.config
+        return to_validate(self.predictor.models[0], config.conf_thres, config.iou_thres, config.max_det)
 
     def shape_at(self, long_side: int) -> tuple[int, int]:
         """In the same form."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from yolofast.engine.thresholds import Thresholds
 from yolofast.errors import UserError, nearest, shorten
 
 _SHOWN_CLASSES = 20
@@ -28,6 +29,13 @@ class Wanted:
                 raise UserError(f"{name} is {shorten(value)}", fix="give a number from 0 to 1")
         if not _is_number(self.most) or self.most != int(self.most) or self.most < 1:
             raise UserError(f"most is {shorten(self.most)}", fix="give a whole number of at least 1")
+
+    def thresholds(self, names: Sequence[str]) -> Thresholds:
+        """For a network that knows these names: a box is of its best class."""
+        return Thresholds(
+            conf=self.conf, iou=self.iou, multi_label=False, most=self.most, agnostic=self.agnostic,
+            classes=self.class_numbers(names),
+        )  # fmt: skip
 
     def class_numbers(self, names: Sequence[str]) -> list[int] | None:
         """Of a network that knows these names; None if all are wanted."""

@@ -1,8 +1,9 @@
-"""Building the model that flags describe: a graph, a weight file, or both."""
+"""Weights → network, in one place: which network a file belongs to, built and filled."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
@@ -36,18 +37,33 @@ def load_model(
             raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
         return LoadedModel(build_model(cfg, nc, head_config))
     file = read_weights(weights)
+    model = network_of(file, weights, cfg, nc, head_config)
+    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer, or_else), file.shape)
+
+
+def network_of(
+    file: WeightFile,
+    weights: str | Path,
+    cfg: str | None = None,
+    nc: int | None = None,
+    head_config: str | None = None,
+) -> Network:
+    """The network the file's tensors are to be loaded into. `weights` is for messages.
+
+    `cfg` names it for files that do not say. `nc` and `head_config` are the file's if they are not given.
+    """
     graph = cfg or file.graph or yolox_of(file.tensors)
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
-    classes = file.nc if nc is None else nc
     # Heads own classes by the file's grouping unless another is asked for: weights mean nothing under a different one.
-    fits = file.head_config is not None and file.head_config.get("nc") == classes
+    fits = file.head_config is not None and (nc is None or file.head_config.get("nc") == nc)
     groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
-    model = build_model(graph, classes, groups)
+    model = build_model(graph, file.nc if nc is None else nc, groups)
     if not cfg:
-        # Nothing but the file says what the model is, so its anchors are the model's own, also in a transfer.
+        # Nothing but the file says what the model is, so its anchors are the model's own, also in a transfer: they were
+        # fitted to data, and what was learnt depends on them.
         own = model.state_dict()
         anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
         model.load_state_dict(anchors, strict=False)
-    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer, or_else), file.shape)
+    return model

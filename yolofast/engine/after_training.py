@@ -11,7 +11,7 @@ from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.checkpoints import BEST, LAST
-from yolofast.engine.detector import Detector
+from yolofast.engine.detector import PictureDetector
 from yolofast.engine.display import Display, duration
 from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
@@ -96,14 +96,14 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
-    detector = Detector(best, device=str(run.step.precision.device))
+    detector = PictureDetector(best, device=str(run.step.precision.device))
     trainer.best_found = run.evaluate_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     """Of what is in the file, read as a user would read it."""
     index, found = run.data.val, trainer.best_found
-    detector = Detector(best, device=str(run.step.precision.device))
+    detector = PictureDetector(best, device=str(run.step.precision.device))
     if found is not None:
         trainer.pictures.scores(found)
         _draw_worst(run, trainer, best.parent.parent, found)

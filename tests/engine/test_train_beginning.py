@@ -2,10 +2,10 @@
 
 import pytest
 
-from yolofast.commands.train_beginning import beginning
 from yolofast.config.args_file import to_yaml
 from yolofast.config.train import TrainConfig
 from yolofast.engine.hyp_file import write_hyp
+from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
 
 
