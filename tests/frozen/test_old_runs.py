@@ -46,10 +46,8 @@ def data(tmp_path_factory):
 def weights_of(run):
     """The tensors that are compared, of last.pt."""
     state = torch.load(run / "weights" / "last.pt", weights_only=True)
-    family = "yolox" if "yolox" in run.name else "yolov7"
-    return {
-        f"{run.name}/{part}/{name}": state[part][name].numpy() for part in ("model", "ema") for name in KEPT[family]
-    }
+    names = [(part, name) for part in ("model", "ema") for name in KEPT[run.name]]
+    return {f"{run.name}/{part}/{name}": state[part][name].numpy() for part, name in names}
 
 
 def difference(one, other):
