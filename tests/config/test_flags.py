@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from yolofast.config.flag_parser import FlagParser, config_from_flags, parse_flags, with_full_flags
+from yolofast.config.flag_parser import FlagParser, parse_flags, with_full_flags
 from yolofast.config.flags import add_flags, from_args, given_settings
 from yolofast.config.predict import PredictConfig
 from yolofast.config.run import SECTIONS
@@ -18,7 +18,7 @@ CONFIGS = (TrainConfig, ValConfig, PredictConfig)
 
 
 def train(line):
-    return config_from_flags(TrainConfig, TrainConfig(), line.split(), "yolofast train")
+    return from_args(TrainConfig, parse_flags(TrainConfig, TrainConfig(), line.split(), "yolofast train"))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_values_of_a_recipe_add_up():
     """A second --set, such as the one `diagnose` proposes, leaves the first one's values as they are."""
     line = "--set multi_scale=false mosaic_prob=0.5 --set mosaic_prob=0.3"
     assert train(line).recipe_values == ("multi_scale=false", "mosaic_prob=0.5", "mosaic_prob=0.3")
-    more = config_from_flags(TrainConfig, train(line), ["--set", "ema=false"], "yolofast profile --against")
+    more = from_args(
+        TrainConfig, parse_flags(TrainConfig, train(line), ["--set", "ema=false"], "yolofast profile --against")
+    )
     assert more.recipe_values == (*train(line).recipe_values, "ema=false")
     assert train("--img 320 --img 416").img_size == (416,)
 
