@@ -1,10 +1,9 @@
 """Box formats and overlaps.
 
 Boxes are float tensors `[..., 4]`: `xyxy` (two corners) or `cxcywh` (centre and size), in pixels or normalised to
-[0, 1] by the image's width and height. Every overlap takes `xyxy` boxes and is finite, with finite gradients, for
-degenerate boxes (zero or negative size, identical, far apart): two empty boxes overlap by 0.
-
-`iou`, `giou`, `diou`, `ciou` compare element-wise with broadcasting; `pairwise(iou, a_BN4, b_BM4)` gives `[..., N, M]`.
+[0, 1] by the image's width and height. Overlaps are finite, with finite gradients, for degenerate boxes (zero or
+negative size, identical, far apart): two empty boxes overlap by 0. They compare element-wise with broadcasting;
+`pairwise(iou, a_BN4, b_BM4)` gives `[..., N, M]`.
 """
 
 import math
@@ -26,11 +25,6 @@ def cxcywh_to_xyxy(boxes: Tensor) -> Tensor:
     return torch.cat((centre - half, centre + half), dim=-1)
 
 
-def xyxy_to_cxcywh(boxes: Tensor) -> Tensor:
-    low, high = boxes[..., :2], boxes[..., 2:]
-    return torch.cat(((low + high) / 2, high - low), dim=-1)
-
-
 def to_pixels(boxes: Tensor, width: float, height: float) -> Tensor:
     """Normalised boxes of either format in pixels of an image of that size."""
     # By component rather than times a small tensor: that would have to be copied to the device first.
@@ -45,8 +39,8 @@ def to_normalised(boxes: Tensor, width: float, height: float) -> Tensor:
 
 
 def area(boxes: Tensor) -> Tensor:
-    width, height = _size(boxes)
-    return width * height
+    """Of an inside-out box 0."""
+    return (boxes[..., 2] - boxes[..., 0]).clamp(min=0) * (boxes[..., 3] - boxes[..., 1]).clamp(min=0)
 
 
 def pairwise(overlap: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor) -> Tensor:
@@ -55,7 +49,7 @@ def pairwise(overlap: Callable[[Tensor, Tensor], Tensor], first: Tensor, second:
 
 
 def iou(first: Tensor, second: Tensor) -> Tensor:
-    """Intersection over union, exact: without the eps of the losses below."""
+    """Intersection over union, exact: without the eps of the loss below."""
     first, second = _at_least_float32(first), _at_least_float32(second)
     width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
     height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
@@ -64,41 +58,17 @@ def iou(first: Tensor, second: Tensor) -> Tensor:
     return intersection / union.clamp(min=_SMALLEST_AREA)
 
 
-def giou(first: Tensor, second: Tensor) -> Tensor:
-    """IoU less the share of the enclosing box that neither box covers."""
-    first, second = _at_least_float32(first), _at_least_float32(second)
-    overlap, union = _iou_and_union(first, second, _size(first), _size(second))
-    enclosing_w, enclosing_h = _enclosing(first, second)
-    enclosing = enclosing_w * enclosing_h + EPS
-    return overlap - (enclosing - union).clamp(min=0) / enclosing  # eps can make the union the larger one
-
-
-def diou(first: Tensor, second: Tensor) -> Tensor:
-    """IoU less the squared distance of the centres over the squared diagonal of the enclosing box."""
-    first, second = _at_least_float32(first), _at_least_float32(second)
-    overlap, _ = _iou_and_union(first, second, _size(first), _size(second))
-    return overlap - _centre_distance(first, second)
-
-
-def ciou(first: Tensor, second: Tensor) -> Tensor:
-    """DIoU less a term for the difference in aspect ratio, whose weight carries no gradient."""
-    first, second = _at_least_float32(first), _at_least_float32(second)
-    return _ciou(first, second, _size(first), _size(second))
-
-
 def ciou_cxcywh(first: Tensor, second: Tensor) -> Tensor:
-    """CIoU of boxes given as centre and size.
+    """IoU less the squared distance of the centres over the squared diagonal of the enclosing box, and less a term for
+    the difference in aspect ratio, whose weight carries no gradient; of boxes given as centre and size.
 
     Sizes are used as they are instead of being taken from the corners again: of a box shrunk to a point, the slope of
     the aspect ratio is so steep that it would drown the slope of the position it passes through.
     """
     first, second = _at_least_float32(first), _at_least_float32(second)
-    sizes = [(boxes[..., 2].clamp(min=0), boxes[..., 3].clamp(min=0)) for boxes in (first, second)]
-    return _ciou(cxcywh_to_xyxy(first), cxcywh_to_xyxy(second), *sizes)
-
-
-def _ciou(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> Tensor:
-    overlap, _ = _iou_and_union(first, second, first_size, second_size)
+    first_size, second_size = ((boxes[..., 2].clamp(min=0), boxes[..., 3].clamp(min=0)) for boxes in (first, second))
+    first, second = cxcywh_to_xyxy(first), cxcywh_to_xyxy(second)
+    overlap = _iou_with_eps(first, second, first_size, second_size)
     aspect = (4 / math.pi**2) * (_aspect_angle(second_size) - _aspect_angle(first_size)) ** 2
     with torch.no_grad():
         weight = aspect / (aspect - overlap + (1 + EPS))
@@ -110,28 +80,18 @@ def _at_least_float32(boxes: Tensor) -> Tensor:
     return boxes.float() if boxes.dtype in (torch.float16, torch.bfloat16) or not boxes.is_floating_point() else boxes
 
 
-def _size(boxes: Tensor) -> _Size:
-    """Width and height; an inside-out box is empty."""
-    return (boxes[..., 2] - boxes[..., 0]).clamp(min=0), (boxes[..., 3] - boxes[..., 1]).clamp(min=0)
-
-
-def _iou_and_union(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> tuple[Tensor, Tensor]:
+def _iou_with_eps(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> Tensor:
     width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
     height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
     intersection = width.clamp(min=0) * height.clamp(min=0)
     (first_w, first_h), (second_w, second_h) = first_size, second_size
     union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
-    return intersection / union, union
-
-
-def _enclosing(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    width = torch.maximum(first[..., 2], second[..., 2]) - torch.minimum(first[..., 0], second[..., 0])
-    height = torch.maximum(first[..., 3], second[..., 3]) - torch.minimum(first[..., 1], second[..., 1])
-    return width, height
+    return intersection / union
 
 
 def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
-    width, height = _enclosing(first, second)
+    width = torch.maximum(first[..., 2], second[..., 2]) - torch.minimum(first[..., 0], second[..., 0])
+    height = torch.maximum(first[..., 3], second[..., 3]) - torch.minimum(first[..., 1], second[..., 1])
     dx = first[..., 0] + first[..., 2] - second[..., 0] - second[..., 2]
     dy = first[..., 1] + first[..., 3] - second[..., 1] - second[..., 3]
     return (dx**2 + dy**2) / 4 / (width**2 + height**2 + EPS)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.engine.small_run import flags
-from tests.report.compare.folders import ours, published, rising, ultralytics
+from tests.report.compare.folders import TOLD, ours, published, rising, ultralytics
 from yolofast.cli import main
 
 
@@ -97,7 +97,8 @@ def test_a_damaged_checkpoint_is_a_remark(pair, tmp_path, capsys):
 
 
 def test_the_published_comparison(pair, tmp_path, capsys):
-    assert main(["compare", *pair, "--price", "2.5", "--markdown", "c.md", "--json", "c.json"]) == 0
+    told = ["--hours", *map(str, TOLD["hours"]), "--pace", *map(str, TOLD["pace"])]
+    assert main(["compare", *pair, *told, "--price", "2.5", "--markdown", "c.md", "--json", "c.json"]) == 0
     output = capsys.readouterr().out
     for text in (output, (tmp_path / "compare.html").read_text(), (tmp_path / "c.md").read_text().replace("\\", "")):
         assert "+7.5%" in text and "+11.1%" in text and "5.9×" in text and "batch 64 contradicts the timings" in text
@@ -214,6 +215,7 @@ def test_the_page_says_that_hours_are_not_comparable(tmp_path, capsys):
         (["noota", "nota"], "runs/noota'?"),
         (["noota", "noota"], "is given twice"),
         (["noota", "ota", "--hours", "1"], "--hours has 1 numbers for 2 runs"),
+        (["noota", "ota", "--pace", "1"], "--pace has 1 numbers for 2 runs"),
         (["noota", "ota", "--output", "."], "is a folder"),
     ],
 )

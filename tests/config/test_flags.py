@@ -6,20 +6,19 @@ import sys
 
 import pytest
 
-from yolofast.config.flag_parser import FlagParser, config_from_flags, parse_flags, with_full_flags
+from yolofast.config.flag_parser import FlagParser, parse_flags, with_full_flags
 from yolofast.config.flags import add_flags, from_args, given_settings
 from yolofast.config.predict import PredictConfig
 from yolofast.config.run import SECTIONS
-from yolofast.config.setting import settings_of
+from yolofast.config.setting import WITHOUT_EFFECT, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.unused import NOT_YET_USED, WITHOUT_EFFECT, unused_flags
 from yolofast.config.val import ValConfig
 
 CONFIGS = (TrainConfig, ValConfig, PredictConfig)
 
 
 def train(line):
-    return config_from_flags(TrainConfig, TrainConfig(), line.split(), "yolofast train")
+    return from_args(TrainConfig, parse_flags(TrainConfig, TrainConfig(), line.split(), "yolofast train"))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,9 @@ def test_values_of_a_recipe_add_up():
     """A second --set, such as the one `diagnose` proposes, leaves the first one's values as they are."""
     line = "--set multi_scale=false mosaic_prob=0.5 --set mosaic_prob=0.3"
     assert train(line).recipe_values == ("multi_scale=false", "mosaic_prob=0.5", "mosaic_prob=0.3")
-    more = config_from_flags(TrainConfig, train(line), ["--set", "ema=false"], "yolofast profile --against")
+    more = from_args(
+        TrainConfig, parse_flags(TrainConfig, train(line), ["--set", "ema=false"], "yolofast profile --against")
+    )
     assert more.recipe_values == (*train(line).recipe_values, "ema=false")
     assert train("--img 320 --img 416").img_size == (416,)
 
@@ -121,12 +122,13 @@ def test_help_may_be_cut_short_as_ever(capsys):
     assert "ambiguous option: --h" in capsys.readouterr().err
 
 
-def test_unused_flags_are_named():
+def test_flags_without_effect_are_accepted_and_say_so(capsys):
     known = {name for config_class in CONFIGS for name in settings_of(config_class)}
-    assert set(NOT_YET_USED) | set(WITHOUT_EFFECT) <= known
-    assert unused_flags(train("--epochs 3 --local_rank 0")) == []
-    assert unused_flags(train("--evolve --bucket b --stage stage1_neck_tune")) == ["--bucket"]
-    assert unused_flags(TrainConfig.published()) == []
+    assert set(WITHOUT_EFFECT) <= known
+    assert train("--bucket b").bucket == "b"
+    with pytest.raises(SystemExit):
+        train("--help")
+    assert "nothing is uploaded to a storage bucket (accepted, no effect)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_help_does_not_load_torch():

@@ -15,7 +15,7 @@ import torch
 from tests.engine.small_run import flags
 from tests.pages.whole_page import Reader
 from yolofast.cli import main, parse
-from yolofast.config.flag_parser import config_from_flags
+from yolofast.config.flag_parser import parse_flags
 from yolofast.config.flags import from_args
 from yolofast.config.setting import settings_of
 from yolofast.config.train import TrainConfig
@@ -197,7 +197,7 @@ def test_every_setting_can_be_repeated(faithful):
         if name in ("resume", "explain", "exist_ok", "faithful"):
             continue
         words = shlex.split(repeat_command(config))
-        assert config_from_flags(TrainConfig, base, words[2:], "train") == config, name
+        assert from_args(TrainConfig, parse_flags(TrainConfig, base, words[2:], "train")) == config, name
         tried += 1
     assert tried > 50
 

@@ -28,14 +28,14 @@ from yolofast.report.read_yolox import read_scores
     ],
 )
 def test_which_lines_are_of_the_last_run(epochs, first, remark):
-    found = last_run(epochs)
-    assert found.first == first and bool(found.remarks) == (remark is not None)
-    assert remark is None or remark in found.remarks[0]
+    start, remarks = last_run(epochs)
+    assert start == first and bool(remarks) == (remark is not None)
+    assert remark is None or remark in remarks[0]
 
 
 def test_a_new_run_may_be_resumed_as_well():
-    found = last_run([1, 2, 3, 4, 5, 1, 2, 3, 2])
-    assert found.first == 5 and len(found.remarks) == 2 and "after epoch 2 is of before" in found.remarks[1]
+    start, remarks = last_run([1, 2, 3, 4, 5, 1, 2, 3, 2])
+    assert start == 5 and len(remarks) == 2 and "after epoch 2 is of before" in remarks[1]
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_new_run_may_be_resumed_as_well():
     ids=["first epoch", "later epoch", "lines twice", "through all epochs"],
 )
 def test_iterations_that_start_again_within_an_epoch(lines, first, remark):
-    found = last_run(*map(list, zip(*lines, strict=True)))
-    assert found.first == first and bool(found.remarks) == (remark is not None)
-    assert remark is None or remark in found.remarks[0]
+    start, remarks = last_run(*map(list, zip(*lines, strict=True)))
+    assert start == first and bool(remarks) == (remark is not None)
+    assert remark is None or remark in remarks[0]
 
 
 def yolox(level, epochs, score):

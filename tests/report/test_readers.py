@@ -321,8 +321,8 @@ def test_the_last_row_of_a_repeated_epoch_counts(tmp_path):
     assert epochs.number.tolist() == [1, 2, 3] and epochs.train.tolist() == [9, 5, 4]
     path.write_text("epoch,iter,loss\n0,0,9\n0,1,8\n1,0,7\n1,0,5\n1,1,4\n")
     assert read_history(path).batches.loss.tolist() == [9, 8, 5, 4]
-    path.write_text("iter,loss\n0,9\n1,8\n0,7\n1,6\n0,5\n1,4\n")  # of no known epoch: each is taken for one
-    assert read_history(path).batches.loss.tolist() == [9, 8, 7, 6, 5, 4]
+    path.write_text("iter,loss\n0,9\n1,8\n0,7\n1,6\n0,5\n1,4\n")  # no epochs: read from the last start
+    assert read_history(path).batches.loss.tolist() == [5, 4]
 
 
 def test_training_and_validation_in_rows_of_their_own_are_one_epoch(tmp_path):

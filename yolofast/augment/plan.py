@@ -152,7 +152,7 @@ def draw_plan(
     if recipe.style == "yolox":
         other_image = _labelled_image(other, labelled, len(stored_sizes))
         blend = np.full(len(first), 0.5)
-        view = _jittered_view(recipe, stored_sizes[other_image], jitter, jitter_place, width, height)
+        view = _jittered_view(recipe, jitter, jitter_place, width, height)
         source_BVT[:, 1], sizes[:, 1, 0] = -1, stored_sizes[other_image]
         source_BVT[:, 1, 0], corner_BVT2[:, 1] = other_image, 0
         matrix_BV33[:, 1], scale_BV[:, 1], canvas_BV2[:, 1] = view[0], view[1], (width, height)
@@ -257,9 +257,7 @@ def _labelled_image(draw: Doubles, labelled: Ints | None, images: int) -> Ints:
     return labelled[whole(len(labelled), draw)]
 
 
-def _jittered_view(
-    recipe: Recipe, sizes_n2: Ints, jitter: Doubles, place: Doubles, width: int, height: int
-) -> tuple[Doubles, Doubles]:
+def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, height: int) -> tuple[Doubles, Doubles]:
     """YOLOX's mixup partner: fitted to the output, resized by a random factor, maybe mirrored, cut or padded."""
     factor = between(*recipe.mixup_scale, jitter)
     mirrored = place[:, 0] < 0.5

@@ -45,14 +45,16 @@ def run(args: argparse.Namespace) -> None:
 def _asked(args: argparse.Namespace) -> Asked:
     if len(args.runs) < 2:
         raise UserError("one run cannot be compared", fix=f"give two folders or more: {own_command()} compare RUN RUN")
-    if args.hours and len(args.hours) != len(args.runs):
-        raise UserError(f"--hours has {len(args.hours)} numbers for {len(args.runs)} runs", fix="give one for each run")
+    for flag, told in (("--hours", args.hours), ("--pace", args.pace)):
+        if told and len(told) != len(args.runs):
+            raise UserError(f"{flag} has {len(told)} numbers for {len(args.runs)} runs", fix="give one for each run")
     return Asked(
         price=args.price,
         epochs=tuple(args.epochs or ()),
         last=args.last,
         groups=tuple(args.group or ()),
         hours=tuple(args.hours or ()),
+        pace=tuple(args.pace or ()),
         images=args.images,
     )
 

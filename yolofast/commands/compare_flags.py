@@ -18,6 +18,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         help="which runs are of one kind, by name; default: those that differ in the seed alone; none: no two",
     )
     parser.add_argument("--hours", type=_positive, nargs="+", metavar="H", help="of each run, if its files do not say")
+    parser.add_argument("--pace", type=_positive, nargs="+", metavar="P", help="it/s of each run, if known")
     parser.add_argument("--images", type=_count, metavar="N", help="training images, if the run's files do not say")
     parser.add_argument("--output", default="compare.html", metavar="FILE", help="the page, default: %(default)s")
     parser.add_argument("--markdown", metavar="FILE", help="the same as Markdown")
@@ -25,7 +26,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 _LEAST, _MOST = 1e-9, 1e9
-"""Of hours and prices: beyond, how often one goes into another would overflow."""
+"""Of hours, prices and paces: beyond, how often one goes into another would overflow."""
 
 
 def _positive(text: str) -> float:

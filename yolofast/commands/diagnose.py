@@ -17,8 +17,7 @@ from yolofast.report.batch_verdicts import LEAST_STD
 from yolofast.report.diagnosis import Diagnosis, diagnose
 from yolofast.report.dialect import how_to_apply, planned_epochs
 from yolofast.report.fluctuation import LEAST
-from yolofast.report.history import Epochs, History
-from yolofast.report.phases import Phase
+from yolofast.report.history import History
 from yolofast.report.picture import diagnosis_picture
 from yolofast.report.read_run import read_history
 from yolofast.report.recorded import not_recorded
@@ -79,7 +78,7 @@ def _phase_table(found: Diagnosis) -> Table:
     norm = [] if all(math.isnan(report.gradient_norm) for report in found.phases) else ["gradient norm"]
     numbers = ["mean", "std", "CV", "trend", noise, "drift", *norm]
     listing = table(
-        "epochs" if found.history.epochs.starts is None else "iterations",
+        f"{found.history.epochs.unit}s",
         "begins with",
         *(f">{name}" for name in numbers),
         calm,
@@ -91,25 +90,16 @@ def _phase_table(found: Diagnosis) -> Table:
         spread = [f"{curve.noise:.3g}", f"{curve.drift_share:.0%}"]
         spread += ["" if math.isnan(report.gradient_norm) else f"{report.gradient_norm:.3g}"] * len(norm)
         relative = calmness(curve.noise / abs(curve.mean or 1)) if curve.values > 1 else ""
-        listing.add_row(_reach(found.history.epochs, report.phase), begins, *level, *spread, relative)
+        reach = "-".join(str(end) for end in dict.fromkeys([report.phase.first, report.phase.last]))
+        listing.add_row(reach, begins, *level, *spread, relative)
     return folded(listing)
-
-
-def _reach(epochs: Epochs, phase: Phase) -> str:
-    ends = [phase.first, phase.last]
-    if epochs.starts is not None:
-        ends = [epochs.first_iteration(phase.first), epochs.last_iteration(phase.last)]
-    return "-".join(str(end) for end in dict.fromkeys(ends))
 
 
 def _length(history: History) -> str:
     """Also how long the run was to be, where it is not over or was stopped."""
     count, planned = len(history.epochs), planned_epochs(history)[1]
-    if history.epochs.starts is not None:
-        return f"epochs unknown, so in {count} piece{'s' * (count != 1)} of {history.epochs.lasting(1)}"
-    if count < planned:
-        return f"{count} of {planned} epochs"
-    return f"{count} epoch{'s' * (count != 1)}"
+    is_short = history.epochs.unit == "epoch" and count < planned
+    return f"{count} of {planned} epochs" if is_short else history.epochs.lasting(count)
 
 
 def _print_fluctuation(out: Console, found: Diagnosis) -> None:
@@ -153,7 +143,7 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
 
 
 def _print_choice(out: Console, found: Diagnosis, choice: Choice) -> None:
-    out.print(f"ship: {found.history.epochs.end(choice.epoch)} ({choice.why})")
+    out.print(f"ship: {found.history.epochs.unit} {choice.epoch} ({choice.why})")
     weights = Path(found.history.source) / "weights"
     if (weights / "best.pt").exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)

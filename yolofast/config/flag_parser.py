@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from yolofast.config.flags import DEFAULTS, add_flags, from_args
+from yolofast.config.flags import DEFAULTS, add_flags
 from yolofast.config.run import RunConfig
 from yolofast.config.setting import settings_of
 from yolofast.errors import nearest
@@ -48,10 +48,6 @@ def parse_flags(config_class: type[Config], defaults: Config, argv: Sequence[str
         word = unknown[0].split("=")[0]
         parser.error(f"unknown argument {word}{nearest(word, [one.flag for one in _spellings(config_class)])}")
     return namespace
-
-
-def config_from_flags(config_class: type[Config], defaults: Config, argv: Sequence[str], prog: str) -> Config:
-    return from_args(config_class, parse_flags(config_class, defaults, argv, prog))
 
 
 def with_full_flags(words: Sequence[str], config_class: type[RunConfig]) -> list[str]:

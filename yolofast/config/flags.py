@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from yolofast.config.from_settings import from_settings
 from yolofast.config.run import SECTIONS, RunConfig
-from yolofast.config.setting import Setting, settings_of
-from yolofast.config.unused import use_of
+from yolofast.config.setting import WITHOUT_EFFECT, Setting, settings_of
 from yolofast.config.values import choices, element, is_switch, takes_many
 
 Config = TypeVar("Config", bound=RunConfig)
@@ -75,8 +74,8 @@ def _argument(config_class: type[RunConfig], name: str, declared: Setting) -> di
 
 def _help(name: str, declared: Setting, default: Any) -> str:
     notes = []
-    if use_of(name) != "yes":
-        notes.append(f"accepted, {use_of(name)}")
+    if name in WITHOUT_EFFECT:
+        notes.append("accepted, no effect")
     if default is not False and shown(default):
         notes.append(f"default: {shown(default)}")
     return declared.help + (f" ({'; '.join(notes)})" if notes else "")

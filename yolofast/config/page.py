@@ -7,9 +7,8 @@ from yolofast.config.flags import shown
 from yolofast.config.hyp_keys import HYP_KEYS
 from yolofast.config.predict import PredictConfig
 from yolofast.config.run import SECTIONS, RunConfig
-from yolofast.config.setting import Setting, settings_of
+from yolofast.config.setting import WITHOUT_EFFECT, Setting, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.unused import use_of
 from yolofast.config.val import ValConfig
 from yolofast.config.values import choices
 
@@ -27,8 +26,7 @@ only defaults differ. All of them are made from `yolofast/config/`, and so is th
   takes every other spelling too.
 - A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
   may then be given anew, and those that name a file which has gone.
-- *not yet used* and *no effect*: known so that old commands are understood; `train` refuses those that would change
-  what is learnt."""
+- *no effect*: known so that old commands are understood."""
 _ENVIRONMENT = """\
 ## Environment variables
 
@@ -80,8 +78,8 @@ def _meaning(config_class: type[RunConfig], name: str, declared: Setting) -> str
     if declared.published_flag:
         other = "" if declared.published_flag in declared.flags else f" as `{declared.published_flag}`"
         notes.append(f"**published**{other}")
-    if use_of(name) != "yes":
-        notes.append(f"*{use_of(name)}*")
+    if name in WITHOUT_EFFECT:
+        notes.append("*no effect*")
     if declared.changes_on_resume and config_class is TrainConfig:
         notes.append("↻")
     return "; ".join([declared.help, *notes])

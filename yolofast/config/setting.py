@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+WITHOUT_EFFECT = ("local_rank", "bucket", "print_stage_summary", "no_trace", "update")
+"""Fields whose flags are accepted so that old commands run; their help says why there is nothing to do."""
 _KEY = "setting"
 _AS_DEFAULT = object()
 

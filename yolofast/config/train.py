@@ -197,7 +197,7 @@ class TrainConfig(RunConfig):
     artifact_alias: str = _tracking(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
     bucket: str = _tracking(
-        "", "--bucket", yolov7=True, help="storage bucket")
+        "", "--bucket", yolov7=True, help="nothing is uploaded to a storage bucket")
     local_rank: int = _tracking(
         -1, "--local_rank", "--local-rank", yolov7=True, least=-1,
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")

@@ -11,7 +11,6 @@ from yolofast.config.environment import compile_request
 from yolofast.config.named_files import kept_config, with_lasting_names
 from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
 from yolofast.config.train import TrainConfig
-from yolofast.config.unused import unused_flags
 from yolofast.engine.after_training import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import Checkpoints
@@ -69,8 +68,6 @@ def _run(begun: Beginning) -> Path:
     if note:
         display.say(note)
     refuse_unbuilt(config)
-    for flag in unused_flags(config):
-        display.say(f"warning: {flag} is accepted but not used yet")
     config = with_fitting_batch(config, display.say)
     findable = begun._replace(config=config).findable
     for word in copies_used(config, findable):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-YOLOV7_DECAY, YOLOX_DECAY = 0.9999, 0.9998
+YOLOV7_DECAY = 0.9999
 _RAMP = 2000.0
 
 

@@ -110,7 +110,7 @@ def _larger_batch(advice: Advice, history: History, around: Fluctuation, why: st
 
 def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
     period = verdict.numbers["period"]
-    if history.epochs.starts is None and abs(period - 1) < 0.05:
+    if history.epochs.unit == "epoch" and abs(period - 1) < 0.05:
         advice.lines.append(
             "the period is one epoch: images come in the same order every time, easy and hard ones together; "
             "shuffle them"

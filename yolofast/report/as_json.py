@@ -7,25 +7,24 @@ from typing import Any
 from yolofast.report.diagnosis import Diagnosis
 from yolofast.report.dialect import flags
 from yolofast.report.fluctuation import Fluctuation
-from yolofast.report.history import Epochs, History
-from yolofast.report.in_iterations import in_iterations
-from yolofast.report.phases import Phase
+from yolofast.report.history import History
 from yolofast.report.recorded import not_recorded
 
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
-    """Epochs count from 1; iterations take their place where those are all that is known."""
+    """Epochs count from 1; where no file says them, a remark says which parts take their place."""
     history = found.history
     values = {
         "source": history.source,
         "format": history.format,
-        "epochs": len(history.epochs) if history.epochs.starts is None else None,
+        "epochs": len(history.epochs) if history.epochs.unit == "epoch" else None,
         "remarks": list(found.remarks),
         "losses_are_of": found.unit,
         "losses": len(history.finest[0]),
         "phases": [
             {
-                **_reach(history.epochs, r.phase),
+                "first": r.phase.first,
+                "last": r.phase.last,
                 "starts_with": r.phase.starts_with,
                 **asdict(r.curve),
                 "gradient_norm": r.gradient_norm,
@@ -33,22 +32,14 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
             for r in found.phases
         ],
         "fluctuation": None if found.around is None else _fluctuation(found.around, history),
-        "verdicts": [
-            {**asdict(verdict), "numbers": in_iterations(history.epochs, verdict.numbers)} for verdict in found.verdicts
-        ],
+        "verdicts": [asdict(verdict) for verdict in found.verdicts],
         "advice": found.advice.lines,
         "changes": [asdict(change) for change in found.advice.changes],
         "flags": flags(history, found.advice.changes),
-        "ship": None if found.choice is None else in_iterations(history.epochs, asdict(found.choice)),
+        "ship": None if found.choice is None else asdict(found.choice),
     }
     cleaned: dict[str, Any] = _without_nan(values)
     return cleaned
-
-
-def _reach(epochs: Epochs, phase: Phase) -> dict[str, int]:
-    if epochs.starts is None:
-        return {"first": phase.first, "last": phase.last}
-    return {"first": epochs.first_iteration(phase.first), "last": epochs.last_iteration(phase.last)}
 
 
 def _fluctuation(around: Fluctuation, history: History) -> dict[str, Any]:

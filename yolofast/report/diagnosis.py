@@ -46,8 +46,7 @@ class Diagnosis:
         if self.around is None and len(self.history.epochs) < LEAST_EPOCHS:
             count = len(self.history.finest[0])
             losses = f"{count} loss{'es are' if count != 1 else ' is'}"
-            least = f": {LEAST_EPOCHS} epochs are the least" if self.history.epochs.starts is None else ""
-            return f"{losses} too little to judge by{least}"
+            return f"{losses} too little to judge by: {LEAST_EPOCHS} {self.history.epochs.unit}s are the least"
         is_all = self.remarks == self.history.remarks  # those are about the log
         return "nothing conspicuous" + " beside the first validation losses" * (not is_all)
 

@@ -61,13 +61,13 @@ def _onward(verdict: Verdict, history: History, choice: Choice | None) -> str:
     if epoch == epochs.number[0]:
         onward = "begin anew"
     elif rose and choice is not None and not is_later:
-        onward = f"go on from {epochs.end(choice.epoch)}"
+        onward = f"go on from {epochs.unit} {choice.epoch}"
     else:
-        onward = f"go on from before {epochs.begin(epoch)}"
+        onward = f"go on from before {epochs.unit} {epoch}"
     if choice is None or not is_later:
         return onward
     return (
-        f"{onward}. They disagree: the {choice.measure} is best in {epochs.end(choice.epoch)}, which is later. "
+        f"{onward}. They disagree: the {choice.measure} is best in {epochs.unit} {choice.epoch}, which is later. "
         "Keep that one to ship until the run at the lower rate is better"
     )
 

@@ -24,7 +24,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         first = int(epoch[broken[0]])
         many = "" if len(broken) == 1 else "es" if what == "batch" else "s"
         words = f"{len(broken):,} {what}{many}"
-        text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.begin(first)}"
+        text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
     stretch = stretches(phases, history.epochs.number)
     last = (stretch == stretch[-1]) & np.isfinite(history.epochs.train)
@@ -38,8 +38,9 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
     if not means[best] > 0 or rise < _RISE * means[best] or rise < _RISE_IN_ERRORS * error:
         return None
     first = int(number[best + width - 1])
-    after = history.epochs.end(first)
-    text = f"the training loss rose by {rise / means[best]:.0%} after {after} and did not come back"
+    text = (
+        f"the training loss rose by {rise / means[best]:.0%} after {history.epochs.unit} {first} and did not come back"
+    )
     return Verdict(DIVERGENCE, text, {"epoch": first, "rise": rise / float(means[best])})
 
 
@@ -82,7 +83,7 @@ def plateau(history: History, phases: list[Phase]) -> Verdict | None:
         line, span, level = fit_line(tail), len(tail) - 1, abs(float(tail.mean()))
         if abs(line.slope) * span < _FLAT * level and line.error * span < _FLAT * level and line.falls > 0.01:
             change = line.slope * span / level
-            begin, lasting = history.epochs.begin(int(number[first])), history.epochs.lasting(len(tail))
+            begin, lasting = f"{history.epochs.unit} {number[first]}", history.epochs.lasting(len(tail))
             text = f"since {begin} the training loss stands still ({change:+.1%} in {lasting})"
             numbers = {"epoch": float(number[first]), "epochs": float(len(tail)), "change": change}
             return Verdict(PLATEAU, text, numbers)

@@ -56,44 +56,16 @@ class Epochs:
     lr: Floats
     score: str = BOTH_SCORES
     """What `fitness` is: of logs that have one of the two, that one by its name."""
-    starts: Ints | None = None
-    """Where no file says epochs, these are pieces of equal length: the iterations at which they start, and the end."""
+    unit: str = "epoch"
+    """`part` where no file says epochs: rows are counted in parts of equal length."""
 
     def __len__(self) -> int:
         return len(self.number)
 
-    @property
-    def unit(self) -> str:
-        return "epoch" if self.starts is None else "piece"
-
-    @property
-    def piece(self) -> float:
-        """Iterations in a piece."""
-        assert self.starts is not None
-        return float(self.starts[-1] - self.starts[0]) / (len(self.starts) - 1)
-
-    def first_iteration(self, number: int) -> int:
-        assert self.starts is not None
-        return int(self.starts[number - 1])
-
-    def last_iteration(self, number: int) -> int:
-        assert self.starts is not None
-        return int(self.starts[number]) - 1
-
-    def begin(self, number: int) -> str:
-        """`epoch 5`, or `iteration 121` where only those are known."""
-        return f"epoch {number}" if self.starts is None else f"iteration {self.first_iteration(number):,}"
-
-    def end(self, number: int) -> str:
-        """`epoch 5`, or `iteration 150`."""
-        return f"epoch {number}" if self.starts is None else f"iteration {self.last_iteration(number):,}"
-
     def lasting(self, count: float) -> str:
         """So many epochs, in words."""
-        if self.starts is not None:
-            return f"{count * self.piece:,.0f} iterations"
         digits = f"{count:.0f}" if count == round(count) else f"{count:.3g}"
-        return f"{digits} epoch{'s' * (digits != '1')}"
+        return f"{digits} {self.unit}{'s' * (digits != '1')}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,22 +5,19 @@ goes on near where it stopped, and replaces only the epochs it repeats. Within a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-
-@dataclass(frozen=True)
-class LastRun:
-    first: int
-    """Its first line."""
-    remarks: tuple[str, ...] = ()
+_NO_RUNS = "; if these are epochs of one run, a column `epoch` says so"
 
 
-def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str = "epoch") -> LastRun:
-    """`epochs`: that of each line, in the order of the log; `iterations` count within an epoch or through all.
+def last_run(
+    epochs: Sequence[int], iterations: Sequence[float] = (), unit: str = "epoch"
+) -> tuple[int, tuple[str, ...]]:
+    """Its first line, and what has to be said of others.
 
-    Of a log without epochs its iterations are given in their place, with that `unit`.
+    `epochs`: that of each line, in the order of the log; `iterations` count within an epoch or through all. Of a log
+    without epochs its iterations are given in their place, with that `unit`: it is read from where they last started.
     """
     keys = list(zip(epochs, iterations or [0] * len(epochs), strict=True))
     falls = [place for place, (before, now) in enumerate(pairwise(keys), start=1) if now < before]
@@ -29,11 +26,20 @@ def last_run(epochs: Sequence[int], iterations: Sequence[float] = (), unit: str 
         if epochs[place] <= epochs[starts[-1]]:
             starts.append(place)
     first = starts[-1]
-    resumed = [place for place in falls if place > first]
-    return LastRun(
-        first,
-        (*of_earlier_runs(epochs, starts, unit), *_of_resumes(epochs[first:], [p - first for p in resumed], unit)),
-    )
+    remarks = []
+    if first:
+        remarks.append(
+            f"the log holds {len(starts)} runs, and the last one is read: after {unit} {epochs[first - 1]} it begins "
+            f"with {unit} {epochs[first]} again{_NO_RUNS if unit == 'iteration' else ''}"
+        )
+    if falls and falls[-1] > first:
+        again, last = falls[-1], max(epochs[falls[-1] :])
+        rest = f"; what comes after {unit} {last} is of before" if last < max(epochs[first:]) else ""
+        remarks.append(
+            f"the run went on with {unit} {epochs[again]} after {unit} {epochs[again - 1]}: of {unit}s it repeated the "
+            f"last ones are read{rest}"
+        )
+    return first, tuple(remarks)
 
 
 def of_incomplete_epoch(totals: Mapping[tuple[int, int], int]) -> list[str]:
@@ -46,23 +52,3 @@ def of_incomplete_epoch(totals: Mapping[tuple[int, int], int]) -> list[str]:
     if not between or end + median(between) > furthest:
         return []
     return [f"epoch {epoch} is incomplete: it ends with iteration {end:,}, where others went on to {furthest:,}"]
-
-
-def of_earlier_runs(epochs: Sequence[int], starts: list[int], unit: str) -> list[str]:
-    """`starts` are the lines with which runs begin."""
-    if len(starts) == 1:
-        return []
-    first = starts[-1]
-    return [
-        f"the log holds {len(starts)} runs, and the last one is read: after {unit} {epochs[first - 1]} it begins with "
-        f"{unit} {epochs[first]} again"
-    ]
-
-
-def _of_resumes(epochs: Sequence[int], resumed: list[int], unit: str) -> list[str]:
-    if not resumed:
-        return []
-    reached, last = max(epochs), max(epochs[resumed[-1] :])
-    rest = f"; what comes after {unit} {last} is of before" if last < reached else ""
-    again = f"went on with {unit} {epochs[resumed[-1]]} after {unit} {epochs[resumed[-1] - 1]}"
-    return [f"the run {again}: of {unit}s it repeated the last ones are read{rest}"]

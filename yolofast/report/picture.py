@@ -65,12 +65,7 @@ def _draw_losses(axes: Any, found: Diagnosis) -> None:
                 transform=axes.get_xaxis_transform(),
             )
     clip_far_above(axes, loss)
-    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel=f"{_units(found)} done")
-
-
-def _units(found: Diagnosis) -> str:
-    epochs = found.history.epochs
-    return "epochs" if epochs.starts is None else f"pieces of {epochs.lasting(1)}"
+    axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel=f"{found.history.epochs.unit}s done")
 
 
 def _places(epoch: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
@@ -88,7 +83,7 @@ def _draw_epochs(axes: Any, found: Diagnosis) -> None:
     axes.legend()
     clip_far_above(axes, epochs.train, epochs.val)
     note = "" if found.history.same_loss else " (computed differently: compare trends, not levels)"
-    axes.set(title=f"loss by {epochs.unit}{note}", xlabel=_units(found))
+    axes.set(title=f"loss by {epochs.unit}{note}", xlabel=f"{epochs.unit}s")
 
 
 def _draw_causes(axes: Any, found: Diagnosis) -> None:
@@ -116,5 +111,5 @@ def _draw_score(axes: Any, found: Diagnosis) -> None:
         axes.plot(epochs.number, epochs.lr, color="grey")
     if choice is not None:
         axes.axvline(choice.epoch, color="black", linestyle="--")
-    ship = "" if choice is None else f"; ship {epochs.end(choice.epoch)}"
-    axes.set(title=f"{epochs.score if known.any() else 'learning rate'}{ship}", xlabel=_units(found))
+    ship = "" if choice is None else f"; ship {epochs.unit} {choice.epoch}"
+    axes.set(title=f"{epochs.score if known.any() else 'learning rate'}{ship}", xlabel=f"{epochs.unit}s")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.appended_rows import of_last_iterations, of_last_run
+from yolofast.report.appended_rows import of_last_run
 from yolofast.report.comparable_rows import each_once, without_late_terms
-from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
+from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, epochs_of
 from yolofast.report.table_file import Columns, read_columns
 
 MOST_EPOCHS = 10**7
@@ -32,9 +32,8 @@ def read_csv(path: Path) -> History:
         batches, remarks = last_batches_of(columns)
         epochs = epochs_of(batches)
     else:
-        columns, remarks = _last_iterations_of(columns, batch)
-        batches = batches_of(columns)
-        epochs = dataclasses.replace(epochs_of(batches), starts=_starts(columns.numbers(batch)))
+        batches, remarks = _last_iterations_of(columns, batch)
+        epochs = dataclasses.replace(epochs_of(batches), unit="part")
     return History(source=str(path), format="CSV, a row per batch", epochs=epochs, batches=batches, remarks=remarks)
 
 
@@ -58,22 +57,15 @@ def last_batch_rows_of(columns: Columns) -> tuple[Columns, tuple[str, ...]]:
     return (columns if batch is None else each_once(columns, "epoch", batch)), remarks
 
 
-def _last_iterations_of(columns: Columns, batch: str) -> tuple[Columns, tuple[str, ...]]:
-    """As `last_rows_of`, of a table without epochs; rows without a loss would be counted as iterations."""
-    columns = _with_loss(columns)
-    loss = columns.first_losses_of(_TRAIN)
-    if loss is None:
-        return columns, columns.remarks
-    last, remarks = of_last_iterations(columns, batch, loss, columns.first_of(_LR))
-    return last, (*columns.remarks, *remarks)
-
-
-def _with_loss(columns: Columns) -> Columns:
-    cells = next((columns.text[name] for name in _TRAIN if name in columns), None)
-    if cells is None:
-        return columns
-    text = {name: list(compress(values, cells)) for name, values in columns.text.items()}
-    return dataclasses.replace(columns, text=text)
+def _last_iterations_of(columns: Columns, batch: str) -> tuple[Batches, tuple[str, ...]]:
+    """As `last_batches_of`, of a table without epochs; rows without a loss would be counted as iterations."""
+    if (cells := next((columns.text[name] for name in _TRAIN if name in columns), None)) is not None:
+        text = {name: list(compress(values, cells)) for name, values in columns.text.items()}
+        columns = dataclasses.replace(columns, text=text)
+    last, remarks = of_last_run(columns, [batch], batch)
+    batches = batches_of(each_once(last, batch) if remarks else last)
+    parts = f"no column says epochs: rows are counted in {batches.epoch[-1]} equal parts"
+    return batches, (*columns.remarks, *remarks, f"{parts} (rows: {len(batches):,})")
 
 
 def _batch_column(columns: Columns) -> str | None:
@@ -120,7 +112,7 @@ def batches_of(columns: Columns) -> Batches:
     if np.isnan(loss).all():
         raise UserError("no row has a loss", where=columns.path, fix="give a file with a loss per batch")
     lr, unknown = columns.first_of(_LR), np.full(len(columns), np.nan)
-    epoch = _numbers_from_one(columns, len(columns)) if "epoch" in columns else _pieces(len(columns))
+    epoch = _numbers_from_one(columns, len(columns)) if "epoch" in columns else _parts(len(columns))
     order = np.argsort(epoch, kind="stable")
     order = order[~np.isnan(loss[order])]
     optional = {name: columns.numbers(name)[order] for name in ("l1", "gradient_norm", "trainable") if name in columns}
@@ -178,20 +170,6 @@ def _numbers_from_one(columns: Columns, count: int) -> np.ndarray[tuple[int], np
     return np.asarray(given.astype(np.int64) + (1 if given.min() < 1 else 0))
 
 
-def _pieces(count: int, most: int = 100) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Batches of nobody knows which epoch: in up to a hundred equal pieces."""
+def _parts(count: int, most: int = 100) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Batches of nobody knows which epoch: in up to a hundred equal parts."""
     return np.arange(count) * min(most, max(count // 10, 1)) // count + 1
-
-
-def _starts(iteration: Floats) -> Ints:
-    """The iterations at which the pieces start, and the one after the last; rows are counted where they do not rise.
-
-    A row is of the iterations since the one before, so a piece ends with an iteration that was logged.
-    """
-    count = len(iteration)
-    rises = np.isfinite(iteration).all() and (np.diff(iteration) >= 1).all() and np.abs(iteration).max() < 2**53
-    numbers = iteration.astype(np.int64) if rises else np.arange(1, count + 1)
-    step = numbers[1] - numbers[0] if count > 1 else 1
-    last = np.append(np.flatnonzero(np.diff(_pieces(count))), count - 1)
-    start = max(numbers[0] - step + 1, min(numbers[0], 1))
-    return np.concatenate(([start], numbers[last] + 1))

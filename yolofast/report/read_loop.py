@@ -44,15 +44,15 @@ def read_loop_log(path: Path) -> History:
     lines = _lines(written[:-1] if is_torn else written)
     if not lines:
         raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
-    run = last_run([line.epoch for line in lines], [line.iteration for line in lines])
+    start, earlier = last_run([line.epoch for line in lines], [line.iteration for line in lines])
     rows: dict[tuple[int, int], _Line] = {}
-    for line in lines[run.first :]:
+    for line in lines[start:]:
         known = rows.get((line.epoch, line.iteration))
         if known is None or len(line.numbers) >= len(known.numbers):  # a torn line replaces nothing
             rows[line.epoch, line.iteration] = line
     batches = _batches({key: line.numbers for key, line in rows.items()})
     incomplete = of_incomplete_epoch({key: line.total for key, line in rows.items()})
-    remarks = (*((TORN,) if is_torn else ()), *run.remarks, *incomplete)
+    remarks = (*((TORN,) if is_torn else ()), *earlier, *incomplete)
     return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=remarks)
 
 

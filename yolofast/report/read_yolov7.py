@@ -44,9 +44,9 @@ def read_table(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
     is_torn = has_no_end(text) and (whole[-1] != lines[-1] or may_be_torn([line for _, line in whole]))
     kept = [line for line in whole if not (is_torn and line == lines[-1])]
     found = [_parsed(line.split(), path, number) for number, line in kept]
-    run = last_run([epoch + 1 for epoch, _ in found])
-    rows = dict(found[run.first :])
-    remarks = ((TORN,) if is_torn else ()) + run.remarks
+    start, earlier = last_run([epoch + 1 for epoch, _ in found])
+    rows = dict(found[start:])
+    remarks = ((TORN,) if is_torn else ()) + earlier
     return np.array(sorted(rows)) + 1, bounded(np.array([rows[epoch] for epoch in sorted(rows)])), remarks
 
 

@@ -94,8 +94,8 @@ def _mosaic_closed(text: str, found: list[re.Match[str]], kept: Set[re.Match[str
 def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
     """The lines of the last run, and what has to be said of others."""
     found = list(_ITERATION.finditer(text))
-    run = last_run([int(match[1]) for match in found], [int(match[2]) for match in found])
-    return found[run.first :], run.remarks
+    start, remarks = last_run([int(match[1]) for match in found], [int(match[2]) for match in found])
+    return found[start:], remarks
 
 
 def _batches(rows: list[re.Match[str]], keys: list[tuple[int, int]], mosaic_closed: int | None) -> Batches:

@@ -34,7 +34,7 @@ class Choice:
     measure: str = BY_SCORE
     """Or `BY_VALIDATION`, `BY_TRAINING`: how much the choice is worth."""
     unit: str = "epoch"
-    """Or `piece`, where only iterations are known."""
+    """Or `part`, where no file says epochs."""
 
     @property
     def why(self) -> str:

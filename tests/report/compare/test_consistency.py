@@ -127,9 +127,8 @@ def test_what_another_setting_overrules_is_not_listed(tmp_path):
 
 def test_a_run_without_hours_or_scores(tmp_path):
     folder, other = published(tmp_path, "ota"), ultralytics(tmp_path / "u", [float("nan")] * 3)
-    (folder / "train.log").unlink()
     text = remarks(folder, other)
-    assert "no file says how long ota took" in text and "u: was never evaluated" in text
+    assert "no file says how long ota took; give it: --hours" in text and "u: was never evaluated" in text
     assert "no file says" not in remarks(folder, other, hours=(10.65, 1.0))
 
 

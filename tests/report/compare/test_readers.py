@@ -1,9 +1,6 @@
 """Run folders of several trainers, whole and damaged."""
 
-import errno
 import json
-import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +9,8 @@ from tests.report.compare.folders import ours, published, rising, ultralytics
 from tests.report.logs import falling, train_log
 from yolofast.errors import UserError
 from yolofast.report.compare.comparison import Asked, compare
-from yolofast.report.compare.event_times import epoch_seconds
 from yolofast.report.compare.read_folder import read_run, read_runs, short_names
 from yolofast.report.compare.remark import CONTRADICTION
-from yolofast.report.compare.terminal_log import told_by
 
 
 def test_ultralytics(tmp_path):
@@ -82,41 +77,6 @@ def test_epochs_that_were_not_evaluated_are_unknown(tmp_path):
     assert np.isnan(run.column("val/total")[3]) and run.column("train/total")[3] > 0
 
 
-def test_what_a_terminal_says():
-    told = told_by(
-        "   0/9   3.2G  0.1  0.1  0.1  0.3  12  640: 100%|##| 250/250 [02:05<00:00,  2.00it/s]\n"
-        "   1/9   3.2G  0.1  0.1  0.1  0.3  12  640:  40%|##| 100/250 [02:05<02:00,  9.00it/s]\n"
-        "   1/9   3.2G  0.1  0.1  0.1  0.3  12  640: 100%|##| 250/250 [1:02:05<00:00,  2.00s/it]\n"
-        "   Class Images Labels P R: 100%|##| 40/40 [00:05<00:00,  7.00it/s]\n10 epochs completed in 1.250 hours.\n"
-    )
-    assert told.iterations == 250 and told.iterations_per_second == pytest.approx((2 + 0.5) / 2)
-    assert told.hours == 1.25 and told.epochs == 10
-
-
-BAR = "   0/9   3.2G  0.1  0.1  0.1  0.3  12  640: 100%|##| {0}/{0} [02:05<00:00,  {1}]\n"
-DIGITS = "9" * 5000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(f"100 epochs completed in {hours} hours\n" for hours in ("1.8.10", "...", "9" * 400, "0")),
-        f"{DIGITS} epochs completed in 1.0 hours\n",
-        *(BAR.format(250, pace) for pace in ("1.8.10it/s", "...it/s", "0it/s", "0.00s/it", "9" * 400 + "s/it")),
-        BAR.format(DIGITS, "2.00it/s"),
-    ],
-)
-def test_figures_in_a_terminal_that_are_none(text):
-    told = told_by(text)
-    assert told.hours is None and told.iterations is None and told.iterations_per_second is None
-
-
-def event(clock, step):
-    varint = bytes([0x10, step & 0x7F | 0x80, step >> 7]) if step > 127 else bytes([0x10, step]) if step else b""
-    content = b"\x09" + struct.pack("<d", clock) + varint + b"\x2a\x00"
-    return struct.pack("<Q", len(content)) + b"crc." + content + b"crc."
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -164,58 +124,6 @@ def test_a_batch_that_cannot_be_is_unknown(tmp_path, batch):
     runs = read_runs([str(folder) for folder in folders])
     assert runs[0].batch is None and runs[1].batch == 50
     assert not [one for one in compare(runs, Asked()).remarks if one.kind == CONTRADICTION]
-
-
-def test_files_that_cannot_be_opened_cost_a_remark(tmp_path, monkeypatch):
-    folder = published(tmp_path, "ota")
-    (folder / "events.out.tfevents.1.a").write_bytes(b"")
-    (folder / "events.out.tfevents.2.a").mkdir()
-    really = Path.open
-
-    def refuse(path, *args, **options):
-        if path.suffix in (".log", ".a"):
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return really(path, *args, **options)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    run = read_run(folder, "a")
-    names = ("train.log", "events.out.tfevents.1.a")
-    assert run.timing.total is None and run.problems == tuple(f"{n} cannot be read: Permission denied" for n in names)
-
-
-def test_tensorboard_s_clock(tmp_path):
-    first = b"".join(event(1000 + 60 * n, n - 1 if n else 0) for n in range(201))
-    (tmp_path / "events.out.tfevents.1.a").write_bytes(first + event(99999, 1)[:-9])  # torn by a kill
-    (tmp_path / "events.out.tfevents.2.a").write_bytes(event(50_000, 0) + event(50_030, 200))
-    seconds = epoch_seconds(tmp_path, [])
-    assert seconds[0] == 60 and seconds[199] == 12_000 and seconds[200] == 12_030
-
-
-def test_tensorboard_s_clock_is_that_of_real_files(tmp_path):
-    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path))
-    for epoch in range(3):
-        writer.add_scalar("x", 1.0, epoch, walltime=2e9 + 100 * epoch)
-    writer.close()
-    seconds = epoch_seconds(tmp_path, [])
-    assert seconds[2] - seconds[1] == pytest.approx(100)
-
-
-def test_yolov7_takes_its_hours_from_it(tmp_path):
-    folder = published(tmp_path, "ota")
-    (folder / "train.log").unlink()
-    assert read_run(folder, "a").timing.total is None
-    (folder / "events.out.tfevents.1.a").write_bytes(b"".join(event(60.0 * n, n - 1 if n else 0) for n in range(101)))
-    assert read_run(folder, "a").hours == pytest.approx(100 / 60)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("clock", [float("inf"), float("nan"), 1e308, 1e-320])
-def test_a_clock_of_tensorboard_that_cannot_be_is_unknown(tmp_path, clock):
-    folder = published(tmp_path, "ota")
-    (folder / "train.log").unlink()
-    written = b"".join(event(clock if n else 0.0, n - 1 if n else 0) for n in range(101))
-    (folder / "events.out.tfevents.1.a").write_bytes(written)
-    assert read_run(folder, "a").timing.total is None
 
 
 def test_side_files(tmp_path):

@@ -32,6 +32,8 @@ class Asked:
     groups: tuple[str, ...] = ()
     hours: tuple[float, ...] = ()
     """Of each run, where its files do not say it."""
+    pace: tuple[float, ...] = ()
+    """Iterations a second of each run, likewise."""
     images: int | None = None
     """Of the training set."""
 
@@ -62,7 +64,7 @@ class Comparison:
 
 def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
     """The first run, or its kind, is what the others are compared with."""
-    runs = tuple(_with_hours(runs, asked.hours))
+    runs = tuple(_with_hours(_with_pace(runs, asked.pace), asked.hours))
     counted = count_once(group_runs(runs, asked.groups))
     groups = counted.groups
     counting = [run for group in groups for run in group.runs]
@@ -108,6 +110,13 @@ def _overtakings(
     judged = {group.name for group in groups if group is first or not obstacle(first, group)}
     found = overtakings([curve for curve in curves if curve.name in judged], name, same_clock)
     return [replace(one, by_chance=bool(by_chance & {one.ahead, one.behind})) for one in found]
+
+
+def _with_pace(runs: Sequence[Run], pace: Sequence[float]) -> Sequence[Run]:
+    if not pace:
+        return runs
+    told = zip(runs, pace, strict=True)
+    return [replace(run, timing=replace(run.timing, iterations_per_second=one)) for run, one in told]
 
 
 def _with_hours(runs: Sequence[Run], hours: Sequence[float]) -> list[Run]:

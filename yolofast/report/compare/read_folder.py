@@ -46,7 +46,7 @@ def read_run(folder: Path, name: str) -> Run:
         args=args,
         hyp=hyp,
         environment=read_json(folder / "env.json", problems),
-        timing=find_timing(folder, rows, summary, batches, args, problems),
+        timing=find_timing(rows, summary, batches, args),
         summary=summary,
         classes=read_classes(folder, problems),
         classes_epoch=read_classes_epoch(folder),

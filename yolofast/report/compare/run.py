@@ -13,7 +13,6 @@ from yolofast.report.read_csv import fitness
 from yolofast.run_settings import settings_in_effect
 
 MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
-ACCURACY = (MAP50, MAP, PRECISION, RECALL)
 OURS, YOLOV7, ULTRALYTICS, YOLOX, OTHER = "yolofast", "YOLOv7", "Ultralytics", "YOLOX", "CSV"
 
 

@@ -5,31 +5,22 @@ epochs in proportion, because the GPU is paid for while it evaluates as well. Th
 process, which may be longer than all training and still not the whole.
 """
 
+import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from yolofast.known_numbers import known_number
 from yolofast.report.compare.curves_file import Rows
-from yolofast.report.compare.event_times import epoch_seconds
 from yolofast.report.compare.run import OURS, Timing, as_batch
-from yolofast.report.compare.terminal_log import read_told
 from yolofast.report.history import Floats
 
 _SHORTEST, _LONGEST = 1e-6, 1e12
 """Seconds that a run can have taken. Others are not known: how often one goes into the other would overflow."""
 
 
-def find_timing(
-    folder: Path,
-    rows: Rows,
-    summary: Mapping[str, Any],
-    batches: int | None,
-    args: Mapping[str, Any],
-    problems: list[str],
-) -> Timing:
+def find_timing(rows: Rows, summary: Mapping[str, Any], batches: int | None, args: Mapping[str, Any]) -> Timing:
     """`batches`: of an epoch, where they were recorded."""
     clock = rows.columns.get("seconds")
     seconds = None if clock is None else _never_back(clock)
@@ -37,12 +28,14 @@ def find_timing(
         if rows.format == OURS:
             return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
         return Timing(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
-    return _of_others(folder, rows, problems)
+    return Timing()
 
 
 def with_hours(timing: Timing, hours: float, epochs: int) -> Timing:
     """Told by the user."""
-    return _merged(timing, _evenly(hours * 3600, epochs), hours * 3600, "--hours", evenly=True)
+    total = hours * 3600
+    seconds = np.linspace(total / epochs, total, epochs)
+    return dataclasses.replace(timing, seconds=seconds, total=total, source="--hours", evenly=True)
 
 
 def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> Timing:
@@ -69,44 +62,8 @@ def _pace(batches: int | None, epochs: int, seconds: float, images: float | None
     return images / known if images and known is not None else None
 
 
-def _of_others(folder: Path, rows: Rows, problems: list[str]) -> Timing:
-    told, epochs = read_told(folder, problems), len(rows.epoch)
-    known = Timing(iterations=told.iterations, iterations_per_second=told.iterations_per_second)
-    events = _of_events(folder, rows, problems)
-    if told.hours:
-        total = told.hours * 3600 * epochs / (told.epochs or epochs)
-        axis = _evenly(total, epochs) if events is None else events * (total / float(events[-1]))
-        return _merged(known, axis, total, told.file, evenly=events is None)
-    if events is not None:
-        return _merged(known, events, float(events[-1]), "TensorBoard's clock", evenly=False)
-    return known
-
-
-def _of_events(folder: Path, rows: Rows, problems: list[str]) -> Floats | None:
-    ended = epoch_seconds(folder, problems)
-    seconds = _never_back(np.array([ended.get(number - 1, np.nan) for number in rows.epoch.tolist()]))
-    return seconds if _can_be(seconds) else None
-
-
-def _merged(timing: Timing, seconds: Floats, total: float, source: str, *, evenly: bool) -> Timing:
-    return Timing(
-        seconds=seconds,
-        total=total,
-        source=source,
-        evenly=evenly,
-        iterations=timing.iterations,
-        iterations_per_second=timing.iterations_per_second,
-        images_per_second=timing.images_per_second,
-        images=timing.images,
-    )
-
-
 def _can_be(seconds: Floats) -> bool:
     return bool(np.isfinite(seconds).all() and _SHORTEST <= seconds[-1] <= _LONGEST)
-
-
-def _evenly(total: float, epochs: int) -> Floats:
-    return np.linspace(total / epochs, total, epochs)
 
 
 def _never_back(clock: Floats) -> Floats:
