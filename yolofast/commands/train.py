@@ -42,7 +42,6 @@ from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
-from yolofast.engine.tally import LOSSES
 from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
@@ -243,7 +242,6 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         epochs=config.epochs,
         progress=progress,
         settings=_kept_settings(run),
-        terms=LOSSES if run.recipe is not None else LOSSES[:3],  # only YOLOX has L1
         evaluate_every_epoch=not config.notest,
         save_every_epoch=not config.nosave,
         save_period=config.save_period,

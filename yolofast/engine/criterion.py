@@ -174,9 +174,8 @@ class Ungained:
     def gained(self, settings: LossSettings, batch: int) -> LossTerms:
         """Gains applied; the total times the batch size (over all ranks), as published."""
         box, obj, cls = self.box * settings.box, self.obj * settings.obj, self.cls * settings.cls
-        return LossTerms(
-            (box + obj + cls) * whole_batch(batch, box.device), box=box.detach(), obj=obj.detach(), cls=cls.detach()
-        )
+        parts = {"box": box.detach(), "obj": obj.detach(), "cls": cls.detach()}
+        return LossTerms((box + obj + cls) * whole_batch(batch, box.device), parts, times_images=True)
 
 
 def sum_of(values: Any) -> Tensor:

@@ -20,7 +20,7 @@ from yolofast.engine.validation_mode import evaluated
 from yolofast.evaluate.nms import begin_suppression
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
-from yolofast.structures import Batch, Detections, LossTerms
+from yolofast.structures import Batch, Detections
 
 __all__ = ["Evaluated", "OnBatch", "evaluate", "fill_tally", "in_classes_of", "in_original"]
 
@@ -77,7 +77,8 @@ def fill_tally(
     """
     assert criterion is None or predict is None
     least, several = model.validation.conf if conf is None else conf, model.validation.multi_label
-    tally, losses = Tally(len(index.names), keep=keep), []
+    tally = Tally(len(index.names), keep=keep)
+    losses: list[dict[str, Tensor]] = []
     lead = model.layout.levels * model.layout.heads
 
     def look(batch: Batch) -> Tensor:
@@ -87,7 +88,7 @@ def fill_tally(
         with precision.autocast():
             raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
         if criterion is not None:
-            losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
+            losses.append(criterion(raw, batch.targets.to(precision.device, non_blocking=True)).parts)
         return decode(raw[:lead], model)
 
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
@@ -101,16 +102,16 @@ def fill_tally(
             begun = begin_suppression(look(batch), least, iou, multi_label=several, max_detections=most)
             comparison.add(number, batch, begun)
         comparison.finish()
-    tally.add_losses(torch.stack(losses).tolist() if losses else [])
+    tally.add_losses(_on_host(losses))
     return tally
 
 
-def _terms(terms: LossTerms) -> Tensor:
-    """Those of `LOSSES`, on the device; YOLOX calls the first one differently."""
-    box = terms.box if terms.box is not None else terms.iou
-    assert box is not None
-    own = (box, terms.obj, terms.cls) if terms.l1 is None else (box, terms.obj, terms.cls, terms.l1)
-    return torch.stack(own).detach().double()
+def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
+    """The parts of each batch's loss, copied at once."""
+    if not losses:
+        return []
+    rows = torch.stack([torch.stack(list(parts.values())).detach().double() for parts in losses]).tolist()
+    return [dict(zip(losses[0], row, strict=True)) for row in rows]
 
 
 def in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:

@@ -76,8 +76,6 @@ class Trainer:
     progress: Progress
     settings: dict[str, Any]
     """What a checkpoint says about the run besides its state: plain values."""
-    terms: tuple[str, ...] = ("box", "obj", "cls")
-    """Of the loss, to be written down."""
     evaluate_every_epoch: bool = True
     save_every_epoch: bool = True
     save_period: int = -1
@@ -192,7 +190,7 @@ class Trainer:
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **{f"train/{name}_loss": None if undone else losses[name] for name in self.terms},
+            **{f"train/{name}_loss": None if undone else losses[name] for name in self.step.terms},
             **rates,
             "img/s": images / wall,
             "data_wait": wait.seconds / wall,
