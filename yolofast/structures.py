@@ -42,6 +42,10 @@ class HeadLayout:
     """In training mode as many auxiliary maps follow the lead maps."""
 
     @property
+    def has_anchors(self) -> bool:
+        return self.kind != "point"
+
+    @property
     def levels(self) -> int:
         return len(self.strides)
 
