@@ -3,8 +3,10 @@
 Shared by decoding, which reads all rows, and by matching and losses, which read a few.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 # Bins of the `bin` kind span sizes of 0 to 4 anchors, the same range as (2σ)².
@@ -50,3 +52,26 @@ def decode_bins(sides: Tensor) -> Tensor:
     offset = (sides[..., 0].sigmoid() * 2 - 1) * step
     centre = (sides[..., 1:].argmax(dim=-1) + 0.5) * step
     return (offset + centre).clamp(0, BIN_RANGE)
+
+
+def rows_at(raw: Tensor, cell_BS: Tensor) -> Tensor:
+    """Rows `[B, S, channels]` of a map `[B, A, H, W, channels]` at positions (anchor · H + y) · W + x."""
+    cells_first = is_cells_first(raw)
+    flat = (raw.permute(0, 2, 3, 1, 4) if cells_first else raw).reshape(-1, raw.shape[-1])
+    index = flat_index(cell_BS, raw.shape, cells_first)
+    return flat.index_select(0, index.flatten()).view(*cell_BS.shape, -1)
+
+
+def is_cells_first(raw: Tensor) -> bool:
+    """Whether memory runs image, y, x, anchor, channel: the layout channels_last convolutions give."""
+    return raw.permute(0, 2, 3, 1, 4).is_contiguous() and not raw.is_contiguous()
+
+
+def flat_index(cell_BS: Tensor, shape: Sequence[int], cells_first: bool) -> Tensor:
+    """Where cells are in the map laid out as `[positions, channels]` in its own memory order."""
+    batch, anchors, height, width, _ = shape
+    image = torch.arange(batch, device=cell_BS.device)[:, None]
+    area = height * width
+    if cells_first:
+        return (image * area + cell_BS % area) * anchors + cell_BS // area
+    return image * (anchors * area) + cell_BS

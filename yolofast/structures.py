@@ -5,7 +5,7 @@ N predictions, C classes, L levels.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -40,6 +40,10 @@ class HeadLayout:
     """1B4H: every head has a channel for every class, those of other heads being ignored."""
     auxiliary: bool = False
     """In training mode as many auxiliary maps follow the lead maps."""
+
+    @property
+    def has_anchors(self) -> bool:
+        return self.kind != "point"
 
     @property
     def levels(self) -> int:
@@ -269,27 +273,33 @@ class Assignment:
 
 @dataclass(frozen=True)
 class LossTerms:
-    """A loss and its parts, gains applied. `total` carries the gradient; the parts are for logging."""
+    """A loss and its parts, gains applied. `total` carries the gradient; the parts are for logging.
+
+    A part is read by its name: `terms.box` is `terms.parts["box"]`.
+    """
 
     total: Tensor
-    obj: Tensor
-    cls: Tensor
-    box: Tensor | None = None
-    """YOLOv7's box term."""
-    iou: Tensor | None = None
-    """YOLOX's box term."""
-    l1: Tensor | None = None
+    parts: dict[str, Tensor]
+    """The terms of the sum, by the names they have in every record. A loss always has the same ones."""
+    times_images: bool = False
+    """The total is multiplied by the images of the batch, as YOLOv7 does."""
     foreground: Tensor | None = None
-    """Positives per ground-truth box."""
+    """Positives per ground-truth box, where a loss counts them."""
 
     def mean_total(self, images: int) -> Tensor:
-        """The total whatever the batch: YOLOv7 multiplies it by the images of a batch, YOLOX does not."""
-        return self.total / images if self.iou is None else self.total
+        """The total whatever the batch."""
+        return self.total / images if self.times_images else self.total
 
-    def parts(self) -> dict[str, Tensor]:
-        """Everything but the total, by name."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "total"}
-        return {name: value for name, value in values.items() if value is not None}
+    @property
+    def iou(self) -> Tensor:
+        """The box term as YOLOX calls it."""
+        return self.parts["box"]
+
+    def __getattr__(self, name: str) -> Tensor:
+        parts: dict[str, Tensor] = self.__dict__.get("parts", {})  # a copy in the making has none yet
+        if name not in parts:
+            raise AttributeError(f"this loss has no term {name!r}, but {', '.join(parts)}")
+        return parts[name]
 
 
 def level_shapes(raw: Sequence[Tensor]) -> list[tuple[int, int]]:

@@ -9,9 +9,8 @@ from tests.assign.made_up import STRIDES, Batch, batches
 from tests.reference import yolox_loss as reference
 from tests.reference.ota import dynamic_k_match
 from yolofast.assign import chunks
+from yolofast.assign.head import CURRENT, VENDORED
 from yolofast.assign.simota import (
-    CURRENT,
-    VENDORED,
     Columns,
     _all_cells,
     _cells_near_boxes,
@@ -19,7 +18,7 @@ from yolofast.assign.simota import (
     find_columns,
     simota_costs,
 )
-from yolofast.loss.maps import rows_at
+from yolofast.raw_rows import rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
 VERSIONS = [(CURRENT, reference.CURRENT), (VENDORED, reference.VENDORED)]

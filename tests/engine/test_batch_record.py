@@ -107,7 +107,7 @@ def test_yolox_s_terms_and_a_batch_without_boxes():
     part = torch.tensor(1.0)
     empty = Targets(torch.zeros(1, 1, 4), torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.bool))
     record.next_is(1)
-    record.losses(LossTerms(total=part * 10, obj=part * 2, cls=part * 3, iou=part * 4, l1=part), empty)
+    record.losses(LossTerms(part * 10, {"box": part * 4, "obj": part * 2, "cls": part * 3, "l1": part}), empty)
     row = dict(zip(MEASURED, record.read(2)[1], strict=True))
     assert row["total"] == 10 and row["box"] == 4 and row["l1"] == 1 and row["boxes"] == 0 and np.isnan(row["box_size"])
     assert np.isnan(record.read(1)).all(), "what was not run stays unknown"

@@ -21,7 +21,7 @@ def make_step():
 
     def criterion(raw, targets):
         total = (raw**2).mean() * targets
-        return LossTerms(total=total, obj=total.detach(), cls=total.detach(), box=total.detach())
+        return LossTerms(total, dict.fromkeys(("box", "obj", "cls"), total.detach()), times_images=True)
 
     optimizer = Sgd([{"params": list(model.parameters()), "weight_decay": 0.0}])
     step = TrainStep(model, criterion, optimizer, ModelEma(model), Precision.choose("fp32", "cpu"))

@@ -10,7 +10,7 @@ def test_the_total_counts_four_times_and_the_parts_are_reported_as_they_are():
     class Loss:
         def __call__(self, raw, targets):
             part = raw[0].detach()
-            return LossTerms(raw[0] * 3, obj=part, cls=part, box=part)
+            return LossTerms(raw[0] * 3, {"box": part, "obj": part, "cls": part})
 
         def tensors(self):
             return [balance]

@@ -31,7 +31,7 @@ def filled(index, batches):
     tally = Tally(len(index.names), keep=True)
     for batch in batches:
         tally.add(index, np.array(batch), [found_on(index, place) for place in batch])
-        tally.add_losses([(0.1 * batch[0], 0.7, 1e-9 * batch[-1])])
+        tally.add_losses([{"box": 0.1 * batch[0], "obj": 0.7, "cls": 1e-9 * batch[-1]}])
     return tally
 
 

@@ -38,7 +38,10 @@ def test_inference_can_be_exported():
 def test_the_total_is_recorded_as_it_is():
     """YOLOv7 multiplies its total by the batch, which the record divides by; YOLOX does not."""
     model = build_model(SMALL).train()
-    losses, criterion = RunningLosses(torch.device("cpu")), YoloXLosses(model, None, faithful=False).training(0)
+    losses, criterion = (
+        RunningLosses(torch.device("cpu"), ("box", "obj", "cls", "l1")),
+        YoloXLosses(model, None, faithful=False).training(0),
+    )
     terms = criterion(model(torch.rand(2, 3, 64, 64)), Targets.from_rows(ROWS, 2))
     losses.add(terms, 2)
     means = losses.means()

@@ -152,7 +152,7 @@ def loss_of(kind: str, faithful: bool, images: slice = slice(None)) -> Loss:
     own = [level.detach()[images].requires_grad_() for level in raw]
     terms = criterion(own, targets)
     terms.total.backward()
-    parts = {name: float(value) for name, value in terms.parts().items()}
+    parts = {name: float(value) for name, value in terms.parts.items()}
     return Loss(float(terms.total.detach()), parts, [level.grad.flatten().tolist() for level in own])
 
 

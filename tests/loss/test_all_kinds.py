@@ -12,7 +12,7 @@ NOTHING = torch.zeros(0, 6)
 
 
 def assert_finite(terms, raw):
-    assert all(value.isfinite() for value in (terms.total, *terms.parts().values()))
+    assert all(value.isfinite() for value in (terms.total, *terms.parts.values()))
     assert all(gradient.isfinite().all() for gradient in gradients(terms.total, raw))
 
 

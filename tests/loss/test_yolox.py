@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.assign.made_up import STRIDES, Batch, batches, point_head
 from tests.golden import inputs
 from tests.reference import yolox_loss as reference
-from yolofast.assign.simota import CURRENT, VENDORED
+from yolofast.assign.head import CURRENT, VENDORED
 from yolofast.decoding import decode
 from yolofast.engine.yolox_criterion import YoloXCriterion
 from yolofast.errors import UserError

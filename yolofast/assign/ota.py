@@ -6,15 +6,26 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from yolofast.assign.candidates import Candidates
+from yolofast.assign.candidates import Candidates, find_candidates
 from yolofast.assign.cells import split_by_level
 from yolofast.assign.chunks import some_images_at_a_time
 from yolofast.assign.cost import class_and_iou_cost
+from yolofast.assign.head import Head
 from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.places import cell_index
-from yolofast.raw_rows import RowReader
-from yolofast.structures import Assignment, Targets
+from yolofast.raw_rows import RowReader, rows_at
+from yolofast.structures import Assignment, Targets, level_shapes
+
+
+def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
+    shapes, anchors_LA2, unique = level_shapes(raw), head.anchors_in_cells(), not head.faithful
+    candidates = find_candidates(targets, anchors_LA2, shapes, head.anchor_t, head.reach, unique)
+    rows = [rows_at(raw_map, candidates.cell[:, candidates.level(i)]) for i, raw_map in enumerate(raw)]
+    strides = head.layout.strides
+    return assign_ota(
+        rows, candidates, targets, anchors_LA2, strides, shapes, head.reader, topk=head.topk, faithful=head.faithful
+    )
 
 
 @torch.no_grad()

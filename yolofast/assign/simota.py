@@ -16,29 +16,15 @@ from torch import Tensor
 from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
 from yolofast.assign.chunks import some_images_at_a_time, targets_of
 from yolofast.assign.cost import class_and_iou_cost
+from yolofast.assign.head import Head, SimOtaVersion
 from yolofast.assign.select import choose_columns, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_points
 from yolofast.places import cell_index
-from yolofast.structures import Assignment, Targets
+from yolofast.raw_rows import rows_at
+from yolofast.structures import Assignment, Targets, level_shapes
 
 _TOPK = 10
-
-
-@dataclass(frozen=True)
-class SimOtaVersion:
-    """What differs between the published versions."""
-
-    radius: float
-    """A cell is near a box when its centre is within this many strides of the box's centre on both axes."""
-    penalty: float
-    """Added to the cost of a cell that is not the box's own."""
-    inside_box: bool
-    """Cells inside a box are candidates too, and a box's own cells must be both near and inside."""
-
-
-CURRENT = SimOtaVersion(radius=1.5, penalty=1e6, inside_box=False)
-VENDORED = SimOtaVersion(radius=2.5, penalty=1e5, inside_box=True)
 
 
 @dataclass(frozen=True)
@@ -49,6 +35,13 @@ class Columns:
     """`[B, K]`"""
     distinct: Tensor
     """`[B, K]` bool: the column counts. Others repeat a cell or fill up the fixed shape."""
+
+
+def by_simota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
+    shapes = level_shapes(raw)
+    columns = find_columns(targets, shapes, head.version)
+    rows = [rows_at(raw_map, level.cell) for raw_map, level in zip(raw, columns, strict=True)]
+    return assign_simota(rows, columns, targets, head.layout.strides, shapes, head.version)
 
 
 def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: SimOtaVersion) -> list[Columns]:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
 from yolofast.assign.chunks import some_images_at_a_time, targets_of
+from yolofast.assign.head import Head
 from yolofast.assign.select import choose_columns
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_boxes
@@ -27,6 +28,11 @@ from yolofast.structures import Assignment, HeadLayout, Targets
 _POSITIVES_PER_BOX = 13
 _OVERLAP_POWER = 6
 _SMALLEST = 1e-9  # of a score or an overlap: below, predictions are equally bad
+
+
+def by_tal(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
+    """It has no notion of neighbours: auxiliary maps learn what lead maps learn."""
+    return assign_tal(raw, targets, head.layout, head.anchors_px, head.reader)
 
 
 @torch.no_grad()

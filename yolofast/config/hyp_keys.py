@@ -8,6 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from yolofast.extensions import ASSIGNERS
+
+_NAMES = ", ".join(f"`{name}`" for name in ASSIGNERS)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HypKey:
@@ -105,7 +109,7 @@ HYP_KEYS: dict[str, HypKey] = {
         takes="1 or 0",
     ),
     "assigner": HypKey(
-        meaning="instead of loss_ota: `ota`, `anchor`, `tal`, `simota`, or `[[0, anchor], [70, ota]]` by epoch",
+        meaning=f"instead of loss_ota: {_NAMES}, or `[[0, anchor], [70, ota]]` by epoch",
         default=None,
         suits=_assigner,
         takes="a name, or a list of epochs and names: [[0, anchor], [70, ota]]",

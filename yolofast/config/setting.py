@@ -30,6 +30,8 @@ class Setting:
     bare: Any = None
     """The value of the flag when nothing follows it; None where something must."""
     metavar: str | None = None
+    among: Mapping[str, object] | None = None
+    """Of a text: the table whose keys it may be."""
     least: float | None = None
     above: float | None = None
     most: float | None = None

@@ -25,10 +25,9 @@ from yolofast.config.run import (
 )
 from yolofast.config.setting import setting
 from yolofast.config.train_rules import check_training
+from yolofast.extensions import ASSIGNERS, OPTIMIZERS
 
-Optimizer = Literal["sgd", "adam", "adamw"]
 LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
-AssignerName = Literal["ota", "anchor", "tal", "simota"]
 
 # Declared by section, to say it once.
 _model = partial(setting, section=MODEL)
@@ -97,8 +96,9 @@ class TrainConfig(RunConfig):
     patience: int = _training(
         0, "--patience", least=0, changes_on_resume=True,
         help="stop after that many epochs without a better result; 0: never")
-    optimizer: Optimizer = _training(
-        "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, help="sgd has Nesterov momentum")
+    optimizer: str = _training(
+        "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, among=OPTIMIZERS,
+        help="sgd has Nesterov momentum")
     lr_schedule: LrSchedule = _training(
         "auto", "--lr-schedule", yolov7="--linear-lr",
         shortcuts={"--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine"},
@@ -124,8 +124,9 @@ class TrainConfig(RunConfig):
         help="YOLOX: values of the recipe to change, such as mosaic_prob=0.3 input_size=800,1440")
     label_smoothing: float = _loss(
         0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")
-    assigner: AssignerName | None = _loss(
-        None, "--assigner", help="who learns which box; by default as the hyper-parameters say (loss_ota, assigner)")
+    assigner: str | None = _loss(
+        None, "--assigner", among=ASSIGNERS,
+        help="who learns which box; by default as the hyper-parameters say (loss_ota, assigner)")
     ota_from_epoch: int | None = _loss(
         None, "--ota-from-epoch", least=0, help="anchor before that epoch, OTA from it on")
     ignore_other_heads: bool = _loss(

@@ -35,6 +35,9 @@ def kinds(config_class: type[Any], name: str) -> tuple[Any, ...]:
 
 def choices(config_class: type[Any], name: str) -> tuple[str, ...]:
     """The words a field may have; empty if it takes anything."""
+    table = settings_of(config_class)[name].among
+    if table is not None:
+        return tuple(table)
     return tuple(word for kind in kinds(config_class, name) if _is_literal(kind) for word in typing.get_args(kind))
 
 
@@ -78,6 +81,8 @@ def in_form(config_class: type[Any], name: str, value: Any) -> Any:
 def check_value(config_class: type[Any], name: str, value: Any) -> None:
     declared = settings_of(config_class)[name]
     if not any(_suits(kind, value) for kind in kinds(config_class, name)):
+        raise _fault(config_class, name, value)
+    if declared.among is not None and isinstance(value, str) and value not in declared.among:
         raise _fault(config_class, name, value)
     if isinstance(value, tuple) and not declared.counts[0] <= len(value) <= declared.counts[1]:
         raise _fault(config_class, name, value)
@@ -137,6 +142,8 @@ def _described(kind: Any, declared: Setting) -> str:
     if is_many(kind):
         low, high = declared.counts
         return f"{low} {f'to {high}' if high < 100 else 'or more'} {_PLURALS[typing.get_args(kind)[0]]}"
+    if kind is str and declared.among is not None:
+        return "one of " + ", ".join(declared.among)
     return "one of " + ", ".join(typing.get_args(kind)) if _is_literal(kind) else _NAMES[kind]
 
 

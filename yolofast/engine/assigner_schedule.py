@@ -10,10 +10,11 @@ from typing import Any
 
 from torch import Tensor
 
-from yolofast.engine.build_loss import ASSIGNERS, build_loss
-from yolofast.engine.criterion import Assigner, Criterion, state_of
+from yolofast.engine.build_loss import build_loss
+from yolofast.engine.criterion import Criterion, state_of
 from yolofast.engine.quad_loss import QuadLoss
-from yolofast.errors import UserError, nearest, shorten
+from yolofast.errors import UserError, shorten
+from yolofast.extensions import check_assigner
 from yolofast.structures import RawMapReader
 
 _FORM = "assigner: ota, or assigner: [[0, anchor], [70, ota]] with the epoch each starts at"
@@ -23,12 +24,10 @@ _FORM = "assigner: ota, or assigner: [[0, anchor], [70, ota]] with the epoch eac
 class AssignerSchedule:
     """`steps` are (first epoch, assigner), the first at epoch 0, in order."""
 
-    steps: tuple[tuple[int, Assigner], ...]
+    steps: tuple[tuple[int, str], ...]
 
     @staticmethod
-    def from_hyp(
-        hyp: Mapping[str, Any], ota_from_epoch: int | None = None, default: Assigner = "ota"
-    ) -> "AssignerSchedule":
+    def from_hyp(hyp: Mapping[str, Any], ota_from_epoch: int | None = None, default: str = "ota") -> "AssignerSchedule":
         """From `assigner` in the hyper-parameters, `--ota-from-epoch`, or YOLOv7's `loss_ota` (1 is OTA)."""
         given = hyp.get("assigner")
         if ota_from_epoch is not None:
@@ -46,10 +45,10 @@ class AssignerSchedule:
             given = "anchor" if published != 1 and default == "ota" else default
         return AssignerSchedule(tuple(_steps(given)))
 
-    def at(self, epoch: int) -> Assigner:
+    def at(self, epoch: int) -> str:
         return [assigner for first, assigner in self.steps if first <= epoch][-1]
 
-    def for_validation(self, epoch: int, faithful: bool, has_anchors: bool = True) -> Assigner:
+    def for_validation(self, epoch: int, faithful: bool, has_anchors: bool = True) -> str:
         """That of training, so that both losses can be compared; the published code always validates with `anchor`."""
         assigner = self.at(epoch)
         return "anchor" if faithful and assigner == "ota" and has_anchors else assigner
@@ -63,7 +62,7 @@ class ScheduledLoss:
         *, quad: bool = False,
     ) -> None:  # fmt: skip
         self.schedule, self.faithful = schedule, faithful
-        self._has_anchors = model.layout.kind != "point"
+        self._has_anchors = model.layout.has_anchors
         epochs = [epoch for epoch, _ in schedule.steps]
         used = {self.schedule.at(epoch) for epoch in epochs} | {self._of_validation(epoch) for epoch in epochs}
         self._losses = {assigner: build_loss(model, hyp, image_size, assigner, faithful) for assigner in sorted(used)}
@@ -84,24 +83,21 @@ class ScheduledLoss:
             for own, given in zip(tensors, state.get(assigner, []), strict=False):
                 own.copy_(given)
 
-    def _of_validation(self, epoch: int) -> Assigner:
+    def _of_validation(self, epoch: int) -> str:
         return self.schedule.for_validation(epoch, self.faithful, self._has_anchors)
 
 
-def _steps(given: Any) -> list[tuple[int, Assigner]]:
+def _steps(given: Any) -> list[tuple[int, str]]:
     if isinstance(given, str):
         given = [[0, given]]
     if not isinstance(given, list) or not given:
         raise UserError(f"assigner is {shorten(given)}", fix=_FORM)
-    steps: list[tuple[int, Assigner]] = []
+    steps: list[tuple[int, str]] = []
     for step in given:
         if not isinstance(step, list | tuple) or len(step) != 2 or type(step[0]) is not int:
             raise UserError(f"assigner has the entry {shorten(step)}", fix=_FORM)
         epoch, name = step
-        if name not in ASSIGNERS:
-            hint = nearest(name, ASSIGNERS) if isinstance(name, str) else ""
-            raise UserError(f"assigner is {shorten(name)}{hint}", fix=f"use one of {', '.join(ASSIGNERS)}")
-        steps.append((epoch, name))
+        steps.append((epoch, check_assigner(name)))
     epochs = [epoch for epoch, _ in steps]
     if epochs[0] != 0 or epochs != sorted(set(epochs)):
         raise UserError(f"assigner starts at epochs {epochs}", fix="start at 0 and go up")

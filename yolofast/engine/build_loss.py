@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from yolofast.assign.simota import CURRENT, VENDORED, SimOtaVersion
-from yolofast.engine.criterion import Assigner, Criterion, YoloV7Criterion
+from yolofast.assign.head import CURRENT, VENDORED, SimOtaVersion
+from yolofast.engine.criterion import Criterion, YoloV7Criterion
 from yolofast.engine.multihead_criterion import MultiHeadCriterion
 from yolofast.engine.yolox_criterion import YoloXCriterion
-from yolofast.errors import UserError, nearest, shorten
+from yolofast.errors import UserError, shorten
+from yolofast.extensions import assigner_for, check_assigner
 from yolofast.loss.settings import LossSettings
 from yolofast.structures import RawMapReader
 
-ASSIGNERS: tuple[Assigner, ...] = ("ota", "anchor", "tal", "simota")
 SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VENDORED}
 
 
@@ -19,7 +19,7 @@ def build_loss(
     model: RawMapReader,
     hyp: Mapping[str, Any],
     image_size: int | Sequence[int],
-    assigner: Assigner = "ota",
+    assigner: str = "ota",
     faithful: bool = True,
 ) -> Criterion:
     """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
@@ -28,16 +28,10 @@ def build_loss(
     trained at, and the published scaling of the gains is applied here. `faithful` reproduces what the published code
     computes, defects included; `faithful=False` repairs them (docs/differences.md). For YOLOX `ota` means `simota`.
     """
-    if assigner not in ASSIGNERS:
-        hint = nearest(str(assigner), ASSIGNERS)
-        raise UserError(f"assigner is {shorten(assigner)}{hint}", fix=f"use one of {', '.join(ASSIGNERS)}")
     layout = model.layout
-    if layout.kind == "point":
+    assigner = assigner_for(check_assigner(assigner), anchors=layout.has_anchors)
+    if not layout.has_anchors:
         return _yolox(model, hyp, assigner, faithful)
-    if assigner == "simota":
-        raise UserError(
-            "assigner is 'simota', but this head has anchors", fix="use ota, its counterpart, anchor or tal"
-        )
     settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, _longest_side(image_size))
     if not layout.head_classes:
         return YoloV7Criterion(model, settings, assigner, faithful)
@@ -51,15 +45,12 @@ def build_loss(
     )
 
 
-def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: Assigner, faithful: bool) -> YoloXCriterion:
-    if assigner == "anchor":
-        raise UserError("assigner is 'anchor', but this head has no anchors", fix="use simota or tal")
+def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: str, faithful: bool) -> YoloXCriterion:
     version = hyp.get("simota_version", "current")
     if not isinstance(version, str) or version not in SIMOTA_VERSIONS:
         raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
-    kind = "tal" if assigner == "tal" else "simota"
     l1 = _flag(hyp, "use_l1")
-    return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=kind, use_l1=l1)  # type: ignore[arg-type]
+    return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=assigner, use_l1=l1)
 
 
 def _flag(hyp: Mapping[str, Any], key: str) -> bool:

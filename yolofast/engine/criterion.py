@@ -2,24 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from yolofast.assign.anchor import assign_anchor
-from yolofast.assign.candidates import find_candidates
-from yolofast.assign.ota import assign_ota
-from yolofast.assign.tal import assign_tal
+from yolofast.assign.head import Head
 from yolofast.errors import UserError
-from yolofast.loss.maps import rows_at
+from yolofast.extensions import ASSIGNERS, found
 from yolofast.loss.settings import LossSettings
 from yolofast.loss.yolov7 import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
 from yolofast.ranks import follow_all, whole_batch
 from yolofast.raw_rows import RowReader
-from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets, level_shapes
-
-Assigner = Literal["ota", "anchor", "tal", "simota"]
+from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets
 
 _LEAD_REACH, _AUX_REACH, _AUX_WEIGHT = 0.5, 1.0, 0.25
 _TOPK, _TOPK_WITH_AUX = 10, 20
@@ -45,11 +40,12 @@ class YoloV7Criterion:
         self,
         model: RawMapReader,
         settings: LossSettings,
-        assigner: Assigner,
+        assigner: str,
         faithful: bool,
         reader: RowReader | None = None,
     ) -> None:
         self.model, self.settings, self.assigner, self.faithful = model, settings, assigner, faithful
+        self._assign = found(ASSIGNERS[assigner].assign)
         self.reader = RowReader(model.layout.bins) if reader is None else reader
         balance = level_balance(model.layout.levels)
         self.balance: Sequence[float] | Tensor = balance
@@ -91,19 +87,13 @@ class YoloV7Criterion:
     def assign(
         self, lead: Sequence[Tensor], targets: Targets, anchors_LA2: Tensor, reach: float, topk: int
     ) -> list[Assignment]:
-        shapes = level_shapes(lead)
-        unique = not self.faithful
+        head = Head(
+            layout=self.model.layout, anchors_px=self.model.anchors_px, reader=self.reader, faithful=self.faithful,
+            anchors_LA2=anchors_LA2, anchor_t=self.settings.anchor_t, reach=reach, topk=topk,
+        )  # fmt: skip
         with torch.no_grad():
-            if self.assigner == "tal":  # it has no notion of neighbours: auxiliary maps learn what lead maps learn
-                return assign_tal(lead, targets, self.model.layout, self.model.anchors_px, self.reader)
-            candidates = find_candidates(targets, anchors_LA2, shapes, self.settings.anchor_t, reach, unique)
-            if self.assigner == "anchor":
-                return assign_anchor(candidates, [candidates.anchors * h * w for h, w in shapes])
-            rows = [rows_at(raw_map, candidates.cell[:, candidates.level(i)]) for i, raw_map in enumerate(lead)]
-            strides = self.model.layout.strides
-            return assign_ota(
-                rows, candidates, targets, anchors_LA2, strides, shapes, self.reader, topk=topk, faithful=self.faithful
-            )
+            assignment: list[Assignment] = self._assign(lead, targets, head)
+        return assignment
 
     def terms(
         self,
@@ -174,9 +164,8 @@ class Ungained:
     def gained(self, settings: LossSettings, batch: int) -> LossTerms:
         """Gains applied; the total times the batch size (over all ranks), as published."""
         box, obj, cls = self.box * settings.box, self.obj * settings.obj, self.cls * settings.cls
-        return LossTerms(
-            (box + obj + cls) * whole_batch(batch, box.device), box=box.detach(), obj=obj.detach(), cls=cls.detach()
-        )
+        parts = {"box": box.detach(), "obj": obj.detach(), "cls": cls.detach()}
+        return LossTerms((box + obj + cls) * whole_batch(batch, box.device), parts, times_images=True)
 
 
 def sum_of(values: Any) -> Tensor:

@@ -6,10 +6,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-_PANELS = (
-    "train/box_loss", "train/obj_loss", "train/cls_loss", "train/l1_loss", "metrics/precision(B)", "metrics/recall(B)",
-    "val/box_loss", "val/obj_loss", "val/cls_loss", "val/l1_loss", "metrics/mAP50(B)", "metrics/mAP50-95(B)",
-)  # fmt: skip
+from yolofast.engine.record import terms_of
+
+_METRICS = {
+    "train": ("metrics/precision(B)", "metrics/recall(B)"),
+    "val": ("metrics/mAP50(B)", "metrics/mAP50-95(B)"),
+}
+"""Behind the losses of training, and below them behind those of validation."""
 
 
 def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
@@ -20,8 +23,8 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    is_yolox = any("train/l1_loss" in row for row in rows)
-    panels = [name for name in _PANELS if is_yolox or "l1" not in name]
+    terms = terms_of(rows)
+    panels = [name for side in _METRICS for name in (*(f"{side}/{term}_loss" for term in terms), *_METRICS[side])]
     across = len(panels) // 2
     figure = Figure(figsize=(3 * across, 6), dpi=120, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 from yolofast.engine.lasting_console import LastingConsole, say_on_stderr
+from yolofast.engine.record import terms_of
 
 _MEMORY, _L1 = "GPU GiB", "l1"
 _COLUMNS = (
-    ("epoch", 9), ("box", 9), ("obj", 9), ("cls", 9), (_L1, 9), ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8),
-    ("lr", 10), ("img/s", 9), ("wait", 7), (_MEMORY, 9), ("left", 9),
+    ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8), ("lr", 10), ("img/s", 9), ("wait", 7), (_MEMORY, 9), ("left", 9),
 )  # fmt: skip
-_LOSSES = ("box", "obj", "cls", _L1)
+_LOSS_WIDTH = 9
 _METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
 _LOOK_EVERY = 0.25
 """Seconds between two looks at the figures of a running epoch; a terminal shows each."""
@@ -77,15 +77,16 @@ class Display:
     def result(self, row: Mapping[str, Any]) -> None:
         """One line for an epoch that is over, evaluated and saved; a loss of None was undone."""
         self._finished += 1
+        terms = terms_of([row])
         if not self._said_header:
             self._has_gpu = row["gpu_memory"] > 0
             absent = {_MEMORY} if not self._has_gpu else set()
-            absent |= set() if f"train/{_L1}_loss" in row else {_L1}
-            self.say("".join(f"{name:>{width}}" for name, width in _COLUMNS if name not in absent))
+            losses = "".join(f"{term:>{_LOSS_WIDTH}}" for term in terms)
+            others = "".join(f"{name:>{width}}" for name, width in _COLUMNS if name not in absent)
+            self.say(f"{'epoch':>9}{losses}{others}")
             self._said_header = True
         left = self._seconds_left(row["epoch"] + 1, self._finished)
-        terms = [row[key] for name in _LOSSES if (key := f"train/{name}_loss") in row]
-        losses = "".join(f"{_loss(value):>9}" for value in terms)
+        losses = "".join(f"{_loss(row[f'train/{term}_loss']):>{_LOSS_WIDTH}}" for term in terms)
         scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in _METRICS)
         count = f"{int(row['epoch']) + 1}/{self._epochs}"
         speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
@@ -144,7 +145,7 @@ class EpochLine:
 
     def _figures(self, losses: Mapping[str, float], seconds: float, waited: float, lr: float) -> str:
         """What matters most comes first: narrow terminals cut the end off."""
-        shown = [name for name in _LOSSES if name in losses and (name != _L1 or losses[name])]
+        shown = [name for name in losses if name != "total" and (name != _L1 or losses[name])]
         terms = " ".join(f"{name} {_loss(losses[name])}" for name in shown)
         speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
         taken = torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0

@@ -20,7 +20,7 @@ from yolofast.engine.thresholds import Thresholds, to_validate
 from yolofast.engine.validation_mode import evaluated
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
-from yolofast.structures import Batch, Detections, LossTerms
+from yolofast.structures import Batch, Detections
 
 __all__ = ["Evaluated", "OnBatch", "add_found", "evaluate", "fill_tally", "in_original"]
 
@@ -73,7 +73,8 @@ def fill_tally(
     """
     assert criterion is None or predict is None
     chosen = thresholds or to_validate(model)
-    tally, losses = Tally(len(index.names), keep=keep), []
+    tally = Tally(len(index.names), keep=keep)
+    losses: list[dict[str, Tensor]] = []
     lead = model.layout.levels * model.layout.heads
 
     def look(batch: Batch) -> Tensor:
@@ -83,7 +84,7 @@ def fill_tally(
         with precision.autocast():
             raw = model(model.inputs.as_input(images).contiguous(memory_format=torch.channels_last))
         if criterion is not None:
-            losses.append(_terms(criterion(raw, batch.targets.to(precision.device, non_blocking=True))))
+            losses.append(criterion(raw, batch.targets.to(precision.device, non_blocking=True)).parts)
         return decode(raw[:lead], model)
 
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
@@ -95,16 +96,16 @@ def fill_tally(
         for number, batch in enumerate(batches):
             comparison.add(number, batch, chosen.begin(look(batch)))
         comparison.finish()
-    tally.add_losses(torch.stack(losses).tolist() if losses else [])
+    tally.add_losses(_on_host(losses))
     return tally
 
 
-def _terms(terms: LossTerms) -> Tensor:
-    """Those of `LOSSES`, on the device; YOLOX calls the first one differently."""
-    box = terms.box if terms.box is not None else terms.iou
-    assert box is not None
-    own = (box, terms.obj, terms.cls) if terms.l1 is None else (box, terms.obj, terms.cls, terms.l1)
-    return torch.stack(own).detach().double()
+def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
+    """The parts of each batch's loss, copied at once."""
+    if not losses:
+        return []
+    rows = torch.stack([torch.stack(list(parts.values())).detach().double() for parts in losses]).tolist()
+    return [dict(zip(losses[0], row, strict=True)) for row in rows]
 
 
 def add_found(tally: Tally, index: ImageIndex, batch: Batch, found: list[Detections]) -> list[Detections]:

@@ -23,6 +23,7 @@ from yolofast.engine.views import Views, views_of
 from yolofast.engine.whole_strides import with_whole_strides
 from yolofast.engine.yolox_settings import recipe_of
 from yolofast.errors import UserError
+from yolofast.extensions import assigner_for
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
 from yolofast.optim.schedule import StepSettings
@@ -240,7 +241,7 @@ class _Losses:
 
     def __init__(self, config: TrainConfig, hyp: dict[str, Any], recipe: YoloXRecipe | None) -> None:
         self._l1_from = None if recipe is None else recipe.closes_at
-        self._simota = "tal" if config.assigner == "tal" else "simota"
+        self._simota = assigner_for(config.assigner or "ota", anchors=False) if recipe is not None else ""
         self._assigners = None if recipe is not None else AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
 
     def at(self, epoch: int) -> str:

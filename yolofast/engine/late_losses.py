@@ -15,7 +15,7 @@ class LateLosses:
 
     def __init__(self, losses: RunningLosses) -> None:
         self._sums, self._count = losses.tensors()[:2]
-        self._names = losses.NAMES
+        self._names = losses.names
         self._on_gpu = self._sums.is_cuda
         self._seen_sums = torch.zeros(self._sums.shape, dtype=self._sums.dtype, pin_memory=self._on_gpu)
         self._seen_count = torch.zeros((), dtype=self._count.dtype, pin_memory=self._on_gpu)

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from yolofast.engine.criterion import Assigner, Ungained, YoloV7Criterion, sum_of
+from yolofast.engine.criterion import Ungained, YoloV7Criterion, sum_of
 from yolofast.errors import UserError, shorten
 from yolofast.loss.foreign import mean_without_foreign
 from yolofast.loss.settings import LossSettings
@@ -34,7 +34,7 @@ class MultiHeadCriterion:
         self,
         model: RawMapReader,
         settings: LossSettings,
-        assigner: Assigner,
+        assigner: str,
         faithful: bool,
         *,
         ignore_other_heads: bool = False,

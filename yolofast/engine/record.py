@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,9 @@ from yolofast.atomic_file import write_whole
 from yolofast.engine.machine import environment
 from yolofast.engine.trackers.delivery import Trackers
 
-COLUMNS = (
-    "epoch", "time", "train/box_loss", "train/obj_loss", "train/cls_loss", "train/l1_loss", "metrics/precision(B)",
-    "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)", "val/box_loss", "val/obj_loss", "val/cls_loss",
-    "val/l1_loss", "lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory",
-)  # fmt: skip
-_OF_YOLOX = ("train/l1_loss", "val/l1_loss")
+_METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
+_PACE = ("lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory")
+_TRAINED = re.compile(r"train/(?P<term>\w+)_loss")
 SUMMARY_FILE, INTERRUPTED_FILE = "summary.json", "interrupted.json"
 """The latter of a run that was interrupted, until it goes on."""
 
@@ -34,9 +32,7 @@ class Recorder:
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         text = io.StringIO()
-        is_yolox = any(_OF_YOLOX[0] in row for row in self.rows)
-        columns = [name for name in COLUMNS if is_yolox or name not in _OF_YOLOX]
-        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        writer = csv.DictWriter(text, columns_of(self.rows), restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / "results.csv", text.getvalue().encode())
@@ -73,13 +69,26 @@ class Recorder:
         write_whole(self.folder / name, (json.dumps(values, indent=2) + "\n").encode())
 
 
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Of `results.csv`: each term of the loss has a column for training and one for validation."""
+    terms = terms_of(rows)
+    train, val = ([f"{side}/{term}_loss" for term in terms] for side in ("train", "val"))
+    return "epoch", "time", *train, *_METRICS, *val, *_PACE
+
+
+def terms_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The terms of the loss that rows of epochs have, by name; before the first epoch those that are usual."""
+    found = (match["term"] for row in rows for name in row if (match := _TRAINED.fullmatch(name)))
+    return tuple(dict.fromkeys(found)) or ("box", "obj", "cls")
+
+
 def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:
     """A run in a few numbers. Rows cover all of a resumed run; `wall_seconds` are those of this process alone."""
     seconds = rows[-1]["time"] if rows else 0.0
     before = [0.0, *(row["time"] for row in rows)]
     images = sum(row["img/s"] * (row["time"] - start) for row, start in zip(rows, before, strict=False))
     best = next((row for row in rows if row["epoch"] == best_epoch), {})
-    scores = [name for name in COLUMNS if name.startswith(("metrics/", "val/")) and name in best]
+    scores = [name for name in columns_of(rows) if name.startswith(("metrics/", "val/")) and name in best]
     return {
         "epochs": len(rows),
         "best_epoch": best_epoch,

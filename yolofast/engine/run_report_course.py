@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from yolofast.engine.record import terms_of
 from yolofast.engine.run_report_files import RunFiles
 from yolofast.known_numbers import known_number
 from yolofast.pages.elements import (
@@ -52,7 +53,8 @@ def curves(run: RunFiles) -> tuple[Element, ...]:
     charts.append(
         _chart(results, "Precision and recall", "score", {name: _SCORES[name] for name in ("precision", "recall")})
     )
-    for term, name in _TERMS.items():
+    for term in terms_of([dict.fromkeys(results.text)]):
+        name = _TERMS.get(term, term)
         columns = {"training": f"train/{term}_loss", "validation": f"val/{term}_loss"}
         charts.append(_chart(results, f"Loss: {name}", "loss", columns, dashed="validation"))
     charts.append(_chart(results, "Learning rate", "rate", {f"group {group}": f"lr/pg{group}" for group in range(3)}))

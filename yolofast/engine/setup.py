@@ -287,7 +287,8 @@ def prepare_step(
     optimizer = build_optimizer(config.optimizer, groups)
     if recipe is not None:
         own = yolox_losses(config, recipe, model)
-        return own, TrainStep(model, own.training(0), optimizer, yolox_average(recipe, model), precision)
+        average = yolox_average(recipe, model)
+        return own, TrainStep(model, own.training(0), optimizer, average, precision, ("box", "obj", "cls", "l1"))
     assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
     losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful, quad=config.quad)
     return losses, TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)

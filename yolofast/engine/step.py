@@ -60,11 +60,13 @@ class TrainStep:
     """`run` learns from a batch and, if it is time, moves the weights and their average."""
 
     def __init__(
-        self, model: nn.Module, criterion: Criterion, optimizer: Optimizer, ema: ModelEma, precision: Precision
-    ) -> None:
+        self, model: nn.Module, criterion: Criterion, optimizer: Optimizer, ema: ModelEma, precision: Precision,
+        terms: Sequence[str] = ("box", "obj", "cls"),
+    ) -> None:  # fmt: skip
+        """`terms` are the parts of the loss that are summed up, by name."""
         self.model, self.criterion, self.optimizer, self.ema = model, criterion, optimizer, ema
         self.precision, self.loss_scale = precision, LossScale(precision)
-        self.losses = RunningLosses(precision.device)
+        self.terms, self.losses = tuple(terms), RunningLosses(precision.device, terms)
         self.record: StepRecord | None = None
         self.probe: StepProbe | None = None
         self.batch_counters = BatchCounters(model)
@@ -177,20 +179,16 @@ class TrainStep:
 class RunningLosses:
     """Means of the loss terms since `reset`, summed on the device, and whether any of them was not a number."""
 
-    NAMES = ("box", "obj", "cls", "l1", "total")
-    """Only YOLOX has L1; it is 0 elsewhere."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._sums = torch.zeros(len(self.NAMES), dtype=torch.float64, device=device)
+    def __init__(self, device: torch.device, terms: Sequence[str]) -> None:
+        self.names = (*terms, "total")
+        self._sums = torch.zeros(len(self.names), dtype=torch.float64, device=device)
         self._count = torch.zeros((), dtype=torch.float64, device=device)
         self.bad_steps = torch.zeros((), dtype=torch.int64, device=device)
 
     @torch.no_grad()
     def add(self, terms: LossTerms, images: int) -> None:
-        box = terms.box if terms.box is not None else terms.iou
-        assert box is not None
-        l1 = terms.l1 if terms.l1 is not None else torch.zeros_like(box)
-        values = torch.stack((box, terms.obj, terms.cls, l1, terms.mean_total(images))).detach()
+        parts = (terms.parts[name] for name in self.names[:-1])
+        values = torch.stack((*parts, terms.mean_total(images))).detach()
         self._sums += values
         self._count += 1
         self.bad_steps += ~values.isfinite().all()
@@ -205,4 +203,4 @@ class RunningLosses:
     def means(self) -> dict[str, float]:
         """Waits for the device."""
         means = (self._sums / self._count.clamp(min=1)).tolist()
-        return dict(zip(self.NAMES, means, strict=True))
+        return dict(zip(self.names, means, strict=True))

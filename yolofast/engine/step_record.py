@@ -5,13 +5,16 @@ and a step that is undone or only tried cannot shift the rows. Only values are r
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
 
 from yolofast.structures import LossTerms, Targets
 
-MEASURED = ("total", "box", "obj", "cls", "l1", "boxes", "box_size", "gradient_norm")
+TERMS = ("box", "obj", "cls", "l1")
+"""Of losses, in every record of batches: 0 where a loss has no such term."""
+MEASURED = ("total", *TERMS, "boxes", "box_size", "gradient_norm")
 
 
 class StepRecord:
@@ -28,13 +31,12 @@ class StepRecord:
     @torch.no_grad()
     def losses(self, terms: LossTerms, targets: Targets) -> None:
         """The total is the sum of the terms: some losses multiply it by the batch, others do not."""
-        box = terms.box if terms.box is not None else terms.iou
-        assert box is not None
-        l1 = terms.l1 if terms.l1 is not None else torch.zeros_like(box)
+        absent = torch.zeros_like(terms.total)
+        parts = (terms.parts.get(name, absent) for name in TERMS)
         count = targets.valid.sum()
         side = targets.boxes[..., 2:].prod(-1).clamp(min=0).sqrt()
         size = torch.where(targets.valid, side, 0.0).sum() / count
-        values = (box + terms.obj + terms.cls + l1, box, terms.obj, terms.cls, l1, count, size)
+        values = (reduce(torch.add, terms.parts.values()), *parts, count, size)
         row = torch.stack([*(value.detach().float() for value in values), torch.full_like(size, torch.nan)])
         self._rows.index_copy_(0, self._place, row[None])
 

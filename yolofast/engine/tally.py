@@ -6,7 +6,7 @@ the result does not depend on who evaluated what or in which order.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from yolofast.evaluate.confusion import ConfusionMatrix
@@ -15,9 +15,6 @@ from yolofast.evaluate.pairs import lay_out, truth_of
 from yolofast.evaluate.v7_metrics import V7Metrics, V7Result
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.structures import Detections
-
-LOSSES = ("box", "obj", "cls", "l1")
-"""The last one is YOLOX's alone."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Tally:
         self._metrics, self._confusion, self._faults = V7Metrics(), ConfusionMatrix(classes), ImageFaults()
         self._keep = keep
         self._found: list[tuple[int, Detections]] = []
-        self._losses: list[Sequence[float]] = []
+        self._losses: list[Mapping[str, float]] = []
 
     def add(self, index: ImageIndex, sources: Ints, found: Sequence[Detections]) -> None:
         """Detections in original pixels, those of each image of `sources`."""
@@ -52,8 +49,8 @@ class Tally:
         if self._keep:
             self._found += zip(sources.tolist(), found, strict=True)
 
-    def add_losses(self, losses: Sequence[Sequence[float]]) -> None:
-        """One row per batch, in the order of `LOSSES`, all of them or all but the last."""
+    def add_losses(self, losses: Sequence[Mapping[str, float]]) -> None:
+        """The terms of each batch, the same ones for all of them."""
         self._losses += losses
 
     def merge(self, other: "Tally") -> None:
@@ -65,12 +62,11 @@ class Tally:
         self._losses += other._losses
 
     def result(self, *, v5_metric: bool = False) -> Evaluated:
-        columns = zip(*self._losses, strict=True)
-        means = [math.fsum(column) / len(self._losses) for column in columns]
+        terms, batches = self._losses[0] if self._losses else (), len(self._losses)
         return Evaluated(
             self._metrics.result("v5" if v5_metric else "v7"),
             self._confusion,
             self._faults,
-            dict(zip(LOSSES, means, strict=False)),
+            {term: math.fsum(batch[term] for batch in self._losses) / batches for term in terms},
             tuple(sorted(self._found, key=lambda pair: pair[0])),
         )

@@ -33,7 +33,7 @@ from yolofast.engine.record import Recorder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.setup import Run
 from yolofast.engine.step import StepKind
-from yolofast.engine.tally import LOSSES, Evaluated
+from yolofast.engine.tally import Evaluated
 from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
 from yolofast.optim.schedule import StepSettings
@@ -206,7 +206,7 @@ class Trainer:
             "epoch": epoch,
             "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **{f"train/{name}_loss": None if undone else losses[name] for name in _terms_of(self.run)},
+            **{f"train/{name}_loss": None if undone else losses[name] for name in self.run.step.terms},
             **rates,
             "img/s": images / wall,
             "data_wait": wait.seconds / wall,
@@ -286,8 +286,3 @@ def _lower_rate(run: Run) -> str:
     """For whoever's loss is not a number."""
     key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
     return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"
-
-
-def _terms_of(run: Run) -> tuple[str, ...]:
-    """Of the loss, to be written down; only YOLOX has L1."""
-    return LOSSES if run.recipe is not None else LOSSES[:3]

@@ -1,18 +1,16 @@
 """YOLOX's assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from yolofast.assign.simota import CURRENT, SimOtaVersion, assign_simota, find_columns
-from yolofast.assign.tal import assign_tal
+from yolofast.assign.head import CURRENT, Head, SimOtaVersion
 from yolofast.errors import UserError
-from yolofast.loss.maps import rows_at
+from yolofast.extensions import ASSIGNERS, found
 from yolofast.loss.yolox import yolox_loss
 from yolofast.raw_rows import RowReader
-from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets, level_shapes
+from yolofast.structures import Assignment, LossTerms, RawMapReader, Targets
 
 
 class YoloXCriterion:
@@ -24,12 +22,13 @@ class YoloXCriterion:
         version: SimOtaVersion = CURRENT,
         faithful: bool = True,
         *,
-        assigner: Literal["simota", "tal"] = "simota",
+        assigner: str = "simota",
         use_l1: bool = False,
     ) -> None:
         """`faithful=False` leaves out boxes without area, which the published code gives a cell to no avail."""
         self.model, self.version, self.faithful = model, version, faithful
         self.assigner, self.use_l1 = assigner, use_l1
+        self._assign = found(ASSIGNERS[assigner].assign)
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         layout = self.model.layout
@@ -40,14 +39,13 @@ class YoloXCriterion:
         return yolox_loss(maps, self.assign(maps, targets), targets, layout.strides, use_l1=self.use_l1)
 
     def assign(self, maps: Sequence[Tensor], targets: Targets) -> list[Assignment]:
-        layout = self.model.layout
+        head = Head(
+            layout=self.model.layout, anchors_px=self.model.anchors_px, reader=RowReader(), faithful=self.faithful,
+            version=self.version,
+        )  # fmt: skip
         with torch.no_grad():
-            if self.assigner == "tal":
-                return assign_tal(maps, targets, layout, self.model.anchors_px, RowReader())
-            shapes = level_shapes(maps)
-            columns = find_columns(targets, shapes, self.version)
-            rows = [rows_at(raw_map, level.cell) for raw_map, level in zip(maps, columns, strict=True)]
-            return assign_simota(rows, columns, targets, layout.strides, shapes, self.version)
+            assignment: list[Assignment] = self._assign(maps, targets, head)
+        return assignment
 
 
 def _as_points(raw_map: Tensor, nc: int) -> Tensor:

@@ -1,11 +1,10 @@
 """The losses of a YOLOX run by epoch: the last epochs learn raw boxes (L1) too."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 from torch import Tensor
 
-from yolofast.assign.simota import CURRENT, SimOtaVersion
+from yolofast.assign.head import CURRENT, SimOtaVersion
 from yolofast.engine.yolox_criterion import YoloXCriterion
 from yolofast.structures import RawMapReader
 
@@ -20,7 +19,7 @@ class YoloXLosses:
         faithful: bool,
         *,
         version: SimOtaVersion = CURRENT,
-        assigner: Literal["simota", "tal"] = "simota",
+        assigner: str = "simota",
     ) -> None:
         """`l1_from` is the first epoch, from 0, with L1 (`YoloXRecipe.closes_at`); None: never."""
         self.l1_from = l1_from

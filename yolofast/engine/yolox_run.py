@@ -10,6 +10,7 @@ from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.plan import Plan
 from yolofast.engine.yolox_losses import YoloXLosses
 from yolofast.engine.yolox_scale import YoloXMultiScale
+from yolofast.extensions import assigner_for
 from yolofast.model.network import Network
 from yolofast.optim.ema import ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
@@ -19,8 +20,8 @@ from yolofast.structures import Batch
 def yolox_losses(config: TrainConfig, recipe: YoloXRecipe, model: Network) -> YoloXLosses:
     """With L1 from the epoch on in which mosaic closes."""
     version = SIMOTA_VERSIONS[recipe.simota_version]
-    assigner = "tal" if config.assigner == "tal" else "simota"
-    return YoloXLosses(model, recipe.closes_at, config.faithful, version=version, assigner=assigner)  # type: ignore[arg-type]
+    assigner = assigner_for(config.assigner or "ota", anchors=False)
+    return YoloXLosses(model, recipe.closes_at, config.faithful, version=version, assigner=assigner)
 
 
 def yolox_average(recipe: YoloXRecipe, model: Network) -> ModelEma:

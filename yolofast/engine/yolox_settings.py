@@ -12,6 +12,7 @@ from yolofast.checkpoint.read import read_weights
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
 from yolofast.errors import UserError
+from yolofast.extensions import assigners_for
 from yolofast.model.network import Network
 from yolofast.model.yolox import YoloX
 from yolofast.model.yolox_config import YoloXConfig, yolox_config, yolox_of
@@ -104,20 +105,19 @@ def _refuse_two_forms(config: TrainConfig, given: Collection[str]) -> None:
 
 def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
     """What means nothing for YOLOX, and where the recipe says it: better no run than another."""
-    keep = config.close_mosaic
+    keep, serving = config.close_mosaic, assigners_for(anchors=False)
     refused = {
         "--hyp": ("hyp" in given and bool(config.hyp), "give its values with --recipe FILE or --set KEY=VALUE"),
         "--lr-schedule": (config.lr_schedule not in ("auto", "yoloxwarmcos"), "leave it at auto: yoloxwarmcos"),
         "--auto-lr": (config.auto_lr, "leave it away: the learning rate grows with the batch already"),
         "--style yolov7": (config.style == "yolov7", "leave it at auto"),
         "--close-mosaic": (keep > 0, f"--set close_mosaic=true no_aug_epochs={keep}"),
-        "--assigner anchor": (config.assigner == "anchor", "use simota or tal"),
+        f"--assigner {config.assigner}": (config.assigner not in (None, *serving), f"use {' or '.join(serving)}"),
         "--ota-from-epoch": (config.ota_from_epoch is not None, "leave it away: SimOTA is used from the start"),
         "--label-smoothing": (config.label_smoothing > 0, "leave it away: classes are learnt as overlaps"),
         "--rect": (config.rect, "leave it away, or give a form: --set input_size=384,640"),
         "--quad": (config.quad, "leave it away"),
         "--multi-scale": (config.multi_scale, "--set multi_scale=true, where the recipe has not got it already"),
-        "--assigner ota": (config.assigner == "ota", "use simota or tal"),
         "--class-aware-aug": (config.class_aware_aug, "leave it away: it is for networks with several heads (1B4H)"),
     }
     for flag, (is_asked, fix) in refused.items():

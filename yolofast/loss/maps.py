@@ -4,7 +4,6 @@ Left to autograd, each of the two reads would allocate a gradient as large as th
 into one, in the map's own memory order, which is most of a YOLO loss's memory traffic saved.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,15 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from yolofast.raw_rows import flat_index, is_cells_first, rows_at
+
 _OBJECTNESS = 4
-
-
-def rows_at(raw: Tensor, cell_BS: Tensor) -> Tensor:
-    """Rows `[B, S, channels]` of a map `[B, A, H, W, channels]` at positions (anchor · H + y) · W + x."""
-    cells_first = _is_cells_first(raw)
-    flat = (raw.permute(0, 2, 3, 1, 4) if cells_first else raw).reshape(-1, raw.shape[-1])
-    index = _flat_index(cell_BS, raw.shape, cells_first)
-    return flat.index_select(0, index.flatten()).view(*cell_BS.shape, -1)
 
 
 def objectness_and_rows(raw: Tensor, cell_BS: Tensor, objectness: int = _OBJECTNESS) -> tuple[Tensor, Tensor]:
@@ -33,7 +26,7 @@ class _ObjectnessAndRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, raw: Tensor, cell_BS: Tensor, objectness: int) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(cell_BS)
-        ctx.shape, ctx.cells_first, ctx.objectness = raw.shape, _is_cells_first(raw), objectness
+        ctx.shape, ctx.cells_first, ctx.objectness = raw.shape, is_cells_first(raw), objectness
         ctx.dtype = raw.dtype
         wide = torch.float64 if raw.dtype is torch.float64 else torch.float32
         # Real copies: where `.to` has nothing to do, torch.compile (2.11) drops the gradient of what it returns.
@@ -47,25 +40,10 @@ class _ObjectnessAndRows(torch.autograd.Function):
         if ctx.cells_first:
             objectness_grad = objectness_grad.permute(0, 2, 3, 1)
         flat = F.pad(objectness_grad.reshape(-1, 1), (ctx.objectness, channels - ctx.objectness - 1))
-        index = _flat_index(cell_BS, ctx.shape, ctx.cells_first)
+        index = flat_index(cell_BS, ctx.shape, ctx.cells_first)
         flat.index_add_(0, index.flatten(), rows_grad.flatten(0, 1))
         if ctx.cells_first:
             grad = flat.view(batch, height, width, anchors, channels).permute(0, 3, 1, 2, 4)
         else:
             grad = flat.view(ctx.shape)
         return grad.to(ctx.dtype), None, None
-
-
-def _is_cells_first(raw: Tensor) -> bool:
-    """Whether memory runs image, y, x, anchor, channel: the layout channels_last convolutions give."""
-    return raw.permute(0, 2, 3, 1, 4).is_contiguous() and not raw.is_contiguous()
-
-
-def _flat_index(cell_BS: Tensor, shape: Sequence[int], cells_first: bool) -> Tensor:
-    """Where cells are in the map laid out as `[positions, channels]` in its own memory order."""
-    batch, anchors, height, width, _ = shape
-    image = torch.arange(batch, device=cell_BS.device)[:, None]
-    area = height * width
-    if cells_first:
-        return (image * area + cell_BS % area) * anchors + cell_BS // area
-    return image * (anchors * area) + cell_BS

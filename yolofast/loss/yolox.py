@@ -38,10 +38,7 @@ def yolox_loss(
     box = _IOU_GAIN * box
     return LossTerms(
         box + obj + cls + l1,
-        iou=box.detach(),
-        obj=obj.detach(),
-        cls=cls.detach(),
-        l1=l1.detach(),
+        {"box": box.detach(), "obj": obj.detach(), "cls": cls.detach(), "l1": l1.detach()},
         foreground=foreground / per_rank(targets.valid.sum()),
     )
 

@@ -109,3 +109,11 @@ class Adam:
         counts = [steps] * len(self._steps) if isinstance(steps, Tensor) else steps
         for count, given in zip(self._steps, counts, strict=True):
             count.copy_(given)
+
+
+def adam(groups: Sequence[dict[str, Any]]) -> Adam:
+    return Adam(groups, decoupled_decay=False)
+
+
+def adamw(groups: Sequence[dict[str, Any]]) -> Adam:
+    return Adam(groups, decoupled_decay=True)

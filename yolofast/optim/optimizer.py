@@ -1,12 +1,11 @@
 """What a training step asks of an optimizer, and the one way to get one."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from yolofast.optim.adam import Adam
-from yolofast.optim.sgd import Sgd
+from yolofast.extensions import OPTIMIZERS, found
 
 
 class Optimizer(Protocol):
@@ -33,6 +32,7 @@ class Optimizer(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-def build_optimizer(name: Literal["sgd", "adam", "adamw"], groups: Sequence[dict[str, Any]]) -> Optimizer:
+def build_optimizer(name: str, groups: Sequence[dict[str, Any]]) -> Optimizer:
     """`groups` are `{"params": [...], "weight_decay": …}`."""
-    return Sgd(groups) if name == "sgd" else Adam(groups, decoupled_decay=name == "adamw")
+    optimizer: Optimizer = found(OPTIMIZERS[name])(groups)
+    return optimizer

@@ -1,5 +1,6 @@
 """Bottlenecks in the step: its loss, a host that is too slow or waits, the update, and what lies between."""
 
+from yolofast.extensions import ASSIGNERS
 from yolofast.profile.idle import (
     long_between_ms,
     losses_with_verdict,
@@ -36,7 +37,8 @@ _HOST_IS_BUSY = 80
 
 
 def slow_assignment(profile: Profile) -> Verdict | None:
-    other = {"ota": "anchor", "simota": "tal"}.get(profile.setup.assigner, "")
+    known = ASSIGNERS.get(profile.setup.assigner)
+    other = known.cheaper if known is not None else ""
     later = "--ota-from-epoch assigns by anchors until then; " if profile.setup.assigner == "ota" else ""
     cheaper = f"{later}--assigner {other} is cheaper (other results)" if other else "see --trace FILE for its parts"
     return _slow_phase(profile, ASSIGN, ASSIGNMENT, "label assignment", cheaper)

@@ -4,6 +4,7 @@ A key in the environment asks for nothing: figures leave the machine only when s
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,19 @@ from yolofast.engine.trackers.wandb import WandbTracker
 from yolofast.image_index import ImageIndex
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """By which a logger knows whether a run wants it."""
+
+    config: TrainConfig
+    splits: Sequence[ImageIndex]
+    """What `--upload_dataset` uploads."""
+    environment: Mapping[str, str]
+    say: Say
+
+
 _WANDB_VARIABLES = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE")
 
 
@@ -23,16 +37,33 @@ def choose_trackers(
     config: TrainConfig, splits: Sequence[ImageIndex], environment: Mapping[str, str], say: Say
 ) -> list[Tracker]:
     """`splits` are what `--upload_dataset` uploads."""
-    trackers: list[Tracker] = []
-    if find_spec("tensorboard") is not None:
-        trackers.append(TensorBoardTracker())
-    if environment.get("MLFLOW_TRACKING_URI") and _installed("mlflow", "MLFLOW_TRACKING_URI is set", say):
-        trackers.append(MlflowTracker())
-    reason = _reason_for_wandb(config, environment)
-    if reason and _installed("wandb", reason, say):
-        upload = dataset_upload(config, splits) if config.upload_dataset else None
-        trackers.append(WandbTracker(config.entity, upload))
-    return trackers
+    asked = Asked(config=config, splits=splits, environment=environment, say=say)
+    return [tracker for wanted in LOGGERS.values() if (tracker := wanted(asked)) is not None]
+
+
+def _tensorboard(asked: Asked) -> Tracker | None:
+    return TensorBoardTracker() if find_spec("tensorboard") is not None else None
+
+
+def _mlflow(asked: Asked) -> Tracker | None:
+    wanted = asked.environment.get("MLFLOW_TRACKING_URI")
+    return MlflowTracker() if wanted and _installed("mlflow", "MLFLOW_TRACKING_URI is set", asked.say) else None
+
+
+def _wandb(asked: Asked) -> Tracker | None:
+    config, reason = asked.config, _reason_for_wandb(asked.config, asked.environment)
+    if reason is None or not _installed("wandb", reason, asked.say):
+        return None
+    upload = dataset_upload(config, asked.splits) if config.upload_dataset else None
+    return WandbTracker(config.entity, upload)
+
+
+LOGGERS: dict[str, Callable[[Asked], Tracker | None]] = {
+    "tensorboard": _tensorboard,
+    "mlflow": _mlflow,
+    "wandb": _wandb,
+}
+"""Each gives None if the run does not ask for it."""
 
 
 def dataset_upload(config: TrainConfig, splits: Sequence[ImageIndex]) -> DatasetUpload:

@@ -1,0 +1,79 @@
+"""What can be added with one line: plain tables, whose keys are the choices of a setting.
+
+An entry says where its code is as `module:name`, so that settings know the names without importing any of it. Families
+of networks (`engine/families.py`) and loggers of experiments (`LOGGERS`) have tables where they are used.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from yolofast.errors import UserError, nearest, shorten
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assigner:
+    """Who learns which box."""
+
+    assign: str
+    """A function `(raw maps, targets, head) -> list[Assignment]`, `head` being what it may ask of one (`Head`)."""
+    anchors: bool
+    """It serves heads with anchors (YOLOv7)."""
+    points: bool
+    """It serves heads without (YOLOX)."""
+    counterpart: str = ""
+    """The same idea for the other kind of head."""
+    cheaper: str = ""
+    """One that takes less time, with other results."""
+
+
+ASSIGNERS: dict[str, Assigner] = {
+    "ota": Assigner(
+        assign="yolofast.assign.ota:by_ota", anchors=True, points=False, counterpart="simota", cheaper="anchor"
+    ),
+    "anchor": Assigner(assign="yolofast.assign.anchor:by_anchor", anchors=True, points=False),
+    "tal": Assigner(assign="yolofast.assign.tal:by_tal", anchors=True, points=True),
+    "simota": Assigner(
+        assign="yolofast.assign.simota:by_simota", anchors=False, points=True, counterpart="ota", cheaper="tal"
+    ),
+}
+
+OPTIMIZERS: dict[str, str] = {
+    "sgd": "yolofast.optim.sgd:Sgd",
+    "adam": "yolofast.optim.adam:adam",
+    "adamw": "yolofast.optim.adam:adamw",
+}
+"""What makes an `Optimizer` of parameter groups."""
+
+
+def found(where: str) -> Any:
+    """What `module:name` means."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+def check_assigner(name: object) -> str:
+    if not isinstance(name, str) or name not in ASSIGNERS:
+        hint = nearest(name, ASSIGNERS) if isinstance(name, str) else ""
+        raise UserError(f"assigner is {shorten(name)}{hint}", fix=f"use one of {', '.join(ASSIGNERS)}")
+    return name
+
+
+def assigners_for(*, anchors: bool) -> list[str]:
+    """Those that serve such a head; what is usual for it comes first."""
+    serving = [name for name, entry in ASSIGNERS.items() if (entry.anchors if anchors else entry.points)]
+    return sorted(serving, key=lambda name: not ASSIGNERS[name].counterpart)
+
+
+def assigner_for(name: str, *, anchors: bool) -> str:
+    """The one that `name` means for a head with or without anchors: `ota`, the default, stands for its counterpart."""
+    serving = assigners_for(anchors=anchors)
+    if name in serving:
+        return name
+    other = ASSIGNERS[name].counterpart
+    if not anchors and other in serving:
+        return other
+    kind = "anchors" if anchors else "no anchors"
+    words = [f"{one}, its counterpart" if one == other else one for one in serving]
+    fix = f"use {', '.join(words[:-1])} or {words[-1]}"
+    raise UserError(f"assigner is {shorten(name)}, but this head has {kind}", fix=fix)
