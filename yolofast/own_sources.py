@@ -31,10 +31,12 @@ def _source(module: str, package: Path) -> Path | None:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Names that may be modules: `from a.b import c` may mean `a.b` or `a.b.c`."""
+    """Names that may be modules: `from a.b import c` may mean `a.b` or `a.b.c`, and tables say `a.b:c`."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ":" in node.value:
+            yield node.value.partition(":")[0]
