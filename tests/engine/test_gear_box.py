@@ -140,6 +140,28 @@ def test_the_cpu_runs_as_written():
     assert said == ["gear: eager (graphs need a GPU)", "gear: eager"]
 
 
+def test_for_the_profiler_it_compiles_at_once_and_learns_nothing_meanwhile():
+    said, step, plain = [], small_step(), small_step()
+    box = choose_gear("compile", step, 2, 10, said.append, at_once=small_batch(0))
+    assert said == ["compiling, which may take minutes (--gear eager does without)"]
+    assert (box.compiled, box.captured, box.compile_failed) == (True, False, "")
+    for own, expected in zip(step.tensors(), plain.tensors(), strict=True):
+        assert torch.equal(own, expected)
+    twin = box.twin(captured=False)
+    for number, gear in enumerate((box, twin, box)):
+        gear.run(with_places(small_batch(number), 3 + number), ALONE)  # any number of places is compiled for
+    assert (box.now, twin.now, twin.compiled) == ("compiled", "eager", False)
+    assert len(said) == 1 and step.losses.bad_steps == 0
+
+
+def test_what_fails_at_once_leaves_the_lower_gear_and_says_why():
+    said = []
+    box = choose_gear("compile", small_step(network=AskingMap), 2, 10, said.append, at_once=small_batch(0))
+    box.run(small_batch(0), ALONE)
+    assert (box.now, box.compiled) == ("eager", False) and box.compile_failed
+    assert said[1] == f"gear: {box.compile_failed}; a lower gear is profiled, as it would be trained in"
+
+
 def test_kernels_of_other_sources_are_kept_elsewhere(tmp_path):
     assert kernel_folder().parent.name == "kernels" and len(kernel_folder().name) == 16
 
