@@ -38,7 +38,8 @@ HERE = Path(__file__).parent
 INPUTS = HERE / "inputs"
 OLD_RUNS = HERE / "old_runs"
 SCRIPTS = ("train.py", "test.py", "detect.py")
-TIMED_COLUMNS = {"time", "img/s", "data_wait", "gpu_memory"}
+TIMED = ("time", "img/s", "data_wait", "gpu_memory")
+"""Columns of results.csv that are never twice the same."""
 SHAPES = {"images": 16, "seed": 7}
 OLD_SHAPES = {"images": 24, "seed": 7}
 """What the stored runs were trained on."""
@@ -102,6 +103,7 @@ class Checkout:
         for path, name in ((self.work, "WORK"), (HERE, "FROZEN"), (self.root, "ROOT"), (Path(sys.prefix), "VENV")):
             text = re.sub(r"(?:<wbr>)?".join(map(re.escape, str(path))), name, text)
         text = re.sub(r"yolofast(</td><td>| |\": \")\d+\.\d+\.\d+(?:\.?\w+)?", r"yolofast\1VERSION", text)
+        text = re.sub(r"[\d.]+ [kMGT]?B of free", "ROOM of free", text)
         return re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?", "DATE", text)
 
 
@@ -136,13 +138,17 @@ def digest(tensor: torch.Tensor) -> str:
 def checkpoint(path: Path) -> dict[str, str]:
     """A hash for every tensor of a checkpoint, and all else as it stands."""
     content = torch.load(path, map_location="cpu", weights_only=True)
-    return {name: digest(part) if torch.is_tensor(part) else repr(part) for name, part in parts_of(content)}
+    return {
+        name: digest(part) if torch.is_tensor(part) else repr(part)
+        for name, part in parts_of(content)
+        if not name.endswith(tuple(f"/{column}" for column in TIMED))
+    }
 
 
 def without_times(table: str) -> str:
-    """Rows of results.csv without the columns that are never twice the same."""
+    """The rows of results.csv."""
     rows = csv.DictReader(io.StringIO(table))
-    return "\n".join(str({name: value for name, value in row.items() if name not in TIMED_COLUMNS}) for row in rows)
+    return "\n".join(str({name: value for name, value in row.items() if name not in TIMED}) for row in rows)
 
 
 def printed_by_training(text: str) -> str:
@@ -222,28 +228,34 @@ def pages(checkout: Checkout) -> Jobs:
 
 
 def asked(checkout: Checkout) -> Jobs:
-    """Evaluation and prediction with stored weights, by the commands and by the scripts."""
-    data = shapes(checkout, "asked_shapes", **OLD_SHAPES)
-    weights = {name: str(unpack(name, checkout.work / "asked") / "weights" / "best.pt") for name in WITH_WEIGHTS}
-    common = ["--img", "64", "--device", "cpu", "--save-txt"]
-    val = ["--data", str(data), *common]
-    predict = ["--source", str(data.parent / "images" / "val"), "--conf", "0.0005", *common]
+    """Prediction and evaluation with stored weights, by the commands and by the scripts."""
+    return {f"predict, val {name}": partial(predicted_and_evaluated, checkout, name) for name in WITH_WEIGHTS}
 
-    def found(title: str, program: list[str], name: str) -> dict[str, str]:
-        project = checkout.work / "asked_runs" / title.replace(" ", "-")
-        output = checkout.run(*program, "--weights", weights[name], "--project", str(project), "--name", "exp")
-        labels = {path.name: path.read_text() for path in sorted(project.rglob("*.txt"))}
-        return {"output": re.sub(r"[\d.,]+ ?(?:ms|s|img/s)\b", "TIME", output), **labels}
 
-    programs = {
-        "val yolov7": ["-m", "yolofast", "val", *val],
-        "val yolox": ["-m", "yolofast", "val", *val],
-        "test.py yolov7": [str(checkout.root / "test.py"), *val],
-        "predict yolov7": ["-m", "yolofast", "predict", *predict],
-        "predict yolox": ["-m", "yolofast", "predict", *predict],
-        "detect.py yolov7": [str(checkout.root / "detect.py"), *predict],
-    }
-    return {title: partial(found, title, program, title.split()[-1]) for title, program in programs.items()}
+def predicted_and_evaluated(checkout: Checkout, name: str) -> dict[str, str]:
+    """Every second detection is then taken for true: networks this small find nothing, and all scores would be 0."""
+    data = shapes(checkout, f"asked_{name}", **OLD_SHAPES)
+    project = checkout.work / "asked_runs" / name
+    weights = unpack(name, checkout.work / "asked") / "weights" / "best.pt"
+    common = f"--weights {weights} --project {project} --img 64 --device cpu --save-txt --conf 0.0005".split()
+    pictures = data.parent / "images" / "val"
+    programs = {"predict": ["-m", "yolofast", "predict", "--source", str(pictures)]}
+    if name == "yolov7":
+        programs["detect.py"] = [str(checkout.root / "detect.py"), "--source", str(pictures)]
+    found: dict[str, str] = {}
+    for title, program in programs.items():
+        found[f"{title} output"] = checkout.run(*program, *common, "--name", title)
+        for labels in sorted((project / title).rglob("*.txt")):
+            found[f"{title} {labels.name}"] = labels.read_text()
+            true = labels.read_text().splitlines()[::2]
+            (data.parent / "labels" / "val" / labels.name).write_text("".join(f"{row}\n" for row in true))
+    programs = {"val": ["-m", "yolofast", "val", "--verbose", "--data", str(data)]}
+    if name == "yolov7":
+        programs["test.py"] = [str(checkout.root / "test.py"), "--verbose", "--data", str(data)]
+    for title, program in programs.items():
+        found[f"{title} output"] = checkout.run(*program, *common, "--name", title)
+        found |= {f"{title} {path.name}": path.read_text() for path in sorted((project / title).rglob("*.txt"))}
+    return {key: re.sub(r"[\d.,]+ ?(?:ms|s|img/s|per second)\b", "TIME", text) for key, text in found.items()}
 
 
 def helps(checkout: Checkout) -> Jobs:
