@@ -2,7 +2,7 @@
 
 import pytest
 
-from yolofast.known_numbers import known_number, parse_json
+from yolofast.known_numbers import known_number, parse_json, without_nan
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_json_keeps_what_is_known_and_tells_the_rest():
 def test_what_is_no_json(text):
     with pytest.raises(ValueError):
         parse_json(text)
+
+
+def test_json_has_null_for_what_is_not_finite():
+    values = {"a": float("nan"), "b": [1.0, (float("inf"), 2)], "c": {"d": float("-inf"), "e": "nan"}}
+    assert without_nan(values) == {"a": None, "b": [1.0, [None, 2]], "c": {"d": None, "e": "nan"}}

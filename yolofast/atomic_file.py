@@ -2,7 +2,10 @@
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+
+from yolofast.errors import UserError
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -21,3 +24,22 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_output(path: str | Path, content: bytes) -> Path:
+    """`write_whole` for a place that a user has named: folders are made, and what is in the way is said."""
+    return _write(Path(path), content, write_whole)
+
+
+def write_one_of_many(path: str | Path, content: bytes) -> Path:
+    """One of thousands of small files, which would take minutes if each were waited for until it is on the disk."""
+    return _write(Path(path), content, Path.write_bytes)
+
+
+def _write(path: Path, content: bytes, write: Callable[[Path, bytes], object]) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, content)
+    except OSError as error:
+        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
+    return path

@@ -17,6 +17,7 @@ from yolofast.config.flags import add_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
+from yolofast.config.values import number_or_name
 from yolofast.early_interrupts import interrupts_raise
 from yolofast.errors import nearest
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, call
@@ -56,7 +57,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     info.set_defaults(img_size=None)
     info.add_argument(
         "--freeze",
-        type=_number_or_name,
+        type=number_or_name,
         nargs="+",
         default=[0],
         metavar="N",
@@ -196,13 +197,6 @@ def _pixels(text: str) -> int:
     if not 1 <= size <= _MAX_PIXELS:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
     return size
-
-
-def _number_or_name(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def _threads(text: str) -> int:

@@ -4,6 +4,8 @@ Beyond all bounds it could not be computed with: its square overflows, and what 
 """
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 HUGE = 1e30
@@ -38,6 +40,19 @@ def parse_json(text: str) -> tuple[Any, list[str]]:
     if _is_deeper(values, _DEEPEST):
         raise ValueError("it is nested too deeply")
     return values, unknown
+
+
+def without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no word for what is not finite: None, not known."""
+    return {key: _finite(item) for key, item in values.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return without_nan(value)
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_deeper(value: object, most: int) -> bool:

@@ -9,7 +9,7 @@ from tests.augment.made_up import PLAIN, RECIPES, make_index, outline_in, pack, 
 from tests.reference.augment_labels import candidates
 from yolofast.augment.labels import place_boxes, to_rows, transform_labels
 from yolofast.augment.plan import draw_plan
-from yolofast.augment.recipe import NO_AUGMENTATION, Recipe, change
+from yolofast.augment.recipe import Recipe, change
 
 WIDTH, HEIGHT = 96, 64
 
@@ -64,7 +64,10 @@ def test_polygons_and_boxes_may_stand_in_one_image():
     assert assert_as_reference(RECIPES["turned"], index, random_set(0, 4, WIDTH, HEIGHT)[1], 0) > 8
 
 
-def rows_of(boxes, recipe=NO_AUGMENTATION, size=100, **more):
+AS_IT_IS = Recipe()
+
+
+def rows_of(boxes, recipe=AS_IT_IS, size=100, **more):
     """Of one image of `size`² shown as it is."""
     index = make_index([[size, size]], [np.array(boxes, float).reshape(-1, 4)], **more)
     images = pack([np.zeros((size, size, 3), np.uint8)])
@@ -102,7 +105,7 @@ def test_kept_only_if_enough_of_the_area_is_left(polygon, least):
 
 def test_the_area_is_compared_after_scaling():
     """An image halved in size keeps its boxes: a quarter of the area is all there is."""
-    recipe = change(NO_AUGMENTATION, {"scale": (0.25, 0.25)})
+    recipe = change(Recipe(), {"scale": (0.25, 0.25)})
     assert rows_of([[0.5, 0.5, 0.4, 0.4]], recipe).tolist() == [
         [0, 0, 0.5, 0.5, pytest.approx(0.1), pytest.approx(0.1)]
     ]
@@ -120,18 +123,18 @@ def test_crowds_are_left_out():
 
 def test_flips_mirror_boxes():
     box = [[0.3, 0.2, 0.2, 0.1]]
-    none, both = rows_of(box)[0], rows_of(box, change(NO_AUGMENTATION, {"flipud": 1.0, "fliplr": 1.0}))[0]
+    none, both = rows_of(box)[0], rows_of(box, change(Recipe(), {"flipud": 1.0, "fliplr": 1.0}))[0]
     assert none[2:].tolist() == pytest.approx([0.3, 0.2, 0.2, 0.1])
     assert both[2:].tolist() == pytest.approx([0.7, 0.8, 0.2, 0.1])
-    assert rows_of(box, change(NO_AUGMENTATION, {"fliplr": 1.0}))[0, 2:].tolist() == pytest.approx([0.7, 0.2, 0.2, 0.1])
-    assert rows_of(box, change(NO_AUGMENTATION, {"flipud": 1.0}))[0, 2:].tolist() == pytest.approx([0.3, 0.8, 0.2, 0.1])
+    assert rows_of(box, change(Recipe(), {"fliplr": 1.0}))[0, 2:].tolist() == pytest.approx([0.7, 0.2, 0.2, 0.1])
+    assert rows_of(box, change(Recipe(), {"flipud": 1.0}))[0, 2:].tolist() == pytest.approx([0.3, 0.8, 0.2, 0.1])
 
 
 def test_a_polygon_is_cut_where_the_image_ends():
     """A triangle whose tip lies outside: its box ends where the sides cross the edge, not where the tip's box would."""
     triangle = np.array([[0.5, 0.125], [0.875, 0.5], [0.5, 0.875]])
     index = make_index([[100, 100]], [[[0.6875, 0.5, 0.375, 0.75]]], [triangle])
-    recipe = change(NO_AUGMENTATION, {"translate": 0.5})
+    recipe = change(Recipe(), {"translate": 0.5})
     for position in range(200):
         plan = draw_plan(recipe, [0], [position], np.array([[100, 100]]), 100, 100)
         boxes = transform_labels(place_boxes(plan, index, np.array([[100, 100]])), plan, index)
@@ -148,7 +151,7 @@ def test_a_polygon_is_cut_where_the_image_ends():
 def test_a_polygon_around_the_whole_image_has_no_edge_in_it():
     """As published: without a point inside there is no box. It takes an enlarged image, where nothing else is seen."""
     square = np.array([[0.01, 0.01], [0.99, 0.01], [0.99, 0.99], [0.01, 0.99]])
-    recipe = change(NO_AUGMENTATION, {"scale": (2.0, 2.0)})
+    recipe = change(Recipe(), {"scale": (2.0, 2.0)})
     assert len(rows_of([[0.5, 0.5, 0.98, 0.98]], recipe, polygons=[square])) == 0
     assert len(rows_of([[0.5, 0.5, 0.98, 0.98]], recipe)) == 1
 

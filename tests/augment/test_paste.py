@@ -9,10 +9,10 @@ from yolofast.augment import render_cv2
 from yolofast.augment.labels import on_canvas, place_boxes
 from yolofast.augment.paste import _paste_into, add_copies, covered_share, objects_with_polygon
 from yolofast.augment.plan import FILL
-from yolofast.augment.recipe import NO_AUGMENTATION, change
+from yolofast.augment.recipe import Recipe, change
 
 SIZE = 320
-PASTE = change(NO_AUGMENTATION, {"paste_in": 1.0})
+PASTE = change(Recipe(), {"paste_in": 1.0})
 COPY = change(PLAIN, {"nine": 0.3, "copy_paste": 1.0})
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 
@@ -89,7 +89,7 @@ class TestPasteIn:
     def test_share_of_images(self):
         plan = self.plan(boxes_there=False, batch=2000, recipe=change(PASTE, {"paste_in": 0.3})).plan
         assert abs(len(np.unique(plan.pastes.image)) / 2000 - 0.3) < 0.04
-        assert not len(self.plan(batch=50, recipe=NO_AUGMENTATION).plan.pastes.image)
+        assert not len(self.plan(batch=50, recipe=Recipe()).plan.pastes.image)
 
     @pytest.mark.parametrize("flips", [0.0, 1.0])
     def test_the_object_is_seen_where_its_box_is(self, flips):

@@ -13,14 +13,14 @@ import torch
 from tests.augment.made_up import RECIPES, TINY, make_index, pack, picture, plan_batch, planner_for, random_set
 from yolofast.augment import render_cv2, render_torch
 from yolofast.augment.plan import FILL
-from yolofast.augment.recipe import NO_AUGMENTATION, Recipe, change
+from yolofast.augment.recipe import Recipe, change
 from yolofast.augment.render_table import build_table
 
 STILL = {"scale": (1.0, 1.0), "translate": 0.0, "hsv": (0.0, 0.0, 0.0)}
 # Everything that moves whole pixels only.
 UNMIXED = {
-    "nothing": NO_AUGMENTATION,
-    "flips": change(NO_AUGMENTATION, {"flipud": 0.5, "fliplr": 0.5}),
+    "nothing": Recipe(),
+    "flips": change(Recipe(), {"flipud": 0.5, "fliplr": 0.5}),
     "four": change(TINY, STILL | {"mixup": 0.0, "paste_in": 0.0, "nine": 0.0}),
     "nine": change(TINY, STILL | {"mixup": 0.0, "paste_in": 0.0, "nine": 1.0}),
     "copies": change(TINY, STILL | {"mixup": 0.0, "paste_in": 0.0, "copy_paste": 1.0}),
@@ -69,7 +69,7 @@ def test_identical_where_nothing_is_interpolated(name):
 
 def test_an_image_alone_is_its_pixels_on_grey():
     index, images = random_set(2, 4, 64, 64)
-    by_cv2, _, plan = both(NO_AUGMENTATION, index, images, batch=4, rgb=False)
+    by_cv2, _, plan = both(Recipe(), index, images, batch=4, rgb=False)
     for b in range(4):
         expected = np.full((64, 64, 3), FILL)
         x1, y1, x2, y2 = plan.tile_BVT4[b, 0, 0]
@@ -192,7 +192,7 @@ def test_the_first_and_last_bytes_of_the_store_are_reached():
     """Images at both ends, turned so that reading beyond them would show."""
     images = pack([picture(64, 64, 0)])
     index = make_index([[64, 64]], [[]])
-    by_cv2, by_torch, _ = both(change(NO_AUGMENTATION, {"degrees": 180.0, "scale": (0.3, 0.5)}), index, images)
+    by_cv2, by_torch, _ = both(change(Recipe(), {"degrees": 180.0, "scale": (0.3, 0.5)}), index, images)
     assert np.abs(by_cv2 - by_torch).mean() < 0.6
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from yolofast.engine.display import Display, duration
+from yolofast.engine.display import Display
 
 ROW = {
     "epoch": 1, "train/box_loss": 0.05, "train/obj_loss": 0.01, "train/cls_loss": 0.02, "lr/pg0": 0.0123,
@@ -102,8 +102,3 @@ def test_a_terminal_has_a_line_that_moves_and_goes_away(width):
     assert "in between" in text.getvalue() and text.getvalue().endswith("\x1b[2K")  # the line is erased
     with display.doing("evaluating"):
         pass
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3600, "1:00:00")])
-def test_durations(seconds, text):
-    assert duration(seconds) == text

@@ -104,8 +104,6 @@ _YOLOX = Recipe(
     hsv=(5.0, 30.0, 30.0), fliplr=0.5,
 )  # fmt: skip
 
-NO_AUGMENTATION = Recipe()
-
 
 def change(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
     known = [field.name for field in dataclasses.fields(Recipe)]

@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from yolofast.atomic_file import write_whole
+from yolofast.atomic_file import write_output
 from yolofast.commands.compare_formats import refuse_other_formats
 from yolofast.commands.compare_page import page_of
 from yolofast.commands.compare_terminal import print_comparison
@@ -60,8 +60,4 @@ def _asked(args: argparse.Namespace) -> Asked:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
+    write_output(path, text.encode("utf-8", errors="replace"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from yolofast.atomic_file import write_whole
+from yolofast.atomic_file import write_output
 from yolofast.commands.console import console, table
 from yolofast.commands.folded import folded
 from yolofast.errors import UserError
@@ -56,11 +56,7 @@ def run(args: argparse.Namespace) -> None:
 def _write(path: Path, content: bytes) -> None:
     if path.suffix.lower() != ".png":
         raise UserError(f"--plot is {path}", fix="name a picture that ends in .png")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
+    write_output(path, content)
 
 
 def _print_phases(out: Console, found: Diagnosis) -> None:

@@ -15,9 +15,9 @@ from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.store import PackedStore, pack, pack_jpeg, store_folder, store_name, verify
-from yolofast.store.amount import amount
 from yolofast.store.fitted import Fit
 from yolofast.store.room import usable_cores
+from yolofast.words import amount
 
 _MOST_NAMED = 10
 

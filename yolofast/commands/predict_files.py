@@ -7,6 +7,7 @@ from typing import Any
 
 import cv2
 
+from yolofast.atomic_file import write_one_of_many, write_output
 from yolofast.commands.coco_ids import category_ids, image_id
 from yolofast.config.predict import PredictConfig
 from yolofast.engine.file_names import UniqueNames
@@ -15,7 +16,6 @@ from yolofast.engine.frames import Frame
 from yolofast.evaluate.coco_rows import result_rows
 from yolofast.evaluate.label_text import label_text
 from yolofast.evaluate.mosaic_picture import draw_boxes
-from yolofast.evaluate.output_file import write_one_of_many, write_output
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.atomic_file import write_whole
+from yolofast.atomic_file import write_output
 from yolofast.augment.planner import PlannedBatch, Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render_one
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     columns = math.ceil(math.sqrt(count))
     scale = min(1.0, _WIDEST_PICTURE / (columns * width))
     cells = [_cell(planned, b, render_one(planned.plan, b, images), index, scale) for b in range(count)]
-    _write(Path(args.out), _grid(cells, columns))
+    write_output(args.out, cv2.imencode(Path(args.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
     print(f"{count} images of epoch {args.epoch} with {len(planned.rows)} boxes: {args.out}")
 
 
@@ -113,12 +113,3 @@ def _grid(cells: list[Image], columns: int) -> Image:
         top, left = (place // columns) * (height + _GAP) + _GAP, (place % columns) * (width + _GAP) + _GAP
         picture[top : top + height, left : left + width] = cell
     return picture
-
-
-def _write(path: Path, picture: Image) -> None:
-    encoded = cv2.imencode(path.suffix.lower(), picture)[1]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, encoded.tobytes())
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None

@@ -30,7 +30,7 @@ from yolofast.profile.comparison import in_words
 from yolofast.profile.records import Profile
 from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
-from yolofast.profile.words import counted
+from yolofast.words import counted
 
 _JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
 

@@ -3,10 +3,9 @@
 import argparse
 from pathlib import Path
 
-from yolofast.atomic_file import write_whole
+from yolofast.atomic_file import write_output
 from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.engine.run_report import REPORT_FILE, report_page
-from yolofast.errors import UserError
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 
@@ -22,16 +21,8 @@ def run(args: argparse.Namespace) -> None:
         if target:
             refuse_foreign(Path(target), _MADE_BY)
     page = report_page(folder)
-    _write(path, render_page(page) + last)
+    write_output(path, (render_page(page) + last).encode())
     print(f"report: {path}")
     if args.markdown:
-        _write(Path(args.markdown), f"{render_markdown(page)}\n{mark(_MADE_BY)}")
+        write_output(args.markdown, f"{render_markdown(page)}\n{mark(_MADE_BY)}".encode())
         print(f"Markdown: {args.markdown}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None

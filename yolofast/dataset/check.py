@@ -14,12 +14,12 @@ from yolofast.dataset.coco_labels import open_coco
 from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_check import CheckedImage, check_image
-from yolofast.dataset.in_threads import in_threads
 from yolofast.dataset.listing import images_below, is_image_name, is_unsupported_image_name, label_path
 from yolofast.dataset.quiet_decoder import quiet_decoder
 from yolofast.dataset.split import inspect_split
 from yolofast.errors import UserError, nearest
 from yolofast.image_index import ImageIndex
+from yolofast.threads import in_threads
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.atomic_file import write_whole
+from yolofast.atomic_file import write_output
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 
@@ -21,12 +21,7 @@ def draw_overview(index: ImageIndex, path: str | Path) -> Path:
     if path.suffix.lower() not in _FORMATS:
         raise UserError(f"cannot draw into {path.name!r}", where=path, fix=f"end the name in {', '.join(_FORMATS)}")
     encoded = cv2.imencode(path.suffix.lower(), _render(index))[1]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, encoded.tobytes())
-    except OSError as error:
-        raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
-    return path
+    return write_output(path, encoded.tobytes())
 
 
 def _render(index: ImageIndex) -> Any:

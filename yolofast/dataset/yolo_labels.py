@@ -12,12 +12,12 @@ import numpy as np
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.in_threads import in_threads
 from yolofast.dataset.label_text import parse_labels
 from yolofast.dataset.listing import label_path
 from yolofast.dataset.reading import Classes, ImageRows, Reading, build_index
 from yolofast.dataset.regular_file import open_regular
 from yolofast.image_index import Ints
+from yolofast.threads import in_threads
 
 NO_LABEL_FILE = b""
 _UNREADABLE = b"unreadable"

@@ -12,7 +12,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.checkpoints import BEST, LAST
 from yolofast.engine.detector import PictureDetector
-from yolofast.engine.display import Display, duration
+from yolofast.engine.display import Display
 from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
 from yolofast.engine.run_report import REPORT_FILE, leave_report
@@ -24,6 +24,7 @@ from yolofast.engine.trainer import Progress, Trainer
 from yolofast.model.network import Network
 from yolofast.own_command import own_command
 from yolofast.ranks import world
+from yolofast.words import clock, counted
 
 _WORTH_A_LOOK = (REPORT_FILE, "results.csv", "results.png", "predictions.jpg")
 
@@ -92,7 +93,7 @@ def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
 def nothing_left(config: TrainConfig, folder: Path) -> str:
     """Of a run that is resumed after its last epoch."""
     command = f"{own_command()} train --resume {_quoted(folder)} --epochs {2 * config.epochs}"
-    return f"the run has all its {_counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
+    return f"the run has all its {counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
@@ -118,7 +119,7 @@ def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> N
 def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
     """`kept`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
     epochs, speed = summary["epochs"], summary["images_per_second"]
-    lines = [f"trained {_counted(epochs, 'epoch')} in {duration(summary['train_seconds'])}, {speed:,.0f} img/s"]
+    lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = f"mAP50 {best['metrics/mAP50(B)']:.3f}, mAP50-95 {best['metrics/mAP50-95(B)']:.3f}"
         where = str(folder / "weights" / BEST)
@@ -150,10 +151,6 @@ def _thresholds(recipe: YoloXRecipe | None) -> str:
     if recipe is None or (recipe.test_conf, recipe.nms) == (YoloXRecipe.test_conf, YoloXRecipe.nms):
         return ""
     return f" --conf-thres {recipe.test_conf:g} --iou-thres {recipe.nms:g}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _quoted(path: str | Path) -> str:

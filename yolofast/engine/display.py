@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 from yolofast.engine.lasting_console import LastingConsole, say_on_stderr
 from yolofast.engine.record import terms_of
+from yolofast.words import clock
 
 _MEMORY, _L1 = "GPU GiB", "l1"
 _COLUMNS = (
@@ -91,7 +92,7 @@ class Display:
         count = f"{int(row['epoch']) + 1}/{self._epochs}"
         speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
         memory = f"{row['gpu_memory']:>9.2f}" if self._has_gpu else ""
-        self.say(f"{count:>9}{losses}{scores}{speed}{memory}{duration(left):>9}")
+        self.say(f"{count:>9}{losses}{scores}{speed}{memory}{clock(left):>9}")
 
     def _output_lost(self, why: str) -> None:
         self._is_lost = True
@@ -150,7 +151,7 @@ class EpochLine:
         speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
         taken = torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0
         memory = f", GPU {taken / 2**30:.1f} GiB" if taken else ""
-        left = duration(self._seconds_left(self._done / self._batches))
+        left = clock(self._seconds_left(self._done / self._batches))
         return f"{terms}{', ' if terms else ''}left {left}, {speed}, lr {lr:.3g}{memory}"
 
 
@@ -167,9 +168,3 @@ def _loss(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2g}"
-
-
-def duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

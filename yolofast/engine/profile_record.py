@@ -19,7 +19,8 @@ from yolofast.engine.gears import Gear
 from yolofast.engine.profile_clock import can_time_graphs, clock_for
 from yolofast.engine.profile_sampler import NoSampler, PhaseSampler, Sample
 from yolofast.engine.setup import Run
-from yolofast.profile.as_json import summary, without_nan
+from yolofast.known_numbers import without_nan
+from yolofast.profile.as_json import summary
 from yolofast.profile.phases import AUGMENT, ORDER, TO_DEVICE
 from yolofast.profile.statistics import beside, phase_figures, spread
 

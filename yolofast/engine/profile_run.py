@@ -26,7 +26,7 @@ from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.phases import AUGMENT, GRAPH
 from yolofast.profile.records import PhaseFigures, Profile, Spread, Usage, Waits
 from yolofast.profile.statistics import beside, phase_figures, spread
-from yolofast.profile.words import counted
+from yolofast.words import counted
 
 Say = Callable[[str], None]
 _EVERY_IN_GRAPHS = 4

@@ -23,6 +23,7 @@ from yolofast.pages.elements import (
 )
 from yolofast.report.history import Floats, best_place
 from yolofast.report.table_file import Columns
+from yolofast.words import duration
 
 _MAP50, _MAP = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
 _SCORES = {
@@ -38,7 +39,7 @@ def summary(run: RunFiles) -> tuple[Element, ...]:
     if best is not None:
         items += [(name, float(_column(results, column)[best])) for name, column in _SCORES.items()]
         items.append(("best epoch", f"{epochs_of(results)[best]:.0f} of {len(results)}"))
-    items += [("training time", _duration(seconds)), ("img/s", _mean_of_time(results, "img/s"))]
+    items += [("training time", duration(seconds)), ("img/s", _mean_of_time(results, "img/s"))]
     if memory > 0:
         items.append(("GPU memory", f"{memory:.2f} GiB"))
     notes = [Callout("warn", problem) for problem in run.problems]
@@ -74,9 +75,9 @@ def batches(run: RunFiles) -> tuple[Element, ...]:
 
 def timing(run: RunFiles) -> tuple[Element, ...]:
     results = run.results
-    rows: list[tuple[Cell, ...]] = [("training", _duration(float(results.numbers("time")[-1])))]
+    rows: list[tuple[Cell, ...]] = [("training", duration(float(results.numbers("time")[-1])))]
     if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
-        rows.append(("with evaluation, checkpoints and pictures (last process)", _duration(wall)))
+        rows.append(("with evaluation, checkpoints and pictures (last process)", duration(wall)))
     rows.append(("images per second, all epochs", _mean_of_time(results, "img/s")))
     rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(results, "data_wait")))
     if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
@@ -153,12 +154,3 @@ def _memory(results: Columns) -> float:
 def _finite(values: Floats) -> Floats:
     """Beyond all bounds is unknown."""
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _duration(seconds: float) -> str:
-    if not 0 <= seconds < np.inf:
-        return "unknown"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from yolofast.atomic_file import write_one_of_many, write_output
 from yolofast.engine.file_names import UniqueNames
 from yolofast.engine.tally import Evaluated
 from yolofast.engine.val_subject import Subject
@@ -13,7 +14,6 @@ from yolofast.evaluate.coco_rows import results_json
 from yolofast.evaluate.ground_truth import ground_truth
 from yolofast.evaluate.hybrid import with_labels
 from yolofast.evaluate.label_text import label_text
-from yolofast.evaluate.output_file import write_one_of_many, write_output
 from yolofast.evaluate.per_class import save_per_class_ap
 from yolofast.evaluate.plots import save_plots
 from yolofast.structures import Detections

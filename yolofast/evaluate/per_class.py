@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yolofast.evaluate.output_file import write_output
+from yolofast.atomic_file import write_output
 from yolofast.evaluate.v7_metrics import V7Result
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.atomic_file import write_output
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.curves import GRID
 from yolofast.evaluate.figure import blank, encoded, plain
-from yolofast.evaluate.output_file import write_output
 from yolofast.evaluate.v7_metrics import V7Result
 
 # More lines than this cannot be told apart by colour, and more numbers than this not be read.

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from yolofast.atomic_file import write_output
 from yolofast.evaluate.figure import blank, encoded, plain
-from yolofast.evaluate.output_file import write_output
 from yolofast.evaluate.timing import Timing
 from yolofast.evaluate.v7_metrics import V7Result
 

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from yolofast.errors import UserError
-from yolofast.store.amount import amount
 from yolofast.store.room import ram_free
+from yolofast.words import amount
 
 _SHM = Path("/dev/shm")
 

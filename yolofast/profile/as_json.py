@@ -1,9 +1,9 @@
 """A profile as plain values, for `--json` and for a run's folder. What is not known is null."""
 
-import math
 from dataclasses import asdict
 from typing import Any
 
+from yolofast.known_numbers import without_nan
 from yolofast.profile.comparison import Comparison, in_words
 from yolofast.profile.limits import limits
 from yolofast.profile.records import PhaseFigures, Profile, Spread
@@ -28,8 +28,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
         "verdicts": [asdict(verdict) for verdict in verdicts(profile)],
         "compile_report": profile.compile_report or None,
     }
-    cleaned: dict[str, Any] = without_nan(values)
-    return cleaned
+    return without_nan(values)
 
 
 def summary(
@@ -51,14 +50,4 @@ def summary(
 
 def comparison_json(found: Comparison) -> dict[str, Any]:
     values = {**asdict(found), "is_real": found.is_real, "relative": found.relative, "text": in_words(found)}
-    cleaned: dict[str, Any] = without_nan(values)
-    return cleaned
-
-
-def without_nan(value: Any) -> Any:
-    """JSON has no nan and no infinity."""
-    if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return without_nan(values)

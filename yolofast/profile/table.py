@@ -6,7 +6,7 @@ from yolofast.profile.limits import ARITHMETIC, Limit, limits
 from yolofast.profile.phases import EMA, GRAPH, OPTIMIZER, TO_DEVICE
 from yolofast.profile.records import PhaseFigures, Profile, Setup
 from yolofast.profile.verdict import Verdict
-from yolofast.profile.words import counted
+from yolofast.words import counted
 
 _MOST_PLACES = 5
 

@@ -1,9 +1,9 @@
-"""A diagnosis as plain values. What is not known is null, because JSON has no nan."""
+"""A diagnosis as plain values. What is not known is null."""
 
-import math
 from dataclasses import asdict
 from typing import Any
 
+from yolofast.known_numbers import without_nan
 from yolofast.report.diagnosis import Diagnosis
 from yolofast.report.dialect import flags
 from yolofast.report.fluctuation import Fluctuation
@@ -38,8 +38,7 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
         "flags": flags(history, found.advice.changes),
         "ship": None if found.choice is None else asdict(found.choice),
     }
-    cleaned: dict[str, Any] = _without_nan(values)
-    return cleaned
+    return without_nan(values)
 
 
 def _fluctuation(around: Fluctuation, history: History) -> dict[str, Any]:
@@ -52,11 +51,3 @@ def _fluctuation(around: Fluctuation, history: History) -> dict[str, Any]:
         "slope_ratio": around.slope_ratio,
         "period": None if around.period is None else asdict(around.period),
     }
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from yolofast.errors import UserError, nearest, shorten
-from yolofast.store.amount import amount
+from yolofast.words import amount
 
 Kind = Literal["gpu", "ram", "disk", "jpeg", "off"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
-from yolofast.store.threads import in_order
+from yolofast.threads import in_order
 
 RECORD = np.dtype(
     [("start", "<i8"), ("length", "<i8"), ("checksum", "<u4"), ("source_bytes", "<i8"), ("source_mtime_ns", "<i8")]

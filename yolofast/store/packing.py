@@ -18,7 +18,6 @@ import numpy.typing as npt
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.own_command import own_command
-from yolofast.store.amount import amount
 from yolofast.store.choose import JPEG_SHARE
 from yolofast.store.donor import Donor
 from yolofast.store.fitted import Fit, read_as_jpeg, read_fitted
@@ -28,7 +27,8 @@ from yolofast.store.lock import locked
 from yolofast.store.packed_store import PackedStore, Records, read_store, write_store
 from yolofast.store.room import disk_free, usable_cores
 from yolofast.store.sources import same_source, source_state, source_states
-from yolofast.store.threads import in_order
+from yolofast.threads import in_order
+from yolofast.words import amount
 
 Progress = Callable[[int, int], None]
 """Called with how many images are done, and how many there are."""

@@ -1,9 +1,10 @@
 """What is sent back: content, its type, and headers that leave a browser nothing to do with it but show it."""
 
 import json
-import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from yolofast.known_numbers import without_nan
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -39,16 +40,7 @@ class Answer:
 
 
 def json_answer(values: dict[str, Any]) -> Answer:
-    return Answer(json.dumps(_finite(values), allow_nan=False).encode(), "application/json")
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no word for what is not finite: it is not known. Files may hold any number, and sums of large ones."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return Answer(json.dumps(without_nan(values), allow_nan=False).encode(), "application/json")
 
 
 def file_answer(content: bytes, content_type: str) -> Answer:

@@ -1,0 +1,51 @@
+"""Work spread over threads with its results in order.
+
+Opening, hashing, decoding and checksums let go of the interpreter's lock, so other threads run meanwhile.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_AHEAD_PER_THREAD = 4
+"""Enough that one large image does not stall the others; each waiting result holds an image."""
+_FILES_PER_TASK = 32
+"""A task per file would cost more than many of the files do; blocks this small still share the work evenly."""
+_THREADS = min(32, 2 * (os.cpu_count() or 1) + 2)
+"""More than cores: on network drives the files take their time, not the processor."""
+
+
+def in_order(work: Callable[[int], Result], items: range, threads: int) -> Generator[Result]:
+    """`work` of every item, in order, a bounded number of them ahead of the caller."""
+    pool = ThreadPoolExecutor(max(1, threads))
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads * _AHEAD_PER_THREAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an interrupt nobody waits for what has not begun
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None
+) -> list[Result]:
+    """[function(item) for item in items]; `done` hears how many more are finished."""
+
+    def block(first: int) -> list[Result]:
+        results = [function(item) for item in items[first : first + _FILES_PER_TASK]]
+        if done is not None:
+            done(len(results))
+        return results
+
+    blocks = range(0, len(items), _FILES_PER_TASK)
+    parts = map(block, blocks) if len(blocks) < 2 else in_order(block, blocks, _THREADS)
+    return [result for part in parts for result in part]

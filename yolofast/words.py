@@ -1,0 +1,33 @@
+"""Numbers in words: how many, how much, how long."""
+
+import math
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 epoch`, `1,000 epochs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def amount(count: float) -> str:
+    """Bytes in the unit that suits them; powers of ten, as disks are sold."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1e3:.1f} kB"
+
+
+def clock(seconds: float) -> str:
+    """`1:02:03`, for what counts down."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def duration(seconds: float) -> str:
+    """`1 h 2 min`, for what is over."""
+    if not 0 <= seconds < math.inf:
+        return "unknown"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
