@@ -8,10 +8,10 @@ what is best for it: its sampler hands out the jobs, so persistent workers hear 
 straight into shared memory, as `default_collate` does.
 
 A first epoch by each way starts its workers and proves that all ways make the same batches. Then the ways take turns,
-an epoch each. `img/s` is the median over epochs, from asking for an epoch to its last batch, with the range; `of own`
-is the median of the ratios within a round to the first row with the same lifetime of workers. `first` is the time from
-making the loader to its first batch, `again` the median time to the first batch of a later epoch. CPU is in percent of
-one core: `main` is this process with its threads, `host` includes the workers.
+an epoch each, in another order every round. `img/s` is the median over epochs, from asking for an epoch to its last
+batch, with the range; `of own` is the median of the ratios within a round to the first row with the same lifetime of
+workers. `first` is the time from making the loader to its first batch, `again` the median time to the first batch of a
+later epoch. CPU is in percent of one core: `main` is this process with its threads, `host` includes the workers.
 """
 
 import argparse
@@ -92,6 +92,7 @@ class TorchLoader:
             persistent_workers=persistent,
             pin_memory=torch.cuda.is_available(),
             worker_init_fn=as_own_workers,
+            collate_fn=as_it_is,
             multiprocessing_context="fork",
         )
 
@@ -99,6 +100,11 @@ class TorchLoader:
         self._jobs.epoch = number
         for images, boxes, labels, valid, sources, mix in self._loader:
             yield Batch(images, Targets(boxes, labels, valid), sources, mix=mix)
+
+
+def as_it_is(batch: tuple[Any, ...]) -> tuple[Any, ...]:
+    """By default a DataLoader makes tensors of NumPy's arrays, each in shared memory of its own."""
+    return batch
 
 
 def as_own_workers(number: int) -> None:
@@ -156,7 +162,7 @@ def started(name: str, base: str, make: Callable[[], Any]) -> tuple[Way, Any, li
 
 def digest(batch: Batch) -> str:
     parts = (batch.images, batch.targets.boxes, batch.targets.labels, batch.targets.valid)
-    whole = hashlib.sha256(repr((batch.sources.tolist(), batch.mix)).encode())
+    whole = hashlib.sha256(repr((type(batch.sources), batch.sources.tolist(), batch.mix)).encode())
     for tensor in parts:
         whole.update(repr(tuple(tensor.shape)).encode() + tensor.numpy().tobytes())
     return whole.hexdigest()
@@ -216,7 +222,8 @@ def main() -> None:
         maker = BatchMaker(Planner(index, packed.sizes, recipe, args.size, args.size), packed)
         ways = all_ways(maker, order, args, stack)
         for number in range(1, args.rounds + 1):
-            for way in ways:
+            first = number % len(ways)  # so that no way always follows the same other one at the same place
+            for way in (ways[first:] + ways[:first])[:: 1 if number % 2 else -1]:
                 way.measure(number, consume)
         print("| way | img/s (range) | of own | first, s | again, ms | main CPU % | host CPU % |")
         print("|---|---|---|---|---|---|---|")

@@ -45,3 +45,6 @@ def test_boxes_beyond_the_most_are_left_out_the_last_ones_first():
     assert cut > 5
     changed = few.changed(64, 64, mosaic=False)
     assert changed.most_boxes == (2, 5)
+    assert few.changed(64, 64, mosaic=False) is changed, "made once"
+    assert few.changed(64, 64, mosaic=True) is few
+    assert (changed.changed(32, 96, mosaic=True).height, changed.changed(32, 96, mosaic=True).width) == (32, 96)

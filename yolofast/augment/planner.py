@@ -1,7 +1,7 @@
 """Batches of one data set, planned: what is seen, which boxes it has, and what is pasted into it."""
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -24,28 +24,39 @@ class PlannedBatch:
     """[n, 6] image class cx cy w h, normalised: what the rendered images show."""
 
 
+@dataclass(eq=False, repr=False)
 class Planner:
     """Plans are a pure function of seed, epoch, positions and images: any process may make any of them."""
 
-    def __init__(
-        self, index: ImageIndex, stored_sizes: Ints, recipe: Recipe, width: int, height: int, *, seed: int = 0,
-        heads: HeadPolicy | None = None, most_boxes: tuple[int, int] | None = None,
-    ) -> None:  # fmt: skip
-        """`most_boxes` of an image by itself, and of a mosaic; those beyond are left out."""
-        _check(index, stored_sizes, width, height, seed)
-        self.index, self.stored_sizes, self.recipe = index, stored_sizes, recipe
-        self.width, self.height, self.seed, self.heads = width, height, seed, heads
-        self.most_boxes = most_boxes
-        self._objects = objects_with_polygon(index) if recipe.paste_in > 0 else np.zeros(0, np.int64)
-        self._labelled = np.unique(index.image_of_box()[~index.crowd])
+    index: ImageIndex
+    stored_sizes: Ints
+    recipe: Recipe
+    width: int
+    height: int
+    _: KW_ONLY
+    seed: int = 0
+    heads: HeadPolicy | None = None
+    most_boxes: tuple[int, int] | None = None
+    """Of an image by itself, and of a mosaic; those beyond are left out."""
+    _objects: Ints = field(init=False)
+    _labelled: Ints = field(init=False)
+    """Images with boxes."""
+    _changed: dict[tuple[int, int, bool], "Planner"] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check(self.index, self.stored_sizes, self.width, self.height, self.seed)
+        self._objects = objects_with_polygon(self.index) if self.recipe.paste_in > 0 else np.zeros(0, np.int64)
+        self._labelled = np.unique(self.index.image_of_box()[~self.index.crowd])
 
     def changed(self, height: int, width: int, mosaic: bool) -> "Planner":
-        """The same images in batches of another shape, with the recipe's mosaics or without any."""
-        recipe = self.recipe if mosaic else self.recipe.without_mosaic()
-        return Planner(
-            self.index, self.stored_sizes, recipe, width, height,
-            seed=self.seed, heads=self.heads, most_boxes=self.most_boxes,
-        )  # fmt: skip
+        """The same images in batches of another shape, with the recipe's mosaics or without any. Made once each."""
+        key = height, width, mosaic
+        if key == (self.height, self.width, True):
+            return self
+        if key not in self._changed:
+            recipe = self.recipe if mosaic else self.recipe.without_mosaic()
+            self._changed[key] = dataclasses.replace(self, recipe=recipe, width=width, height=height)
+        return self._changed[key]
 
     def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
         """The batch of these images, which stand at these positions of the epoch."""

@@ -24,6 +24,7 @@ from yolofast.engine.whole_strides import with_whole_strides
 from yolofast.engine.yolox_settings import recipe_of
 from yolofast.errors import UserError
 from yolofast.extensions import assigner_for
+from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
 from yolofast.optim.schedule import StepSettings
@@ -142,7 +143,9 @@ def explain(
     model = start.model
     config = with_whole_strides(config, model, say)
     recipe = recipe_of(config, model)
-    closed_before = past is not None and _is_closed(_views_until(config, hyp, model, past), past.epochs - 1)
+    closed_before = past is not None and mosaic_is_closed(
+        _views_until(config, hyp, model, past).close_mosaic_from, past.epochs - 1
+    )
     hyp = hyp if recipe is None else dataclasses.asdict(recipe)
     plan, is_point = plan_of(config, model, kept), model.layout.kind == "point"
     order = training_order(config, data.train, max(model.layout.strides), always_shuffled=is_point).order
@@ -185,10 +188,6 @@ def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past:
     """As they were so far: a run that is given more epochs closes mosaics later."""
     before = dataclasses.replace(config, epochs=past.planned)
     return views_of(before, hyp, recipe_of(before, model))
-
-
-def _is_closed(views: Views, epoch: int) -> bool:
-    return views.close_mosaic_from is not None and epoch >= views.close_mosaic_from
 
 
 def _lowered(settings: StepSettings, past: Past | None) -> StepSettings:
@@ -257,7 +256,7 @@ def _facts(
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
     first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))
     phase = schedule.plan.at(epoch)
-    recipe = views.recipe.without_mosaic() if _is_closed(views, epoch) else views.recipe
+    recipe = views.recipe.without_mosaic() if mosaic_is_closed(views.close_mosaic_from, epoch) else views.recipe
     return EpochFacts(
         epoch=epoch,
         phase=phase,

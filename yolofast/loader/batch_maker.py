@@ -48,7 +48,6 @@ class BatchMaker:
     ) -> None:
         self.planner, self.images = planner, images
         self.rgb, self.quad, self.skip_bad = rgb, quad, skip_bad
-        self._planners = {(planner.width, planner.height, True): planner}
 
     def shape(self, job: Job) -> tuple[int, int, int, int]:
         """Of the batch's images."""
@@ -79,7 +78,7 @@ class BatchMaker:
         return choose_enlarged(self.planner.seed, job.epoch, job.positions)
 
     def _render(self, job: Job, out: Pixels) -> tuple[Rows, BatchMix, tuple[str, ...]]:
-        planner = self._planner_for(job)
+        planner = self.planner.changed(job.height, job.width, job.mosaic)
         if not self.skip_bad:
             return *_plan_and_render(planner, job, self.images, out, self.rgb), ()
         # Which images are needed is known only by rendering, and an image that is missing takes its boxes with it: the
@@ -91,12 +90,6 @@ class BatchMaker:
             known = len(forgiving.missing)
             rows, mix = _plan_and_render(without_boxes_of(planner, forgiving.missing), job, forgiving, out, self.rgb)
         return rows, mix, tuple(str(error) for error in forgiving.missing.values())
-
-    def _planner_for(self, job: Job) -> Planner:
-        key = (job.width, job.height, job.mosaic)
-        if key not in self._planners:
-            self._planners[key] = self.planner.changed(job.height, job.width, job.mosaic)
-        return self._planners[key]
 
 
 def _plan_and_render(planner: Planner, job: Job, images: ImageSource, out: Pixels, rgb: bool) -> tuple[Rows, BatchMix]:

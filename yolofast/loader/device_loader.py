@@ -25,7 +25,7 @@ from yolofast.augment.plan import Plan
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_table import HostTable, RenderTable, build_table
 from yolofast.loader.device_pixels import DevicePixels, Fetched
-from yolofast.loader.order import EpochOrder, OrderedBatch
+from yolofast.loader.order import BatchForm, EpochOrder, OrderedBatch
 from yolofast.loader.padded import padded_targets
 from yolofast.profile.phases import AUGMENT, TO_DEVICE
 from yolofast.structures import Batch, BatchMix, Targets, bucketed
@@ -91,17 +91,14 @@ class DeviceLoader:
         widths of rectangular batches, which have no mosaics; nor has any epoch from `close_mosaic_from` on."""
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
-        self._shapes, self._close_mosaic_from = shapes, close_mosaic_from
+        self._form = BatchForm(planner.height, planner.width, shapes, close_mosaic_from)
         self.timed: Callable[[str], AbstractContextManager[None]] = untimed
         """Around what is queued on the side stream, by the name of its phase."""
-        self._planners = {(planner.height, planner.width, True): planner}
         self._on_gpu = self.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]
         self._batch = order.batch_size // order.world
-        largest = planner.height * planner.width if shapes is None else int(shapes.prod(axis=1).max())
-        self._slots = [
-            torch.empty(self._batch * largest * 3, dtype=self.format.dtype, device=self.device) for _ in range(slots)
-        ]
+        numbers = 3 * self._batch * self._form.most_pixels
+        self._slots = [torch.empty(numbers, dtype=self.format.dtype, device=self.device) for _ in range(slots)]
         self._free: list[Any] = [torch.cuda.Event() for _ in range(slots if self._on_gpu else 0)]  # type: ignore[no-untyped-call]
 
     def __len__(self) -> int:
@@ -189,10 +186,10 @@ class DeviceLoader:
 
     def _plan_all(self, epoch: int, start_batch: int, plans: _Plans, stop: threading.Event) -> None:
         at_once, most = 1, self._batches_at_once()  # few at first: somebody is waiting
-        mosaic = self._shapes is None and (self._close_mosaic_from is None or epoch < self._close_mosaic_from)
+        mosaic = self._form.has_mosaics(epoch)
         try:
-            for shape, alike in groupby(self.order.batches(epoch, start_batch), self._shape):
-                planner = self._planner_for(shape, mosaic)
+            for shape, alike in groupby(self.order.batches(epoch, start_batch), self._form.shape):
+                planner = self.planner.changed(*shape, mosaic)
                 while some := list(islice(alike, at_once)):
                     if stop.is_set():
                         return
@@ -201,17 +198,6 @@ class DeviceLoader:
             _put(plans, None, stop)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are asked for
             _put(plans, error, stop)
-
-    def _shape(self, batch: OrderedBatch) -> tuple[int, int]:
-        if self._shapes is None:
-            return self.planner.height, self.planner.width
-        return int(self._shapes[batch.block, 0]), int(self._shapes[batch.block, 1])
-
-    def _planner_for(self, shape: tuple[int, int], mosaic: bool) -> Planner:
-        key = (*shape, mosaic)
-        if key not in self._planners:
-            self._planners[key] = self.planner.changed(*shape, mosaic)
-        return self._planners[key]
 
     def _plan(self, planner: Planner, epoch: int, batches: Sequence[OrderedBatch]) -> _Chunk:
         images = np.concatenate([batch.images for batch in batches])

@@ -48,9 +48,4 @@ def without_boxes_of(planner: Planner, missing: Iterable[int]) -> Planner:
     crowd = index.crowd.copy()
     for image in missing:
         crowd[index.boxes_of(image)] = True
-    index = dataclasses.replace(index, crowd=crowd)
-    size = planner.width, planner.height
-    return Planner(
-        index, planner.stored_sizes, planner.recipe, *size,
-        seed=planner.seed, heads=planner.heads, most_boxes=planner.most_boxes,
-    )  # fmt: skip
+    return dataclasses.replace(planner, index=dataclasses.replace(index, crowd=crowd))

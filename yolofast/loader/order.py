@@ -1,4 +1,4 @@
-"""Which image stands where in an epoch, and which of them a rank takes in each batch.
+"""Which image stands where in an epoch, which of them a rank takes in each batch, and what form a batch has.
 
 Positions, not images, name what is drawn for an image, and a rank takes its part of each batch of the whole run. So the
 number of ranks changes neither what is in a batch nor how it is augmented, and an epoch can start at any batch.
@@ -120,6 +120,38 @@ class EpochOrder:
             chosen = positions
         ordered: Ints = chosen if isinstance(self.images, int) else self.images[chosen]
         return ordered
+
+
+@dataclass(frozen=True)
+class BatchForm:
+    """Height and width of a run's batches, and until when they may have mosaics."""
+
+    height: int
+    width: int
+    shapes: Ints | None = None
+    """[batches, 2] height and width of each, where batches are rectangular; those have no mosaics."""
+    close_mosaic_from: int | None = None
+    """The first epoch without mosaics."""
+
+    @property
+    def most_pixels(self) -> int:
+        """Of an image of the largest batch."""
+        return self.height * self.width if self.shapes is None else int(self.shapes.prod(axis=1).max())
+
+    def shape(self, batch: OrderedBatch) -> tuple[int, int]:
+        """Its height and width."""
+        if self.shapes is None:
+            return self.height, self.width
+        height, width = self.shapes[batch.block].tolist()
+        return height, width
+
+    def has_mosaics(self, epoch: int) -> bool:
+        return self.shapes is None and not mosaic_is_closed(self.close_mosaic_from, epoch)
+
+
+def mosaic_is_closed(close_mosaic_from: int | None, epoch: int) -> bool:
+    """Whether an epoch is one of the last ones, which have no mosaics."""
+    return close_mosaic_from is not None and epoch >= close_mosaic_from
 
 
 def _check_weights(weights: npt.NDArray[np.float64], images: int) -> None:
