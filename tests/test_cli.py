@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from tests.model.small import SMALL
+from tests.patience import PATIENCE
 from yolofast import UserError, __version__, build_model, load_weights
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.cli import main
@@ -18,7 +19,7 @@ from yolofast.model.head_config import read_head_config
 
 def yolofast(*args, cwd=None):
     return subprocess.run(
-        [sys.executable, "-m", "yolofast", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=120
+        [sys.executable, "-m", "yolofast", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=PATIENCE
     )
 
 

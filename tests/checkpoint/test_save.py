@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from tests.checkpoint.files import GRAPH, NAMES, save_published
+from tests.patience import PATIENCE
 from yolofast.checkpoint import load_weights, model_content, read_weights, save_checkpoint, strip_checkpoint
 from yolofast.errors import UserError
 
@@ -128,7 +129,7 @@ try:
 except UserError as error:
     print("refused:", error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stdout.startswith("refused:"), done
     assert "could not be written: File too large" in done.stdout and "inline_container" not in done.stdout
     assert done.returncode == 0

@@ -3,12 +3,12 @@
 import csv
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
 
 from tests.engine.small_run import flags, start
+from tests.patience import PATIENCE, wait_until
 from tests.report.compare.folders import ours, rising
 from yolofast.cli import main
 from yolofast.engine.run_report import report_page
@@ -38,12 +38,6 @@ def better(run, epoch):
     (run / "results.csv").write_text("\n".join([head, *rows, ""]))
 
 
-def wait_until(condition, process):
-    while not condition():
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.02)
-
-
 def remarks(run):
     """Section -> what it says of its epoch."""
     return {
@@ -59,7 +53,7 @@ def test_interrupted_then_better_then_killed(tmp_path):
     process = start(tmp_path, plots=True, epochs=300)
     wait_until((run / "weights" / "last.pt").exists, process)
     process.send_signal(signal.SIGINT)
-    assert "interrupted; to go on" in process.communicate(timeout=120)[0]
+    assert "interrupted; to go on" in process.communicate(timeout=PATIENCE)[0]
     scores, (sample, *_) = (
         json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json")
     )

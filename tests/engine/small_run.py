@@ -6,6 +6,7 @@ import sys
 
 import torch
 
+from tests.patience import PATIENCE
 from yolofast.dataset.shapes import make_shapes
 
 
@@ -26,15 +27,20 @@ def flags(folder, plots=False, images=24, **changes):
     return words if plots else [*words, "--no-plots"]
 
 
-def start(folder, *more, **changes):
+def start(folder, *more, program=("yolofast",), **changes):
     """A process of its own, with two threads so that sums are always added in the same order."""
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "YOLOFAST_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-m", "yolofast", "train", *flags(folder, **changes), *more]
+    command = [sys.executable, "-m", *program, "train", *flags(folder, **changes), *more]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def killed_at(name, count):
+    """A `program` that is killed where `Recorder.name` is called for the count-th time."""
+    return "tests.engine.killed_run", name, str(count)
+
+
 def finish(process):
-    output = process.communicate(timeout=240)[0]
+    output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0, output
     return output
 

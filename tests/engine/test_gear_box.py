@@ -10,6 +10,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from tests.engine.small_step import AskingMap, AsksTheHost, small_batch, small_step
+from tests.patience import PATIENCE
 from yolofast.engine import gear_box
 from yolofast.engine.compile_report import compile_report
 from yolofast.engine.compiling import forget_unused, keep_compiled_kernels, kernel_folder
@@ -28,7 +29,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def run_until_compiled(box, said):
-    steps, deadline = 0, time.monotonic() + 240
+    steps, deadline = 0, time.monotonic() + PATIENCE
     while len(said) < 2 and time.monotonic() < deadline:
         box.run(small_batch(steps), ALONE)
         steps += 1
@@ -43,7 +44,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
     """Batches with fewer places than was compiled for run compiled; if fuller ones come often they are compiled for."""
     monkeypatch.setattr(gear_box, "_WORTH_MORE_PLACES", 1)
     said, ran, step, plain = [], [], small_step(), small_step()
-    box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + 240
+    box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + PATIENCE
 
     def run(places=3, images=2):
         ran.append(with_places(small_batch(len(ran), images), places))

@@ -7,7 +7,8 @@ import time
 import pytest
 import torch
 
-from tests.engine.small_run import finish, start, state_of
+from tests.engine.small_run import finish, killed_at, start, state_of
+from tests.patience import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -35,20 +36,15 @@ def assert_same_state(a, b, where="state"):
         assert a == b, where
 
 
-@pytest.mark.parametrize("moment", ["the folder appears", "the first epoch"])
+@pytest.mark.parametrize("moment", ["environment", "epoch"])
 def test_killed_before_anything_was_saved(whole, moment):
     """`--resume` alone goes on with it, rather than with the older run beside it."""
     folder, expected = whole
-    name = moment.replace(" ", "-")
-    process = start(folder, name=name)
+    name = f"before-{moment}"
+    process = start(folder, name=name, program=killed_at(moment, 1))
     run = folder / "runs" / name
-    if moment == "the first epoch":
-        assert any(line.startswith("gear:") for line in process.stdout)
-    else:
-        while not run.exists() and process.poll() is None:
-            time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
     process.communicate()
+    assert process.returncode == -signal.SIGKILL
     assert not list(run.glob("weights/last*")) and not (run / "summary.json").exists()
     output = finish(start(folder, "--resume", name=name))
     assert f"nothing of {run} was saved before it stopped: it starts again" in output
@@ -61,8 +57,7 @@ def test_killed_at_a_random_moment(whole, seed):
     name, moment = f"killed{seed}", random.Random(seed)
     process = start(folder, name=name)
     weights = folder / "runs" / name / "weights"
-    while not (weights / "last.pt").exists() and process.poll() is None:
-        time.sleep(0.005)
+    wait_until((weights / "last.pt").exists, process)
     time.sleep(moment.uniform(0, 2.5))
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes
+from tests.patience import PATIENCE
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.ground_truth import ground_truth
 from yolofast.evaluate.mosaic_picture import save_mosaics
@@ -73,4 +74,4 @@ def test_evaluating_does_not_import_what_draws():
     modules = ("nms", "v7_metrics", "coco", "confusion", "plots", "mosaic_picture", "per_class", "tta")
     imports = ";".join(f"import yolofast.evaluate.{module}" for module in modules)
     code = f"import sys;{imports};sys.exit(bool({{'matplotlib', 'faster_coco_eval'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=False).returncode == 0

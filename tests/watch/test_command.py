@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
 from yolofast.commands.watch import address_for_others, address_of, make_server
@@ -20,9 +21,9 @@ def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     try:
         line = process.stdout.readline()
         address = re.fullmatch(r"1 run below .*: (http://127\.0\.0\.1:\d+/)\n", line)[1]
-        assert b"yolofast watch" in urllib.request.urlopen(address, timeout=5).read()
+        assert b"yolofast watch" in urllib.request.urlopen(address, timeout=PATIENCE).read()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()
