@@ -5,6 +5,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from tests.quick_gate import QuickGate
+
 # Test workers share the machine's cores: one thread each keeps them from fighting over them.
 torch.set_num_threads(max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
 
@@ -18,6 +20,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # A shell makes what it runs in the background deaf to Ctrl+C, and the programs that tests start and interrupt with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(QuickGate())
 
 
 @pytest.fixture(autouse=True)

@@ -40,6 +40,7 @@ def tiny_weights(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_help_and_version_without_loading_torch():
     done = yolofast("--version")
     assert (done.returncode, done.stdout.strip()) == (0, f"yolofast {__version__}")
@@ -50,6 +51,7 @@ def test_help_and_version_without_loading_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.slow
 def test_info_prints_the_table():
     done = yolofast("info", "--cfg", "yolov7-tiny-1b4h", "--img", "320", "--freeze", "50")
     assert done.returncode == 0, done.stderr
@@ -255,6 +257,7 @@ def test_names_with_brackets_are_printed_as_they_are(capsys, tmp_path, data_set)
     assert "[/b]" in out
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_and_a_terminal_without_unicode():
     command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny --json | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
@@ -326,6 +329,7 @@ def test_the_anchors_of_a_file_without_cfg_are_the_models_own(capsys, tmp_path, 
     assert own != graphs == plain
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written(tmp_path):
     command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny"
     full = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True)
@@ -344,6 +348,7 @@ def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):
     assert "the model's own anchors are kept" in out
 
 
+@pytest.mark.slow
 def test_a_broken_model_file_from_the_shell(tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**SMALL, "nc": "three"}))
     done = yolofast("info", "--cfg", "mine.yaml", cwd=tmp_path)

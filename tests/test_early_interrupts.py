@@ -43,11 +43,13 @@ def interrupted_at(moment, program, *words):
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_command_that_still_imports_ends_at_once(moment):
     assert interrupted_at(moment, "yolofast", "train") == (f"{INTERRUPTED}\n", EXIT_INTERRUPTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["train.py", "test.py", "detect.py"])
 def test_so_do_the_drop_in_scripts(script):
     assert interrupted_at("numpy", script) == (f"{INTERRUPTED}\n", EXIT_INTERRUPTED)

@@ -114,6 +114,7 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch, step):
     assert os.listdir(tmp_path) == ["x.pt"]
 
 
+@pytest.mark.slow
 def test_real_write_failure_midway(tmp_path):
     """A file-size limit fails inside torch's own writer, as a full disk does."""
     path = save_checkpoint(tmp_path / "x.pt", {"model": {"w": torch.ones(2)}})

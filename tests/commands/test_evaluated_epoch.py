@@ -48,6 +48,7 @@ def remarks(run):
     }
 
 
+@pytest.mark.slow
 def test_interrupted_then_better_then_killed(tmp_path):
     run = tmp_path / "runs" / "exp"
     process = start(tmp_path, plots=True, epochs=300)
@@ -70,6 +71,7 @@ def test_interrupted_then_better_then_killed(tmp_path):
     assert (run / "report.html").read_text().count(told) >= 4
 
 
+@pytest.mark.slow
 def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
     run = tmp_path / "runs" / "exp"

@@ -13,6 +13,8 @@ from yolofast.own_command import own_command
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
 
+pytestmark = pytest.mark.slow
+
 
 def interrupt(monkeypatch, before_epoch):
     """Ctrl+C before the row of this epoch, counted from 0, is written down."""

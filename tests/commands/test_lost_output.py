@@ -10,6 +10,8 @@ from tests.engine.small_run import flags
 from tests.patience import PATIENCE
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 
+pytestmark = pytest.mark.slow
+
 EPOCHS = 3
 
 

@@ -57,6 +57,7 @@ def test_nothing_readable_is_an_error_that_leaves_nothing_behind(weights, tmp_pa
     assert "torn.png: nothing could be looked at" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_film_can_be_played(weights, tmp_path):
     film = save_film(tmp_path / "long.mp4", frames=4000)
     target = tmp_path / "out" / "exp" / "long.mp4"

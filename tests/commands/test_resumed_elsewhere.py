@@ -17,6 +17,8 @@ from yolofast.engine.kept_copies import copies_used, with_kept_copies
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
 
+pytestmark = pytest.mark.slow
+
 FILES = ("net.yaml", "hyp.yaml")
 
 

@@ -130,6 +130,7 @@ def test_unused_flags_are_named():
     assert unused_flags(TrainConfig.published()) == []
 
 
+@pytest.mark.slow
 def test_help_does_not_load_torch():
     code = (
         "import sys; from yolofast.config import page, flag_parser, hyp, resume, args_file, environment, builtin_data;"

@@ -295,6 +295,7 @@ def test_cache_folder(tmp_path, monkeypatch):
     assert len({first, shapes_data_yaml(n=3), shapes_data_yaml(n=2, seed=1)}) == 3
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path):
     code = "from yolofast.dataset.shapes import shapes_data_yaml; print(shapes_data_yaml(n=5))"
     environment = {**os.environ, "YOLOFAST_CACHE": str(tmp_path)}

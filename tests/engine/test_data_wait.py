@@ -46,6 +46,7 @@ def test_a_wait_is_known_when_the_device_has_got_there():
     assert 0.02 <= wait.seconds <= around
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_the_column_of_a_run_whose_batches_come_late(tmp_path, monkeypatch):
     epoch = WorkerLoader.epoch

@@ -16,6 +16,8 @@ from tests.patience import PATIENCE, wait_until
 from yolofast.cli import main
 from yolofast.dataset.shapes import make_shapes
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 # As `python -m yolofast.cli`, and then tells of threads below Python that are still there: the end of a process whose
 # group of ranks is not gone by then is a matter of luck.

@@ -40,6 +40,7 @@ def run_until_compiled(box, said):
     return steps
 
 
+@pytest.mark.slow
 def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
     """Batches with fewer places than was compiled for run compiled; if fuller ones come often they are compiled for."""
     monkeypatch.setattr(gear_box, "_WORTH_MORE_PLACES", 1)
@@ -71,6 +72,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
         assert torch.allclose(own, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_says_why_and_goes_on():
     said, box_step = [], small_step(network=AskingMap)
     box = GearBox(box_step, "compile", 2, 10_000, said.append)

@@ -5,8 +5,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.patience import PATIENCE
 from yolofast.dataset.shapes import make_shapes
+
+pytestmark = pytest.mark.slow
 
 
 def test_losses_fall_and_objects_are_found(tmp_path):

@@ -18,6 +18,8 @@ from yolofast.config.flags import from_args
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explanation import explain
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 plan:
 - {until: 1, train: [head]}

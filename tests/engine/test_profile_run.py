@@ -154,6 +154,7 @@ class SlowLosses:
         return slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "kind", "phase"),
     [
@@ -183,6 +184,7 @@ def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch)
     assert "makes its batches itself" in first.text
 
 
+@pytest.mark.slow
 def test_a_run_without_a_bottleneck(data):
     """The network computes most of the time, and the phases are all of the step.
 
@@ -200,6 +202,7 @@ def test_a_run_without_a_bottleneck(data):
     assert found.usage.worker_cpu is None
 
 
+@pytest.mark.slow
 def test_workers_are_watched(data):
     run = prepared(data, workers=1, persistent_workers=True)
     try:

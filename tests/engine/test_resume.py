@@ -10,6 +10,8 @@ import torch
 from tests.engine.small_run import finish, killed_at, start, state_of
 from tests.patience import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):

@@ -3,6 +3,7 @@ import sys
 
 import cv2
 import numpy as np
+import pytest
 import torch
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes
@@ -70,6 +71,7 @@ def test_colours_and_floats(tmp_path):
     np.testing.assert_allclose(labels[100, 100], (0, 0, 255), atol=6)
 
 
+@pytest.mark.slow
 def test_evaluating_does_not_import_what_draws():
     modules = ("nms", "v7_metrics", "coco", "confusion", "plots", "mosaic_picture", "per_class", "tta")
     imports = ";".join(f"import yolofast.evaluate.{module}" for module in modules)

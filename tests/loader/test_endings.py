@@ -17,6 +17,8 @@ from tests.loader.small_set import made_up_loader
 from tests.patience import PATIENCE, wait_until
 from yolofast.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 MODES = pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
 

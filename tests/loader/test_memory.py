@@ -39,6 +39,7 @@ def growth(**options):
     return after[20] - after[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "persistent=True", "fast=True"])
 def test_memory_is_flat_over_twenty_epochs(options):
     """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 13 MB after 17 epochs; what moves without
@@ -77,6 +78,7 @@ def test_a_full_dev_shm_is_said_before_work_starts(without_memfd, monkeypatch):
     assert "0.0 kB of /dev/shm is free" in message and "--shm-size" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast", [False, True])
 def test_dev_shm_serves_where_there_is_nothing_better(without_memfd, fast):
     expected = [batch.images.clone() for batch in made_up_loader().epoch(0)]

@@ -248,6 +248,7 @@ def test_published_networks_compile_as_one_graph(cfg, training):
     assert explanation.graph_break_count == 0
 
 
+@pytest.mark.slow
 def test_inductor_trains_the_same_step():
     """The real compiler, forward and backward, on a network small enough to compile in a test."""
     torch._dynamo.reset()

@@ -23,6 +23,7 @@ def test_cases():
     assert shown(None) == shown(math.nan) == shown(-math.inf) == "–"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_charts_show_the_same():
     values = [value for value in CASES if value != 1234.5]  # halves are rounded to even there, and up here

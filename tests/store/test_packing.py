@@ -64,6 +64,7 @@ def counted():
     return Counted()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", ["pixels", "jpeg"])
 def test_a_killed_pack_goes_on_where_it_was(tmp_path, counted, flavour):
     make = {"pixels": pack, "jpeg": pack_jpeg}[flavour]
@@ -112,6 +113,7 @@ def test_going_on_trusts_nothing_that_has_changed(tmp_path, counted, damage):
     assert store.data.read_bytes() == pack(index_of(files), 40, 40, tmp_path / "whole").data.read_bytes()
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_packs_and_the_other_waits(tmp_path):
     some_pictures(tmp_path / "images", 20)
     first, second = both = [start(tmp_path / "images", tmp_path / "store", waits=waits) for waits in (True, False)]

@@ -8,12 +8,15 @@ import sys
 import urllib.request
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.patience import PATIENCE
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
 from yolofast.commands.watch import address_for_others, address_of, make_server
 
 
+@pytest.mark.slow
 def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     make_run(tmp_path / "exp")
     command = [sys.executable, "-m", "yolofast", "watch", str(tmp_path), "--port", "0"]
