@@ -12,7 +12,7 @@ import pytest
 
 from yolofast.engine.trainer import Trainer
 
-SLOW_FIXTURES = {"browser"}
+SLOW_FIXTURES = {"browser", "trained_folder"}
 STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 OF_LIBRARIES = ("fc-list", "uname")  # what they ask a machine they have not seen before: its fonts, its processor
 

@@ -12,7 +12,7 @@ from yolofast.early_interrupts import EXIT_INTERRUPTED
 
 pytestmark = pytest.mark.slow
 
-EPOCHS = 3
+EPOCHS = 1
 
 
 def train(folder, epochs=EPOCHS):

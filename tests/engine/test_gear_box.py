@@ -115,6 +115,7 @@ def test_short_runs_are_not_compiled():
     assert re.fullmatch(r"gear: eager; \d+ s are too few for compiling to pay", said[0])
 
 
+@pytest.mark.slow
 def test_runs_that_take_long_are_compiled():
     said = []
     box = GearBox(small_step(), "compile", 2, 10_000_000, said.append, worth_compiling=gear_box.WORTH_COMPILING)

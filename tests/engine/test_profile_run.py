@@ -27,7 +27,7 @@ from yolofast.profile.verdicts import verdicts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FEW = Request(steps=3, warm_up=1)
-NAP = 0.15
+NAP = 0.25  # seconds; what a small step computes takes far less, also on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,8 @@ class SlowLosses:
 )
 def test_a_planted_bottleneck_is_named(run, plant, kind, phase):
     found = profile_run(replace(run, **plant(run)), FEW, lambda text: None)
-    assert found.phase_ms(phase) == pytest.approx(NAP * 1e3, rel=0.5)
+    assert found.phase_ms(phase) >= NAP * 1e3
+    assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
     assert found.phase_ms(phase) == max(one.mean_ms for one in found.phases)
     first = verdicts(found)[0]
     assert first.kind == kind
@@ -178,7 +179,7 @@ def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch)
     monkeypatch.setattr(run.batches, "maker", Slow(run.batches.maker, "make"))
     found = profile_run(run, FEW, lambda text: None)
     assert found.phase_ms(AUGMENT) >= NAP * 1e3
-    assert found.phase_ms(DATA_WAIT) < 0.1 * NAP * 1e3
+    assert found.phase_ms(DATA_WAIT) < 0.5 * NAP * 1e3
     first = verdicts(found)[0]
     assert first.kind == DATA
     assert "makes its batches itself" in first.text
@@ -191,14 +192,16 @@ def test_a_run_without_a_bottleneck(data):
     Pixels are in memory: decoding files on a busy machine takes long enough to be named, and rightly so.
     """
     run = prepared(data, cfg="yolov7-tiny", img_size=(192,), cache="ram")
+    wall, computed = time.perf_counter(), time.process_time()
     found = profile_run(run, FEW, lambda text: None)
+    of_a_core = (time.process_time() - computed) / (time.perf_counter() - wall)  # others may have the rest
     assert {one.name for one in found.phases} >= {DATA_WAIT, TO_DEVICE, AUGMENT, FORWARD, ASSIGN, LOSS, BACKWARD, REST}
     assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
     assert found.phase_ms(FORWARD, BACKWARD) > 0.5 * found.step.mean
     assert {verdict.kind for verdict in verdicts(found)} <= {"nothing"}
     assert (found.setup.loader, found.setup.gear, found.setup.cache) == ("main process", "eager", "ram")
     assert found.setup.epoch == 2  # the middle of four
-    assert found.usage.main_cpu > 20
+    assert found.usage.main_cpu > 20 * of_a_core
     assert found.usage.worker_cpu is None
 
 
