@@ -1,5 +1,5 @@
 """What `make quick` leaves out, and what keeps it quick: a test that is not marked `slow` may neither train nor start a
-process. Compilers and browsers are processes, so neither may it compile nor open a page.
+process, compile or open a page; browsers and compilers of C++ are processes.
 
 A test of one of the SLOW_FIXTURES is slow by that; others carry the mark themselves.
 """
@@ -9,6 +9,7 @@ import sys
 from multiprocessing.process import BaseProcess
 
 import pytest
+import torch
 
 from yolofast.engine.trainer import Trainer
 
@@ -23,7 +24,7 @@ class QuickGate:
     def __init__(self) -> None:
         self._quick_test = ""
         sys.addaudithook(self._on_event)
-        for owner, name in ((Trainer, "fit"), (BaseProcess, "start")):
+        for owner, name in ((Trainer, "fit"), (BaseProcess, "start"), (torch, "compile")):
             self._guard(owner, name)
 
     @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from yolofast.engine.trainer import Trainer
 
@@ -19,8 +20,9 @@ refused = pytest.raises(pytest.fail.Exception, match="in a test that is not slow
         lambda: os.system(":"),
         lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
         lambda: Trainer.fit(None),
+        lambda: torch.compile(torch.neg),
     ],
-    ids=["program", "shell", "process", "training"],
+    ids=["program", "shell", "process", "training", "compiling"],
 )
 def test_a_quick_test_cannot(start):
     with refused:

@@ -162,11 +162,13 @@ def test_kernels_are_kept_where_the_user_says_or_in_the_cache_folder(chosen, tmp
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == ("mine" if chosen == "mine" else ours)
 
 
+@pytest.mark.slow
 def test_report_of_a_whole_graph():
     report = compile_report(small_step(), small_batch(0))
     assert "graphs: 1, breaks: 0" in report and "in one graph" in report
 
 
+@pytest.mark.slow
 def test_report_names_what_breaks_it():
     report = compile_report(small_step(AsksTheHost()), small_batch(0))
     assert "break 1" in report and "small_step.py" in report and "cannot be compiled whole" in report

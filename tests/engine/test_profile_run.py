@@ -251,6 +251,7 @@ def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
     assert 2.5 * forward < counted < 3.05 * forward
 
 
+@pytest.mark.slow
 def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
     several = prepared(data, img_size=(96,), multi_scale=True)
     one, more = (profile_run(each, Request(steps=6, warm_up=1), lambda text: None) for each in (run, several))
@@ -267,6 +268,7 @@ def test_a_single_size_that_batches_did_not_come_in():
     assert (sizes.in_words, sizes.usual) == ("32×32", (64, 64))
 
 
+@pytest.mark.slow
 def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):
     """Sixteen batches of four are added up."""
     file = tmp_path / "trace.json"
@@ -285,6 +287,7 @@ def test_graphs_that_never_end_are_said(run, monkeypatch):
     assert "captured meanwhile" in meter._measured_by(1, 0, looked_into=False)
 
 
+@pytest.mark.slow
 def test_against_measures_both_in_turn(run, data):
     slow = replace(run, schedule=Slow(run.schedule, "at"))
     other = prepared(data)
