@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo examples test lint format info clean
+.PHONY: install demo examples quick test lint format info clean
 
 install: .venv/installed
 
@@ -23,9 +23,13 @@ examples: install
 	$(BIN)/python examples/find_objects.py $$weights $$(ls runs/shapes/images/val/* | head -1) && \
 	$(BIN)/python examples/fine_tune.py $$weights runs/shapes/data.yaml
 
-# One worker per core; CI machines have two.
+# Before every push: all tests but those that train, start a process, compile or open a browser; below 90 seconds.
+quick: install
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+
+# One worker per core; CI machines have two. Each begins with a half of its own, so files are seldom shared.
 test: install
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: install
 	$(BIN)/ruff check .

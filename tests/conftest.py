@@ -1,16 +1,26 @@
+import fcntl
 import os
+import shutil
 import signal
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Test workers share the machine's cores: one thread each keeps them from fighting over them.
-torch.set_num_threads(max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
+from tests.engine.small_run import flags
+from tests.quick_gate import QuickGate
+from yolofast.cli import main
+
+# Test workers and the programs they start share the machine's cores: threads that fight over them take far longer.
+THREADS = max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+torch.set_num_threads(THREADS)
+os.environ["OMP_NUM_THREADS"] = str(THREADS)
 
 # Random examples find faults while developing; in CI the same examples run every time: red means a change did it.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("dev", deadline=None)
+# Neither has a clock: busy machines are slow, not wrong.
+TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", derandomize=True, **TIMELESS)
+settings.register_profile("dev", **TIMELESS)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # A shell makes what it runs in the background deaf to Ctrl+C, and the programs that tests start and interrupt with it.
@@ -18,9 +28,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config):
+    config.pluginmanager.register(QuickGate())
+
+
 @pytest.fixture(autouse=True)
 def _fixed_seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def trained_folder(tmp_path_factory):
+    """One small run for all tests that only look at one: its data in `shapes`, its folder `runs/run`.
+
+    Three epochs of six batches, the last one without mosaics. It belongs to all test workers, the first that needs it
+    trains it: whoever changes something copies it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
+    with folder.with_suffix(".lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "runs" / "run" / "report.html").exists():  # the last thing a run leaves
+            shutil.rmtree(folder, ignore_errors=True)
+            patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+            assert main(["train", *flags(folder, batch_size=4, name="run"), "--close-mosaic", "1"]) == 0
+    return folder
 
 
 @pytest.fixture

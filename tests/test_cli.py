@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from tests.model.small import SMALL
+from tests.patience import PATIENCE
 from yolofast import UserError, __version__, build_model, load_weights
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.cli import main
@@ -18,7 +19,7 @@ from yolofast.model.head_config import read_head_config
 
 def yolofast(*args, cwd=None):
     return subprocess.run(
-        [sys.executable, "-m", "yolofast", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=120
+        [sys.executable, "-m", "yolofast", *map(str, args)], capture_output=True, text=True, cwd=cwd, timeout=PATIENCE
     )
 
 
@@ -39,6 +40,7 @@ def tiny_weights(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_help_and_version_without_loading_torch():
     done = yolofast("--version")
     assert (done.returncode, done.stdout.strip()) == (0, f"yolofast {__version__}")
@@ -49,6 +51,7 @@ def test_help_and_version_without_loading_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.slow
 def test_info_prints_the_table():
     done = yolofast("info", "--cfg", "yolov7-tiny-1b4h", "--img", "320", "--freeze", "50")
     assert done.returncode == 0, done.stderr
@@ -254,6 +257,7 @@ def test_names_with_brackets_are_printed_as_they_are(capsys, tmp_path, data_set)
     assert "[/b]" in out
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_and_a_terminal_without_unicode():
     command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny --json | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
@@ -325,6 +329,7 @@ def test_the_anchors_of_a_file_without_cfg_are_the_models_own(capsys, tmp_path, 
     assert own != graphs == plain
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written(tmp_path):
     command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny"
     full = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True)
@@ -343,6 +348,7 @@ def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):
     assert "the model's own anchors are kept" in out
 
 
+@pytest.mark.slow
 def test_a_broken_model_file_from_the_shell(tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**SMALL, "nc": "three"}))
     done = yolofast("info", "--cfg", "mine.yaml", cwd=tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yolofast.early_interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_end_at_once, interrupts_raise
 
 ROOT = Path(__file__).parent.parent
@@ -21,7 +22,7 @@ class Waits:
         if name == moment:
             sys.meta_path.remove(self)
             print("waiting", flush=True)
-            time.sleep(30)
+            time.sleep(3600)
 
 moment, program, *sys.argv[1:] = sys.argv[1:]
 sys.meta_path.insert(0, Waits())
@@ -35,18 +36,20 @@ def interrupted_at(moment, program, *words):
     command = [sys.executable, "-c", WAITING, moment, program, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        assert process.stdout.readline() == "waiting\n", process.communicate(timeout=60)
+        assert process.stdout.readline() == "waiting\n", process.communicate(timeout=PATIENCE)
         process.send_signal(signal.SIGINT)
-        return process.communicate(timeout=20)[1], process.returncode
+        return process.communicate(timeout=PATIENCE)[1], process.returncode
     finally:
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_command_that_still_imports_ends_at_once(moment):
     assert interrupted_at(moment, "yolofast", "train") == (f"{INTERRUPTED}\n", EXIT_INTERRUPTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["train.py", "test.py", "detect.py"])
 def test_so_do_the_drop_in_scripts(script):
     assert interrupted_at("numpy", script) == (f"{INTERRUPTED}\n", EXIT_INTERRUPTED)

@@ -195,14 +195,17 @@ def run(kind: str, examples: int, strategy: st.SearchStrategy[Batch]) -> None:
 FEW = st.sampled_from([0, 1, 1, 2, 3, 4, 6, 9])
 
 
+@pytest.mark.slow
 def test_anchor():
-    run("anchor", 1200, batches(FEW))
+    run("anchor", 500, batches(FEW))
 
 
+@pytest.mark.slow
 def test_ota():
-    run("ota", 1200, batches(FEW))
+    run("ota", 500, batches(FEW))
 
 
+@pytest.mark.slow
 def test_ota_with_aux():
     run("ota", 250, batches(FEW, aux=True))
 

@@ -51,6 +51,7 @@ def test_torch_selection_is_the_loop(seed, boxes, columns, topk):
     assert matches(choose_columns_torch(cost, iou, topk), cost) == expected_matches(cost, iou, topk)
 
 
+@pytest.mark.slow
 def test_triton_selection_is_the_torch_selection():
     """In a process of its own: Triton interprets or compiles for good from the moment it is imported."""
     pytest.importorskip("triton")

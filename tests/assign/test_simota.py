@@ -151,6 +151,7 @@ def test_penalised_cells_are_a_last_resort():
         assert set(matches(assign(maps, targets, version), maps, 0).values()) == {0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [CURRENT, VENDORED])
 def test_compiled(version):
     targets = Targets(torch.rand(2, 16, 4) * 0.5 + 0.2, torch.randint(7, (2, 16)), torch.rand(2, 16) < 0.5)

@@ -139,6 +139,7 @@ def test_saturated_predictions(make_head, logit):
         assert ((slots.quality >= 0) & (slots.quality <= 1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_head", HEADS)
 def test_some_images_at_a_time_and_compiled_change_nothing(make_head, monkeypatch):
     head = make_head(3)

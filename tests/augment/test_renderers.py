@@ -196,6 +196,7 @@ def test_the_first_and_last_bytes_of_the_store_are_reached():
     assert np.abs(by_cv2 - by_torch).mean() < 0.6
 
 
+@pytest.mark.slow
 def test_triton_is_torch():
     """In a process of its own: Triton interprets or compiles for good from the moment it is imported."""
     pytest.importorskip("triton")

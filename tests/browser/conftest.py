@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.patience import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HERE = ("127.0.0.1", "localhost")
 QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -38,7 +40,7 @@ class Watched:
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         context.on("console", self._console)
         context.on("dialog", self._dialog)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(1e3 * PATIENCE)
         self.page = context.new_page()
 
     def assert_harmless(self) -> None:

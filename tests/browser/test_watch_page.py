@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.patience import PATIENCE
 from tests.watch.made_runs import append, make_run, row
 from yolofast.commands.watch import address_of, make_server
 
@@ -57,7 +58,7 @@ def points(page, title):
 
 def look_until(page, condition):
     """Lets two seconds of the page pass at a time; what it asks for takes real time."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         page.clock.run_for(LOOK)
         if condition():

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from tests.checkpoint.files import GRAPH, NAMES, save_published
+from tests.patience import PATIENCE
 from yolofast.checkpoint import load_weights, model_content, read_weights, save_checkpoint, strip_checkpoint
 from yolofast.errors import UserError
 
@@ -113,6 +114,7 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch, step):
     assert os.listdir(tmp_path) == ["x.pt"]
 
 
+@pytest.mark.slow
 def test_real_write_failure_midway(tmp_path):
     """A file-size limit fails inside torch's own writer, as a full disk does."""
     path = save_checkpoint(tmp_path / "x.pt", {"model": {"w": torch.ones(2)}})
@@ -128,7 +130,7 @@ try:
 except UserError as error:
     print("refused:", error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stdout.startswith("refused:"), done
     assert "could not be written: File too large" in done.stdout and "inline_container" not in done.stdout
     assert done.returncode == 0

@@ -7,7 +7,6 @@ import shutil
 import pytest
 import torch
 
-from tests.engine.small_run import flags
 from tests.report.compare.folders import TOLD, ours, published, rising, ultralytics
 from yolofast.cli import main
 
@@ -18,19 +17,18 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run of two epochs, and what it would have left with another seed."""
+def runs(trained_folder, tmp_path_factory):
+    """A run, and what it would have left with another seed."""
     folder = tmp_path_factory.mktemp("compared")
-    first, second = (folder / "runs" / f"run_s{seed}" for seed in (0, 1))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
-        assert main(["train", *flags(folder, epochs=2, name=first.name, seed=0)]) == 0
-    torch.set_num_threads(threads)
-    shutil.copytree(first, second)
-    args = (second / "args.yaml").read_text()
-    (second / "args.yaml").write_text(args.replace("seed: 0", "seed: 1").replace("run_s0", "run_s1"))
+    first, second = (
+        shutil.copytree(trained_folder / "runs" / "run", folder / "runs" / f"run_s{seed}") for seed in (0, 1)
+    )
+    for seed, run in enumerate((first, second)):
+        args = (run / "args.yaml").read_text()
+        assert "\nseed: 0\n" in args and "\nname: run\n" in args
+        (run / "args.yaml").write_text(
+            args.replace("seed: 0", f"seed: {seed}").replace("name: run", f"name: {run.name}")
+        )
     lines = (second / "results.csv").read_text().replace(",0.0", ",0.00")
     (second / "results.csv").write_text(lines)
     return [str(first), str(second)]

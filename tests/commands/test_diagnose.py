@@ -7,18 +7,13 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.engine.small_run import flags
 from tests.report.logs import falling, results_txt, train_log
 from yolofast.cli import main
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("diagnosed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
-        assert main(["train", *flags(folder, epochs=3, batch_size=4, name="run"), "--close-mosaic", "1"]) == 0
-    return folder / "runs" / "run"
+def run(trained_folder):
+    return trained_folder / "runs" / "run"
 
 
 def test_a_run_records_its_batches(run):

@@ -9,6 +9,8 @@ import torch
 from tests.engine.small_run import flags
 from tests.engine.test_resume import assert_same_state
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 TRAIN = (
     "--workers 2 --batch-size 2 --epochs 1 --nosave --data data/shapes.yaml --img 320 "

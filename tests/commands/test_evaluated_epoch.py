@@ -3,14 +3,15 @@
 import csv
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
 
-from tests.engine.small_run import flags, start
+from tests.commands.test_interrupted_training import interrupt
+from tests.engine.small_run import flags, killed_at, start
 from tests.report.compare.folders import ours, rising
 from yolofast.cli import main
+from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.run_report import report_page
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import Asked, compare
@@ -38,12 +39,6 @@ def better(run, epoch):
     (run / "results.csv").write_text("\n".join([head, *rows, ""]))
 
 
-def wait_until(condition, process):
-    while not condition():
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.02)
-
-
 def remarks(run):
     """Section -> what it says of its epoch."""
     return {
@@ -54,21 +49,20 @@ def remarks(run):
     }
 
 
-def test_interrupted_then_better_then_killed(tmp_path):
+@pytest.mark.slow
+def test_interrupted_then_better_then_killed(tmp_path, monkeypatch, one_thread):
     run = tmp_path / "runs" / "exp"
-    process = start(tmp_path, plots=True, epochs=300)
-    wait_until((run / "weights" / "last.pt").exists, process)
-    process.send_signal(signal.SIGINT)
-    assert "interrupted; to go on" in process.communicate(timeout=120)[0]
+    with monkeypatch.context() as patches:
+        interrupt(patches, before_epoch=1)
+        assert main(["train", *flags(tmp_path, plots=True)]) == EXIT_INTERRUPTED
     scores, (sample, *_) = (
         json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json")
     )
     assert scores["epoch"] == sample["epoch"] == best_epoch(run) and not remarks(run)
-    process = start(tmp_path, "--resume", str(run), plots=True, epochs=300)
-    wait_until(lambda: best_epoch(run) > scores["epoch"], process)
-    process.send_signal(signal.SIGKILL)
+    process = start(tmp_path, "--resume", str(run), plots=True, program=killed_at("epoch", 2))
     process.communicate()
-    better(run, best_epoch(run))
+    assert process.returncode == -signal.SIGKILL
+    better(run, 1)
     assert main(["report", str(run)]) == 0
     told = f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
     assert list(remarks(run)) == [*OF_EVALUATION, "Worst misses"]
@@ -76,6 +70,7 @@ def test_interrupted_then_better_then_killed(tmp_path):
     assert (run / "report.html").read_text().count(told) >= 4
 
 
+@pytest.mark.slow
 def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
     run = tmp_path / "runs" / "exp"

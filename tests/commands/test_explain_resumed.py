@@ -38,6 +38,7 @@ def told(run, *more):
     return explain(begun.findable, lambda text: None, begun.plan, begun.past)
 
 
+@pytest.mark.slow
 def test_what_is_to_come_is_what_then_runs(ran, capsys):
     run = told(ran, "--epochs", "6")
     assert main(["train", "--resume", str(ran), "--epochs", "6", "--explain"]) == 0
@@ -65,6 +66,7 @@ def test_what_is_to_come_is_what_then_runs(ran, capsys):
     assert "the run has all its 6 epochs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_rate_that_was_lowered_stays_so(ran):
     config = from_args(TrainConfig, parse(["train", "--resume", str(ran), "--epochs", "9"]))
     begun = beginning(config, {"epochs": 9})

@@ -1,6 +1,7 @@
 """What an interrupted run says, and how others can tell that it does not go on."""
 
 import json
+import shutil
 
 import pytest
 
@@ -13,6 +14,8 @@ from yolofast.exit_codes import EXIT_BAD_INPUT
 from yolofast.own_command import own_command
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs
+
+pytestmark = pytest.mark.slow
 
 
 def interrupt(monkeypatch, before_epoch):
@@ -46,6 +49,21 @@ def state_of(run):
 @pytest.fixture
 def words(tmp_path):
     return ["train", *flags(tmp_path, epochs=2, name="run")]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was interrupted in its second epoch."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as patches:
+        interrupt(patches, before_epoch=1)
+        assert main(["train", *flags(folder, epochs=2, name="run")]) == EXIT_INTERRUPTED
+    return folder / "runs" / "run"
+
+
+@pytest.fixture
+def run(stopped, tmp_path):
+    return shutil.copytree(stopped, tmp_path / "run")
 
 
 def test_before_anything_was_saved_there_is_nothing_to_go_on_from(tmp_path, words, monkeypatch, capsys):
@@ -90,24 +108,15 @@ def test_a_new_folder_is_marked_before_training_begins_too(tmp_path, words, monk
 
 
 @RESUMED
-def test_so_is_a_resumed_run(tmp_path, words, monkeypatch, capsys, where):
-    run = tmp_path / "runs" / "run"
-    with monkeypatch.context() as patches:
-        interrupt(patches, before_epoch=1)
-        main(words)
-    capsys.readouterr()
+def test_so_is_a_resumed_run(run, monkeypatch, capsys, where):
+    (run / "interrupted.json").unlink()
     interrupted_at(monkeypatch, f"yolofast.engine.session.{where}", ["train", "--resume", str(run), "--device", "cpu"])
     assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 1}
     assert "interrupted; to go on: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
 
 
-def test_one_that_cannot_be_resumed_is_still_marked(tmp_path, words, monkeypatch):
-    run = tmp_path / "runs" / "run"
-    with monkeypatch.context() as patches:
-        interrupt(patches, before_epoch=1)
-        main(words)
-
+def test_one_that_cannot_be_resumed_is_still_marked(run, monkeypatch):
     def fail(*arguments):
         raise UserError("the network is not the one the run has trained")
 
@@ -127,10 +136,8 @@ def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypat
     assert main(["report", str(run)]) == 0
 
 
-def test_so_is_one_whose_end_was_to_be_made_again(tmp_path, words, monkeypatch, capsys):
-    run = tmp_path / "runs" / "run"
-    assert main(words) == 0
-    capsys.readouterr()
+def test_so_is_one_whose_end_was_to_be_made_again(trained_folder, tmp_path, monkeypatch, capsys):
+    run = shutil.copytree(trained_folder / "runs" / "run", tmp_path / "run")
     interrupted_at(monkeypatch, "yolofast.engine.record.Recorder.summary", ["train", "--resume", str(run)])
     assert "interrupted; the run is complete." in capsys.readouterr().out
     assert state_of(run) == "finished"

@@ -9,6 +9,8 @@ from yolofast.cli import main
 from yolofast.engine import setup
 from yolofast.evaluate.v7_metrics import V7Result
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def worse_and_worse(monkeypatch):

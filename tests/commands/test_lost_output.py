@@ -7,9 +7,12 @@ import sys
 import pytest
 
 from tests.engine.small_run import flags
+from tests.patience import PATIENCE
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 
-EPOCHS = 3
+pytestmark = pytest.mark.slow
+
+EPOCHS = 1
 
 
 def train(folder, epochs=EPOCHS):
@@ -38,7 +41,7 @@ def read_until_it_runs(process):
 def test_a_reader_that_ends_does_not_end_the_run(tmp_path, command):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     read_until_it_runs(process)
-    said, code = process.stderr.read(), process.wait(timeout=120)
+    said, code = process.stderr.read(), process.wait(timeout=PATIENCE)
     results = tmp_path / "runs" / "run" / "results.csv"
     assert said == f"yolofast: standard output was closed, which does not stop a run: see {results}\n"
     assert code == 0
@@ -48,13 +51,13 @@ def test_a_reader_that_ends_does_not_end_the_run(tmp_path, command):
 def test_nor_one_of_both_outputs(tmp_path, command):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     read_until_it_runs(process)
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     assert_whole(tmp_path / "runs" / "run")
 
 
 def test_nor_a_log_on_a_full_disk(tmp_path, command):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     why = "cannot be written (No space left on device)"
     assert done.stderr == f"yolofast: standard output {why}, which does not stop a run: see results.csv in its folder\n"
     assert done.returncode == 0
@@ -70,7 +73,7 @@ def test_an_interrupt_is_then_told_on_standard_error(tmp_path):
         assert "was closed" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(timeout=60) == EXIT_INTERRUPTED
+        assert process.wait(timeout=PATIENCE) == EXIT_INTERRUPTED
     finally:
         process.kill()
     assert said.startswith("interrupted; ") and f"yolofast train --resume {run}" in said

@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import threading
-import time
 
 import cv2
 import pytest
 
 from tests.engine.seeing import film_facts, picture, save_film, save_seeing
+from tests.patience import wait_until
 from yolofast.cli import main
 from yolofast.commands.coco_ids import category_ids, image_id
 
@@ -57,14 +57,13 @@ def test_nothing_readable_is_an_error_that_leaves_nothing_behind(weights, tmp_pa
     assert "torn.png: nothing could be looked at" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_film_can_be_played(weights, tmp_path):
     film = save_film(tmp_path / "long.mp4", frames=4000)
     target = tmp_path / "out" / "exp" / "long.mp4"
 
     def interrupt():
-        while not target.exists():
-            time.sleep(0.01)
-        time.sleep(0.2)
+        wait_until(lambda: target.exists() and target.stat().st_size > 1000)  # more than a film without pictures has
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()

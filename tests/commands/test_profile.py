@@ -1,5 +1,6 @@
 """`yolofast profile` as a user types it."""
 
+import gzip
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.engine.small_run import flags
 from tests.engine.two_ranks import small_cfg_file
 from yolofast.cli import main
+from yolofast.commands.own_file import refuse_other_than_trace
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -21,6 +23,7 @@ def few(folder):
     return [*flags(folder, batch_size=4, cfg=small_cfg_file(folder)), "--steps", "2", "--warm-up", "1"]
 
 
+@pytest.mark.slow
 def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
     trace = folder / "traces" / "trace.json"
     trace.parent.mkdir()
@@ -39,8 +42,15 @@ def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
     assert "unknown" not in names
     assert list(trace.parent.iterdir()) == [trace]
     assert json.loads((folder / "out" / "profile.json").read_text())["steps"] == 2
+    # What it has written itself may be written over.
+    refuse_other_than_trace(trace)
+    packed = trace.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    assert main(["profile", *few, "--trace", str(packed), "--output", str(folder / "out")]) == 0
+    assert json.loads((folder / "out" / "profile.json").read_text())["made_by"] == "yolofast profile"
 
 
+@pytest.mark.slow
 def test_json_is_all_that_is_printed(few, capsys):
     assert main(["profile", *few, "--json", "--compile-report"]) == 0
     content = json.loads(capsys.readouterr().out)
@@ -50,6 +60,7 @@ def test_json_is_all_that_is_printed(few, capsys):
     assert "graphs: 1, breaks: 0" in content["compile_report"]
 
 
+@pytest.mark.slow
 def test_against_prints_both_and_the_difference(few, folder, capsys):
     written = folder / "both.json"
     assert main(["profile", *few, "--against", "--assigner anchor --no-plots", "--json", str(written)]) == 0
@@ -90,6 +101,7 @@ def test_mistakes_are_told_before_anything_is_measured(words, message, capsys):
     assert message in captured.err
 
 
+@pytest.mark.slow
 def test_the_environment_may_ask_for_the_compilers_report(few, capsys, monkeypatch):
     monkeypatch.setenv("DIAGNOSE_COMPILE", "1")
     assert main(["profile", *few]) == 0
@@ -121,13 +133,7 @@ def test_output_is_a_folder(few, tmp_path, capsys):
     assert "profile.json: is no folder\n  fix: name a folder, for profile.json in it" in capsys.readouterr().err
 
 
-def test_its_own_files_are(few, tmp_path):
-    words = [*few, "--output", str(tmp_path), "--trace", str(tmp_path / "trace.json.gz")]
-    for _ in range(2):
-        assert main(["profile", *words]) == 0
-    assert json.loads((tmp_path / "profile.json").read_text())["made_by"] == "yolofast profile"
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(("epoch", "assigner"), [((), "ota"), (("--at-epoch", "1"), "anchor")])
 def test_the_epoch_can_be_chosen(few, capsys, epoch, assigner):
     assert main(["profile", *few, "--ota-from-epoch", "1", *epoch, "--json"]) == 0

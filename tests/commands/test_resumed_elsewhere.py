@@ -17,6 +17,8 @@ from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
 
+pytestmark = pytest.mark.slow
+
 FILES = ("net.yaml", "hyp.yaml")
 
 

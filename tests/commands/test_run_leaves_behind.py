@@ -14,6 +14,8 @@ from tests.engine.small_run import flags, state_of
 from yolofast.cli import main, parse
 from yolofast.engine.earlier_run import forget_earlier_run
 
+pytestmark = pytest.mark.slow
+
 PICTURES = {
     "labels.jpg", "train_batch0.jpg", "train_batch1.jpg", "train_batch2.jpg", "val_batch0_labels.jpg",
     "val_batch0_pred.jpg", "results.png", "PR_curve.png", "F1_curve.png", "P_curve.png", "R_curve.png",

@@ -160,6 +160,7 @@ def seen_as_labels(folder, detector, count=4):
     return folder / "data.yaml"
 
 
+@pytest.mark.slow
 def test_val_repeats_what_training_said_of_two_sides(published, tmp_path, capsys):
     """Weights that hardly move: what differs afterwards is how the pictures are shown."""
     data = seen_as_labels(tmp_path, Detector(published[0], size=(64, 128), device="cpu"))

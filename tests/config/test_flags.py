@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
 from yolofast.config.flag_parser import FlagParser, parse_flags, with_full_flags
 from yolofast.config.flags import add_flags, from_args, given_settings
 from yolofast.config.predict import PredictConfig
@@ -131,9 +132,10 @@ def test_flags_without_effect_are_accepted_and_say_so(capsys):
     assert "nothing is uploaded to a storage bucket (accepted, no effect)" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_help_does_not_load_torch():
     code = (
         "import sys; from yolofast.config import page, flag_parser, hyp, resume, args_file, environment, builtin_data;"
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0

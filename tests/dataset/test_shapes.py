@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.patience import PATIENCE
 from yolofast.dataset import shapes_files
 from yolofast.dataset.shapes import is_made, make_shapes, shapes_data_yaml
 from yolofast.dataset.shapes_files import scene
@@ -294,6 +295,7 @@ def test_cache_folder(tmp_path, monkeypatch):
     assert len({first, shapes_data_yaml(n=3), shapes_data_yaml(n=2, seed=1)}) == 3
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path):
     code = "from yolofast.dataset.shapes import shapes_data_yaml; print(shapes_data_yaml(n=5))"
     environment = {**os.environ, "YOLOFAST_CACHE": str(tmp_path)}
@@ -301,7 +303,7 @@ def test_two_processes_at_once(tmp_path):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    printed = {process.communicate(timeout=60)[0].strip() for process in running}
+    printed = {process.communicate(timeout=PATIENCE)[0].strip() for process in running}
     assert [process.returncode for process in running] == [0, 0, 0]
     (folder,) = tmp_path.iterdir()
     assert printed == {str(folder / "data.yaml")}

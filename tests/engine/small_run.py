@@ -26,17 +26,16 @@ def flags(folder, plots=False, images=24, **changes):
     return words if plots else [*words, "--no-plots"]
 
 
-def start(folder, *more, **changes):
-    """A process of its own, with two threads so that sums are always added in the same order."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "2", "YOLOFAST_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-m", "yolofast", "train", *flags(folder, **changes), *more]
+def start(folder, *more, program=("yolofast",), **changes):
+    """A process of its own, with one thread: sums are always added in the same order, and cores not fought over."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "YOLOFAST_CACHE": str(folder / "cache")}
+    command = [sys.executable, "-m", *program, "train", *flags(folder, **changes), *more]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def finish(process):
-    output = process.communicate(timeout=240)[0]
-    assert process.returncode == 0, output
-    return output
+def killed_at(name, count):
+    """A `program` that is killed where `Recorder.name` is called for the count-th time."""
+    return "tests.engine.killed_run", name, str(count)
 
 
 def state_of(folder, name="exp"):

@@ -27,6 +27,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_examples_run_as_printed(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     monkeypatch.setenv("YOLOFAST_CACHE", str(place / "cache"))

@@ -143,6 +143,7 @@ def test_a_file_that_goes_on_has_no_epoch_twice(tmp_path):
     assert rows_of(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_resumed_run_records_what_a_whole_one_does(tmp_path, monkeypatch):
     """From the state after the first epoch, when the second one is already written down, for the most part."""
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))

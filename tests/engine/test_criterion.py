@@ -122,6 +122,7 @@ def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
         torch.testing.assert_close(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

@@ -22,24 +22,31 @@ class LateClock(HostClock):
 
 
 def test_only_asking_for_batches_counts():
-    wait = DataWait(HostClock())
+    wait, within, around = DataWait(HostClock()), 0.0, 0.0
     for _ in range(3):
+        outer = time.perf_counter()
         with wait.timed():
+            inner = time.perf_counter()
             time.sleep(0.02)
+            within += time.perf_counter() - inner
+        around += time.perf_counter() - outer
         time.sleep(0.05)
-    assert 0.06 <= wait.seconds < 0.15
+    assert within <= wait.seconds <= around
     assert wait.seconds == wait.seconds, "each is counted once"
 
 
 def test_a_wait_is_known_when_the_device_has_got_there():
     wait = DataWait(clock := LateClock())
+    begun = time.perf_counter()
     with wait.timed():
         time.sleep(0.02)
+    around = time.perf_counter() - begun
     assert wait.seconds == 0
     clock.past = True
-    assert wait.seconds == pytest.approx(0.02, abs=0.015)
+    assert 0.02 <= wait.seconds <= around
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_the_column_of_a_run_whose_batches_come_late(tmp_path, monkeypatch):
     epoch = WorkerLoader.epoch

@@ -19,6 +19,8 @@ from tests.engine.two_ranks import (
     small_config,
 )
 
+pytestmark = pytest.mark.slow
+
 STEPS = 12
 
 

@@ -6,18 +6,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.engine.two_ranks import small_cfg_file
+from tests.patience import PATIENCE, wait_until
 from yolofast.cli import main
 from yolofast.dataset.shapes import make_shapes
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
-SECONDS = 30
 # As `python -m yolofast.cli`, and then tells of threads below Python that are still there: the end of a process whose
 # group of ranks is not gone by then is a matter of luck.
 TRAIN_AND_TELL = """
@@ -60,7 +61,7 @@ def folder(tmp_path_factory):
 
 def test_two_processes_are_one_run_that_one_process_can_go_on_with(folder, monkeypatch):
     process = torchrun(folder, "train.py", *flags(folder, epochs=2), "--weights", "")
-    output = process.communicate(timeout=120)[0]
+    output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0, output
     assert output.count("run: ") == output.count("images: cache") == 1 and "Traceback" not in output
     assert [path.name for path in (folder / "runs").iterdir()] == ["exp"]
@@ -85,7 +86,7 @@ def test_two_launchers_are_one_run_too(folder):
         where = ("--nnodes", "2", "--node-rank", machine, "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
         words = (str(program), "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
         processes.append(torchrun(folder, *words, places=(*where, "--master-port", port)))
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert [output.count("run: ") for output in outputs] == [1, 0], "the first speaks"
     assert not any("left behind" in output for output in outputs), outputs
@@ -95,13 +96,11 @@ def test_two_launchers_are_one_run_too(folder):
 def test_when_one_process_dies_the_other_says_so_and_stops(folder):
     process = torchrun(folder, "-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="killed"))
     last = folder / "runs" / "killed" / "weights" / "last.pt"
-    patience = time.monotonic() + 120
-    while not last.exists() and process.poll() is None and time.monotonic() < patience:
-        time.sleep(0.05)
+    wait_until(last.exists, process)
     ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(ranks) == 2
     os.kill(int(ranks[1]), signal.SIGKILL)
-    output = process.communicate(timeout=SECONDS)[0]
+    output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode not in (0, None)
     assert output.count("yolofast: error: ") == 1, output
     assert "another process of the run has ended" in output and "--resume" in output

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -28,6 +29,7 @@ def published_like(path):
     return model.eval()
 
 
+@pytest.mark.slow
 def test_the_snippet_exports_what_the_network_computes_for_any_batch(tmp_path, monkeypatch, one_thread):
     monkeypatch.chdir(tmp_path)
     network = published_like(tmp_path / "yolox_nano.pth")

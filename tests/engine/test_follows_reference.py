@@ -21,6 +21,8 @@ from yolofast.engine.record import Recorder
 from yolofast.engine.setup import prepare_run
 from yolofast.engine.trainer import Progress, Trainer
 
+pytestmark = pytest.mark.slow
+
 EPOCHS, BATCHES, BATCH, SIZE = 3, 10, 4, 96
 
 

@@ -10,6 +10,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from tests.engine.small_step import AskingMap, AsksTheHost, small_batch, small_step
+from tests.patience import PATIENCE
 from yolofast.engine import gear_box
 from yolofast.engine.compile_report import compile_report
 from yolofast.engine.compiling import forget_unused, keep_compiled_kernels, kernel_folder
@@ -28,7 +29,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def run_until_compiled(box, said):
-    steps, deadline = 0, time.monotonic() + 240
+    steps, deadline = 0, time.monotonic() + PATIENCE
     while len(said) < 2 and time.monotonic() < deadline:
         box.run(small_batch(steps), ALONE)
         steps += 1
@@ -39,11 +40,12 @@ def run_until_compiled(box, said):
     return steps
 
 
+@pytest.mark.slow
 def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
     """Batches with fewer places than was compiled for run compiled; if fuller ones come often they are compiled for."""
     monkeypatch.setattr(gear_box, "_WORTH_MORE_PLACES", 1)
     said, ran, step, plain = [], [], small_step(), small_step()
-    box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + 240
+    box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + PATIENCE
 
     def run(places=3, images=2):
         ran.append(with_places(small_batch(len(ran), images), places))
@@ -70,6 +72,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
         assert torch.allclose(own, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_says_why_and_goes_on():
     said, box_step = [], small_step(network=AskingMap)
     box = GearBox(box_step, "compile", 2, 10_000, said.append)
@@ -112,6 +115,7 @@ def test_short_runs_are_not_compiled():
     assert re.fullmatch(r"gear: eager; \d+ s are too few for compiling to pay", said[0])
 
 
+@pytest.mark.slow
 def test_runs_that_take_long_are_compiled():
     said = []
     box = GearBox(small_step(), "compile", 2, 10_000_000, said.append, worth_compiling=gear_box.WORTH_COMPILING)
@@ -180,11 +184,13 @@ def test_kernels_are_kept_where_the_user_says_or_in_the_cache_folder(chosen, tmp
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == ("mine" if chosen == "mine" else ours)
 
 
+@pytest.mark.slow
 def test_report_of_a_whole_graph():
     report = compile_report(small_step(), small_batch(0))
     assert "graphs: 1, breaks: 0" in report and "in one graph" in report
 
 
+@pytest.mark.slow
 def test_report_names_what_breaks_it():
     report = compile_report(small_step(AsksTheHost()), small_batch(0))
     assert "break 1" in report and "small_step.py" in report and "cannot be compiled whole" in report

@@ -27,6 +27,7 @@ def printed(monkeypatch):
     return dropped
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch, printed):
     record = Recorder.epoch
 
@@ -44,6 +45,7 @@ def test_an_interrupt_that_got_lost_ends_the_run(tmp_path, monkeypatch, printed)
     assert printed == []
 
 
+@pytest.mark.slow
 def test_one_that_got_lost_at_the_end_of_an_epoch_does_not_wait_for_its_evaluation(tmp_path, monkeypatch, printed):
     train_epoch = Trainer._train_epoch
 

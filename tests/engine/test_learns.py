@@ -5,7 +5,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from tests.patience import PATIENCE
 from yolofast.dataset.shapes import make_shapes
+
+pytestmark = pytest.mark.slow
 
 
 def test_losses_fall_and_objects_are_found(tmp_path):
@@ -17,7 +22,7 @@ def test_losses_fall_and_objects_are_found(tmp_path):
     words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "YOLOFAST_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "yolofast", "train", "--notest", "--no-plots", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = list(csv.DictReader((tmp_path / "runs" / "exp" / "results.csv").open()))
     first, last = rows[0], rows[-1]

@@ -41,6 +41,7 @@ def train(folder, *more, epochs=1, **changes):
     return main(["train", *flags(folder, epochs=epochs, **changes), "--no-plots", *more])
 
 
+@pytest.mark.slow
 def test_the_message_names_a_smaller_batch(folder, monkeypatch, capsys):
     run_out_of_memory(monkeypatch)
     assert train(folder, name="message") == 2
@@ -49,6 +50,7 @@ def test_the_message_names_a_smaller_batch(folder, monkeypatch, capsys):
     assert "Traceback" not in error
 
 
+@pytest.mark.slow
 def test_the_first_epoch_starts_again_with_a_smaller_batch(folder, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         run_out_of_memory(patch)
@@ -59,6 +61,7 @@ def test_the_first_epoch_starts_again_with_a_smaller_batch(folder, monkeypatch, 
     assert_same_state(state_of(folder, "reduced"), state_of(folder, "small"))
 
 
+@pytest.mark.slow
 def test_a_later_epoch_starts_again_from_its_own_start(folder, monkeypatch):
     """As a run that was stopped before the epoch and went on with smaller batches."""
     with monkeypatch.context() as patch:
@@ -73,6 +76,7 @@ def test_a_later_epoch_starts_again_from_its_own_start(folder, monkeypatch):
     assert_same_state(state_of(folder, "later"), state_of(folder, "by_hand"))
 
 
+@pytest.mark.slow
 def test_no_batch_fits(folder, monkeypatch, capsys):
     run_out_of_memory(monkeypatch, images=0)
     assert train(folder, "--reduce-batch", name="none") == 2

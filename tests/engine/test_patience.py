@@ -8,6 +8,8 @@ from tests.engine.small_run import flags, state_of
 from yolofast.cli import main
 from yolofast.evaluate.v7_metrics import V7Result
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def scored(monkeypatch):

@@ -5,19 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 
 import pytest
 import torch
 
-from tests.engine.small_run import flags, state_of
+from tests.engine.small_run import flags, killed_at, state_of
 from tests.engine.test_resume import assert_same_state
 from tests.engine.two_ranks import small_cfg_file
 from yolofast.cli import main, parse
 from yolofast.config.flags import from_args
 from yolofast.config.train import TrainConfig
 from yolofast.engine.explanation import explain
+
+pytestmark = pytest.mark.slow
 
 PLAN = """
 plan:
@@ -86,15 +87,12 @@ def test_resumed_at_the_border_of_a_phase_and_within_one(whole, epoch):
 def test_killed_in_the_second_phase(whole):
     folder, expected = whole
     process = subprocess.Popen(
-        [sys.executable, "-m", "yolofast", *words(folder, "killed")],
+        [sys.executable, "-m", *killed_at("epoch", 3), *words(folder, "killed")],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     weights = folder / "runs" / "killed" / "weights"
-    while not (weights / "epoch_002.pt").exists() and process.poll() is None:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGKILL and not (weights / "epoch_003.pt").exists()
     assert main(["train", "--resume", str(weights / "last.pt")]) == 0
     assert_same_state(state_of(folder, "killed"), expected)
 

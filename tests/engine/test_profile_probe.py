@@ -91,6 +91,7 @@ def test_each_head_of_a_1b4h_assigns():
     assert marks == [ASSIGN, LOSS] * model.layout.heads
 
 
+@pytest.mark.slow
 def test_compiled_regions_are_marked_between_and_not_compiled_again():
     """Network and loss are a region each. `fullgraph` raises if a mark breaks a graph; a guard on the probe would
     compile once more."""

@@ -32,7 +32,7 @@ from yolofast.profile.verdicts import verdicts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FEW = Request(steps=3, warm_up=1)
-NAP = 0.15
+NAP = 0.25  # seconds; what a small step computes takes far less, also on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +174,7 @@ class SlowLosses:
         return slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "kind", "phase"),
     [
@@ -186,7 +187,8 @@ class SlowLosses:
 )
 def test_a_planted_bottleneck_is_named(run, plant, kind, phase):
     found = profile_run(replace(run, **plant(run)), FEW, lambda text: None)
-    assert found.phase_ms(phase) == pytest.approx(NAP * 1e3, rel=0.5)
+    assert found.phase_ms(phase) >= NAP * 1e3
+    assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
     assert found.phase_ms(phase) == max(one.mean_ms for one in found.phases)
     first = verdicts(found)[0]
     assert first.kind == kind
@@ -197,29 +199,33 @@ def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch)
     monkeypatch.setattr(run.batches, "maker", Slow(run.batches.maker, "make"))
     found = profile_run(run, FEW, lambda text: None)
     assert found.phase_ms(AUGMENT) >= NAP * 1e3
-    assert found.phase_ms(DATA_WAIT) < 0.1 * NAP * 1e3
+    assert found.phase_ms(DATA_WAIT) < 0.5 * NAP * 1e3
     first = verdicts(found)[0]
     assert first.kind == DATA
     assert "makes its batches itself" in first.text
 
 
+@pytest.mark.slow
 def test_a_run_without_a_bottleneck(data):
     """The network computes most of the time, and the phases are all of the step.
 
     Pixels are in memory: decoding files on a busy machine takes long enough to be named, and rightly so.
     """
     run = prepared(data, cfg="yolov7-tiny", img_size=(192,), cache="ram")
+    wall, computed = time.perf_counter(), time.process_time()
     found = profile_run(run, FEW, lambda text: None)
+    of_a_core = (time.process_time() - computed) / (time.perf_counter() - wall)  # others may have the rest
     assert {one.name for one in found.phases} >= {DATA_WAIT, TO_DEVICE, AUGMENT, FORWARD, ASSIGN, LOSS, BACKWARD, REST}
     assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)
     assert found.phase_ms(FORWARD, BACKWARD) > 0.5 * found.step.mean
     assert {verdict.kind for verdict in verdicts(found)} <= {"nothing"}
     assert (found.setup.loader, found.setup.gear, found.setup.cache) == ("main process", "eager", "ram")
     assert found.setup.epoch == 2  # the middle of four
-    assert found.usage.main_cpu > 20
+    assert found.usage.main_cpu > 20 * of_a_core
     assert found.usage.worker_cpu is None
 
 
+@pytest.mark.slow
 def test_workers_are_watched(data):
     run = prepared(data, workers=1, persistent_workers=True)
     try:
@@ -265,6 +271,7 @@ def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
     assert 2.5 * forward < counted < 3.05 * forward
 
 
+@pytest.mark.slow
 def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
     several = prepared(data, img_size=(96,), multi_scale=True)
     one, more = (profile_run(each, Request(steps=6, warm_up=1), lambda text: None) for each in (run, several))
@@ -281,6 +288,7 @@ def test_a_single_size_that_batches_did_not_come_in():
     assert (sizes.in_words, sizes.usual) == ("32×32", (64, 64))
 
 
+@pytest.mark.slow
 def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):
     """Sixteen batches of four are added up."""
     file = tmp_path / "trace.json"
@@ -299,6 +307,7 @@ def test_graphs_that_never_end_are_said(run, monkeypatch):
     assert "captured meanwhile" in meter._measured_by(1, 0, looked_into=False)
 
 
+@pytest.mark.slow
 def test_against_measures_both_in_turn(run, data):
     slow = replace(run, schedule=Slow(run.schedule, "at"))
     other = prepared(data)

@@ -19,6 +19,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("quad")
 
 
+@pytest.mark.slow
 def test_a_run_its_profile_and_the_comparison_agree(folder):
     words = flags(folder, epochs=1, cfg=small_cfg_file(folder), name="quad")
     assert main(["train", *words, "--quad", "--notest", "--profile-every", "1"]) == 0

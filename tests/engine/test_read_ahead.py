@@ -2,6 +2,7 @@ import threading
 
 import pytest
 
+from tests.patience import PATIENCE
 from yolofast.engine.read_ahead import read_ahead
 
 
@@ -47,5 +48,5 @@ def test_leaving_early_ends_the_source_and_the_thread():
     ahead = read_ahead(items(), 1)
     next(ahead)
     ahead.close()
-    assert ended.wait(5)
+    assert ended.wait(PATIENCE)
     assert not [thread for thread in threading.enumerate() if thread.name == "yolofast-read-ahead"]

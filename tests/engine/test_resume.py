@@ -1,20 +1,34 @@
 """A run that was killed ends as one that was not, bit for bit."""
 
 import random
+import shutil
 import signal
 import time
 
 import pytest
 import torch
 
-from tests.engine.small_run import finish, start, state_of
+from tests.engine.small_run import flags, killed_at, start, state_of
+from tests.patience import wait_until
+from yolofast.cli import main
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """As many as the processes have that are killed: sums are then always added in the same order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run that was never stopped, and its last state."""
     folder = tmp_path_factory.mktemp("run")
-    finish(start(folder, name="whole"))
+    assert main(["train", *flags(folder, name="whole")]) == 0
     return folder, state_of(folder, "whole")
 
 
@@ -35,23 +49,18 @@ def assert_same_state(a, b, where="state"):
         assert a == b, where
 
 
-@pytest.mark.parametrize("moment", ["the folder appears", "the first epoch"])
-def test_killed_before_anything_was_saved(whole, moment):
+@pytest.mark.parametrize("moment", ["environment", "epoch"])
+def test_killed_before_anything_was_saved(whole, moment, capsys):
     """`--resume` alone goes on with it, rather than with the older run beside it."""
     folder, expected = whole
-    name = moment.replace(" ", "-")
-    process = start(folder, name=name)
+    name = f"before-{moment}"
+    process = start(folder, name=name, program=killed_at(moment, 1))
     run = folder / "runs" / name
-    if moment == "the first epoch":
-        assert any(line.startswith("gear:") for line in process.stdout)
-    else:
-        while not run.exists() and process.poll() is None:
-            time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
     process.communicate()
+    assert process.returncode == -signal.SIGKILL
     assert not list(run.glob("weights/last*")) and not (run / "summary.json").exists()
-    output = finish(start(folder, "--resume", name=name))
-    assert f"nothing of {run} was saved before it stopped: it starts again" in output
+    assert main(["train", *flags(folder, name=name), "--resume"]) == 0
+    assert f"nothing of {run} was saved before it stopped: it starts again" in capsys.readouterr().out
     assert_same_state(state_of(folder, name), expected)
 
 
@@ -61,22 +70,19 @@ def test_killed_at_a_random_moment(whole, seed):
     name, moment = f"killed{seed}", random.Random(seed)
     process = start(folder, name=name)
     weights = folder / "runs" / name / "weights"
-    while not (weights / "last.pt").exists() and process.poll() is None:
-        time.sleep(0.005)
+    wait_until((weights / "last.pt").exists, process)
     time.sleep(moment.uniform(0, 2.5))
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    output = finish(start(folder, "--resume", str(weights / "last.pt"), name=name))
-    assert "run:" in output
+    assert main(["train", *flags(folder, name=name), "--resume", str(weights / "last.pt")]) == 0
     assert_same_state(state_of(folder, name), expected)
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole):
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, capsys):
     folder, expected = whole
-    process = start(folder, name="damaged", epochs=3)
-    finish(process)
-    last = folder / "runs" / "damaged" / "weights" / "last.pt"
+    last = shutil.copytree(folder / "runs" / "whole", folder / "runs" / "damaged") / "weights" / "last.pt"
     last.write_bytes(last.read_bytes()[: 1 << 20])
-    output = finish(start(folder, "--resume", str(last), name="damaged"))
+    assert main(["train", *flags(folder, name="damaged"), "--resume", str(last)]) == 0
+    output = capsys.readouterr().out
     assert "warning: last.pt is damaged or cut off" in output and "last.previous.pt" in output
     assert_same_state(state_of(folder, "damaged"), expected)

@@ -8,6 +8,8 @@ from tests.engine.test_resume import assert_same_state
 from yolofast.cli import main
 from yolofast.engine.checkpoints import Checkpoints
 
+pytestmark = pytest.mark.slow
+
 HEADS = [[0, 1], [2, 3], [4, 5], [6, 7]]
 # Each run has several options that do not exclude one another: a run costs seconds.
 RUNS = {

@@ -3,11 +3,14 @@
 import csv
 import dataclasses
 
+import pytest
 import torch
 
 from tests.engine.small_run import flags
 from yolofast.cli import main
 from yolofast.engine.step import RunningLosses
+
+pytestmark = pytest.mark.slow
 
 
 def test_its_row_has_no_losses_and_every_column(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import pytest
 import torch
 
 from tests.engine.small_run import flags
@@ -17,6 +18,7 @@ def test_sides_are_rounded_up_and_it_is_said_once():
     assert said == ["warning: --img 100 160 is not a multiple of the stride 32: 128 160 is used"]
 
 
+@pytest.mark.slow
 def test_training_evaluation_and_files_have_the_size_that_is_used(tmp_path, capsys, one_thread):
     words = flags(tmp_path, img_size=50, epochs=1)
     assert main(["train", *words]) == 0

@@ -17,6 +17,7 @@ SMALL = {"family": "yolox", "nc": 3, "depth_multiple": 0.33, "width_multiple": 0
 ROWS = torch.tensor([[0, 1, 0.5, 0.5, 0.4, 0.3], [1, 2, 0.3, 0.6, 0.2, 0.2]])
 
 
+@pytest.mark.slow
 def test_one_graph():
     """With L1, without which there is only less of it."""
     model = build_model(SMALL).train()
@@ -27,6 +28,7 @@ def test_one_graph():
     assert "graphs: 1, breaks: 0" in compile_report(step, batch)
 
 
+@pytest.mark.slow
 def test_inference_can_be_exported():
     model = fuse(build_model(SMALL).eval())
     images = torch.rand(1, 3, 64, 96) * 255

@@ -53,6 +53,7 @@ def trained(folder):
     return folder / "runs" / "whole"
 
 
+@pytest.mark.slow
 def test_the_loss_falls(trained):
     rows = list(csv.DictReader((trained / "results.csv").open()))
     assert len(rows) == 3
@@ -62,6 +63,7 @@ def test_the_loss_falls(trained):
         assert math.isfinite(float(rows[-1][f"val/{term}_loss"]))
 
 
+@pytest.mark.slow
 def test_results_have_l1_and_add_up_to_the_total(trained):
     """It is 0 until the epoch in which mosaic closes; batches.csv has the total of every batch. What is said of a run's
     course leaves it out: it would seem to get worse."""
@@ -77,11 +79,13 @@ def test_results_have_l1_and_add_up_to_the_total(trained):
         assert history.epochs.train[epoch] == pytest.approx(sum(terms.values()) - terms["l1"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_folder_says_what_ran(trained):
     said = yaml.safe_load((trained / "hyp.yaml").read_text())
     assert (said["model"], said["batch_size"], said["epochs"], said["input_size"]) == ("yolox-nano", 8, 3, [64, 64])
 
 
+@pytest.mark.slow
 def test_a_recipe_edited_since_is_refused(trained, folder, capsys):
     again = folder / "runs" / "edited"
     shutil.copytree(trained, again)
@@ -95,6 +99,7 @@ def test_a_recipe_edited_since_is_refused(trained, folder, capsys):
     assert "have changed since the run began: degrees was 10.0 and is 3.0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_resumed_after_the_first_epoch_it_ends_the_same(trained, folder):
     """The epochs repeated have another loss, no mosaic, and other sizes."""
     again = folder / "runs" / "again"
@@ -106,6 +111,7 @@ def test_resumed_after_the_first_epoch_it_ends_the_same(trained, folder):
     assert_same_state(*states)
 
 
+@pytest.mark.slow
 def test_the_best_weights_can_be_evaluated(trained, folder, capsys):
     args = [
         "--weights",

@@ -28,6 +28,7 @@ def in_another_process(script, **environment):
     return subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_kernel_keeps_what_plain_torch_does():
     pytest.importorskip("triton")
     script = """
@@ -50,6 +51,7 @@ print(compared)
     assert int(done.stdout) > 500
 
 
+@pytest.mark.slow
 def test_the_kernel_compiles_and_computes_exactly():
     """For a GPU that need not be there: divisions are rounded to nearest, and nothing is fused."""
     pytest.importorskip("triton")

@@ -12,15 +12,19 @@ import time
 
 from tests.loader.small_set import made_up_loader
 
+HEARS, TELLS = os.pipe()
+
 
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)  # in which Python hears of it
+    os.read(HEARS, 1)  # until Python has heard of it
 
 
 if __name__ == "__main__":
     loader = made_up_loader(workers=2)
-    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    os.set_blocking(TELLS, False)
+    signal.set_wakeup_fd(TELLS)
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
     os.register_at_fork(after_in_parent=interrupt)
     try:
         loader.epoch(0)

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.loader.small_set import made_up_loader
+from tests.patience import PATIENCE
 from yolofast.errors import UserError
 from yolofast.loader import shared_block
 
@@ -38,6 +39,7 @@ def growth(**options):
     return after[20] - after[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "persistent=True", "fast=True"])
 def test_memory_is_flat_over_twenty_epochs(options):
     """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 13 MB after 17 epochs; what moves without
@@ -46,7 +48,7 @@ def test_memory_is_flat_over_twenty_epochs(options):
     In a process of its own: gaps that other tests have left in the heap fill up by and by, in each worker anew."""
     code = f"from tests.loader.test_memory import growth; print(growth({options}))"
     root = Path(__file__).parent.parent.parent
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 4e6
 
@@ -76,6 +78,7 @@ def test_a_full_dev_shm_is_said_before_work_starts(without_memfd, monkeypatch):
     assert "0.0 kB of /dev/shm is free" in message and "--shm-size" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast", [False, True])
 def test_dev_shm_serves_where_there_is_nothing_better(without_memfd, fast):
     expected = [batch.images.clone() for batch in made_up_loader().epoch(0)]

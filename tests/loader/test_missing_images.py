@@ -100,6 +100,7 @@ def test_pixels_are_those_of_the_files(index):
     assert np.array_equal(shown, images.image(0).transpose(2, 0, 1)[::-1])
 
 
+@pytest.mark.slow
 def test_a_store_needs_no_files(index):
     stored = FileImages(index, 64, 64, augmented=True).sizes
     for image in range(IMAGES):

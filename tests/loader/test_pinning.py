@@ -23,6 +23,7 @@ def test_batches_are_pinned_and_arrive_on_the_gpu(options):
     assert all(torch.equal(there.cpu(), here) for there, here in zip(arrived, expected, strict=True))
 
 
+@pytest.mark.slow
 def test_memory_can_be_pinned_again_and_again():
     for _ in range(3):
         with made_up_loader(workers=1, fast=True) as loader:

@@ -81,6 +81,7 @@ def test_half_precision_maps_give_float32_terms(kind):
         assert (gradient.float() - other).norm() <= 2.0**-8 * other.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faithful", [True, False])
 def test_compiles_as_one_graph(kind, faithful):
     loss, raw = criterion_and_maps(kind, faithful)

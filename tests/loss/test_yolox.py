@@ -190,6 +190,7 @@ def test_tal_grades_objectness_and_class():
     torch.testing.assert_close(terms.obj, torch.tensor(2.0).log() * 3 + graded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assigner", ["simota", "tal"])
 @pytest.mark.parametrize("version", [CURRENT, VENDORED])
 def test_compiled(version, assigner):

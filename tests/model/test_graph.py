@@ -217,7 +217,7 @@ graphs = st.fixed_dictionaries(
 
 
 @given(graphs)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None)
 def test_any_mapping_builds_or_is_refused(cfg):
     try:
         on_meta(cfg)
@@ -237,7 +237,9 @@ def test_a_damaged_layer_builds_or_is_refused(data):
 
 
 @given(st.integers(0, len(TINY) - 1), st.text(max_size=3), st.integers(0, 12))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_a_damaged_file_builds_or_is_refused(tmp_path, position, insert, delete):
     path = tmp_path / "model.yaml"
     path.write_text(TINY[:position] + insert + TINY[position + delete :], encoding="utf-8", errors="replace")

@@ -218,6 +218,7 @@ def test_a_published_network_under_autocast_and_channels_last(dtype):
     assert (half - exact).abs().max() / exact.abs().max() < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("training", [True, False])
 def test_compiles_as_one_graph(head, training):
@@ -238,6 +239,7 @@ def test_compiles_as_one_graph(head, training):
     assert len(graphs) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolov7-w6", "yolov7-tiny-1b4h-attn"])
 def test_published_networks_compile_as_one_graph(cfg, training):
@@ -248,6 +250,7 @@ def test_published_networks_compile_as_one_graph(cfg, training):
     assert explanation.graph_break_count == 0
 
 
+@pytest.mark.slow
 def test_inductor_trains_the_same_step():
     """The real compiler, forward and backward, on a network small enough to compile in a test."""
     torch._dynamo.reset()

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.patience import PATIENCE
 from yolofast.pages.html import web_file
 from yolofast.pages.numbers import shown
 
@@ -22,10 +23,11 @@ def test_cases():
     assert shown(None) == shown(math.nan) == shown(-math.inf) == "–"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_charts_show_the_same():
     values = [value for value in CASES if value != 1234.5]  # halves are rounded to even there, and up here
     ask = f"console.log(JSON.stringify({values}.map(window.yolofastCharts.shown)))"
     code = f"globalThis.window = {{}};{web_file('chart.js')};{ask}"
-    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert json.loads(done.stdout) == [shown(value) for value in values]

@@ -42,6 +42,7 @@ def test_a_recipe_reads_what_is_set():
     assert recipe.multi_scale is False and recipe.basic_lr_per_img == 7.81e-05
 
 
+@pytest.mark.slow
 def test_hyper_parameters_of_yolov7_go_into_a_file(tmp_path):
     (tmp_path / "hyp.yaml").write_text("lr0: 0.01\nlr0_of_others: 1\nmosaic: 1.0\n")
     run = history(RUN_FOLDER, {"lr0": 0.01}, tmp_path)

@@ -220,6 +220,7 @@ print(images.data.numel(), own_memory() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_reading_a_mapped_store_takes_no_memory_of_its_own(tmp_path):
     pack(index_of(some_pictures(tmp_path / "images", 8, 640, 512)), 1600, 1600, tmp_path / "store")

@@ -8,11 +8,15 @@ import sys
 import urllib.request
 from urllib.parse import urlsplit
 
+import pytest
+
+from tests.patience import PATIENCE
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
 from yolofast.commands.watch import address_for_others, address_of, make_server
 
 
+@pytest.mark.slow
 def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     make_run(tmp_path / "exp")
     command = [sys.executable, "-m", "yolofast", "watch", str(tmp_path), "--port", "0"]
@@ -20,9 +24,9 @@ def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
     try:
         line = process.stdout.readline()
         address = re.fullmatch(r"1 run below .*: (http://127\.0\.0\.1:\d+/)\n", line)[1]
-        assert b"yolofast watch" in urllib.request.urlopen(address, timeout=5).read()
+        assert b"yolofast watch" in urllib.request.urlopen(address, timeout=PATIENCE).read()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.watch.made_runs import append, make_run, row
 from yolofast.commands.watch import address_of, make_server
 from yolofast.errors import UserError
@@ -31,7 +32,7 @@ def serving(root, host="127.0.0.1", token=None):
 
 
 def ask(server, path, method="GET", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -134,7 +135,7 @@ def test_get_only(runs):
 )
 def test_what_is_not_http_does_no_harm(runs, request_text, capfd):
     with serving(runs) as server:
-        with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE) as connection:
             connection.sendall(request_text)
             connection.shutdown(socket.SHUT_WR)
             answer = b""
