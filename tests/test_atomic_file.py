@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from yolofast.atomic_file import write_whole
-from yolofast.cli import call
 from yolofast.engine.epoch_rows_file import EpochRowsFile
+from yolofast.exit_codes import call
 
 
 @contextmanager

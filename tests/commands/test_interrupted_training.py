@@ -5,10 +5,11 @@ import json
 import pytest
 
 from tests.engine.small_run import flags
-from yolofast.cli import EXIT_BAD_INPUT, main
+from yolofast.cli import main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.record import Recorder
 from yolofast.errors import UserError
+from yolofast.exit_codes import EXIT_BAD_INPUT
 from yolofast.own_command import own_command
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.watch.runs import Runs

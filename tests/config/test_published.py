@@ -3,7 +3,7 @@
 import pytest
 
 from tests.config import published_flags
-from yolofast.config.flag_parser import config_from_flags
+from yolofast.config.flags import config_from_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig

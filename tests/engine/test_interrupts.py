@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from tests.engine.small_run import flags
-from yolofast.cli import EXIT_INTERRUPTED, main
+from yolofast.cli import main
+from yolofast.early_interrupts import EXIT_INTERRUPTED
 from yolofast.engine.interrupts import Interrupts
 from yolofast.engine.record import Recorder
 from yolofast.engine.trainer import Trainer

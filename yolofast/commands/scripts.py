@@ -4,12 +4,12 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from yolofast.cli import call
-from yolofast.config.flag_parser import parse_flags
+from yolofast.config.flags import parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.early_interrupts import interrupts_raise
+from yolofast.exit_codes import call
 
 
 def train() -> int:

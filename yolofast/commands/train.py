@@ -7,18 +7,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from yolofast.cli import call
 from yolofast.commands.after_training import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.commands.explain import print_explanation
 from yolofast.commands.train_beginning import Beginning, beginning
 from yolofast.config.args_file import as_text, to_yaml
-from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.named_files import with_lasting_names
 from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
-from yolofast.config.train import TrainConfig
-from yolofast.config.unused import unused_flags
+from yolofast.config.settings import unused_flags
+from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import Checkpoints
 from yolofast.engine.compile_report import compile_report
@@ -49,6 +47,7 @@ from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
 from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
+from yolofast.exit_codes import call
 from yolofast.ranks import is_first
 
 

@@ -5,9 +5,10 @@ other trainers know. Defaults of `yolofast train` are chosen for a first run: a 
 with the published code's defects repaired.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from yolofast.config.run import (
     AUGMENTATION,
@@ -23,7 +24,7 @@ from yolofast.config.run import (
     Cache,
     RunConfig,
 )
-from yolofast.config.setting import setting
+from yolofast.config.settings import setting
 from yolofast.config.train_rules import check_training
 
 Optimizer = Literal["sgd", "adam", "adamw"]
@@ -197,9 +198,9 @@ class TrainConfig(RunConfig):
     artifact_alias: str = _tracking(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
     bucket: str = _tracking(
-        "", "--bucket", yolov7=True, help="storage bucket")
+        "", "--bucket", yolov7=True, use="not yet used", help="storage bucket")
     local_rank: int = _tracking(
-        -1, "--local_rank", "--local-rank", yolov7=True, least=-1,
+        -1, "--local_rank", "--local-rank", yolov7=True, least=-1, use="no effect",
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")
 
     plan: str = _plan(
@@ -224,7 +225,7 @@ class TrainConfig(RunConfig):
         -1, "--warmup-restart-epochs", least=0, special=(-1,),
         help="warm up again for that long; -1: as suits the stage")
     print_stage_summary: bool = _plan(
-        False, "--print-stage-summary", help="say what learns; always done")
+        False, "--print-stage-summary", use="no effect", help="say what learns; always done")
     # fmt: on
 
     @property
@@ -236,4 +237,28 @@ class TrainConfig(RunConfig):
         return self.img_size[-1]
 
     def check_together(self) -> None:
+        super().check_together()
         check_training(self)
+
+
+_DEMONSTRATION: dict[str, Any] = {
+    "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
+}  # fmt: skip
+# Where and how, rather than what.
+_LEAVE_IT_A_DEMONSTRATION = {
+    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
+    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
+}  # fmt: skip
+
+
+def is_demonstration(given: Mapping[str, Any]) -> bool:
+    """Whether nothing is said about what to train."""
+    return given.keys() <= _LEAVE_IT_A_DEMONSTRATION
+
+
+def demonstration(config: TrainConfig) -> TrainConfig:
+    """A small network on the built-in shapes, in about two minutes.
+
+    The defaults of a real run would take a CPU hours, and a newcomer wants to see something learn.
+    """
+    return replace(config, **_DEMONSTRATION)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from yolofast.config.setting import settings_of
+from yolofast.config.settings import settings_of
 from yolofast.errors import UserError
 
 if TYPE_CHECKING:
