@@ -1,4 +1,4 @@
-"""The exit code of a command: one message and code 2 for anything the user can mend, instead of a traceback."""
+"""How a command ends: its exit code, and one message for mistakes that the user can mend."""
 
 import errno
 import os

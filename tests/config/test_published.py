@@ -3,7 +3,7 @@
 import pytest
 
 from tests.config import published_flags
-from yolofast.config.flags import config_from_flags
+from yolofast.config.flags import from_args, parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
@@ -24,7 +24,7 @@ NOT_A_NUMBER = {"task": "speed"}
 
 
 def parse(config_class, words):
-    return config_from_flags(config_class, config_class.published(), words, "script.py")
+    return from_args(config_class, parse_flags(config_class, config_class.published(), words, "script.py"))
 
 
 def assert_same(config, published):

@@ -15,7 +15,7 @@ import torch
 from tests.engine.small_run import flags
 from tests.pages.whole_page import Reader
 from yolofast.cli import main, parse
-from yolofast.config.flags import config_from_flags, from_args
+from yolofast.config.flags import from_args, parse_flags
 from yolofast.config.settings import choices, is_switch, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.split import read_split
@@ -195,7 +195,7 @@ def test_every_setting_can_be_repeated(faithful):
         if name in ("resume", "explain", "exist_ok", "faithful"):
             continue
         words = shlex.split(repeat_command(config))
-        assert config_from_flags(TrainConfig, base, words[2:], "train") == config, name
+        assert from_args(TrainConfig, parse_flags(TrainConfig, base, words[2:], "train")) == config, name
         tried += 1
     assert tried > 50
 

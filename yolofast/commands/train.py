@@ -15,7 +15,6 @@ from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.named_files import with_lasting_names
 from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
-from yolofast.config.settings import unused_flags
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.engine.batch_record import BatchRecord
 from yolofast.engine.checkpoints import Checkpoints
@@ -97,8 +96,8 @@ def _run(begun: Beginning) -> Path:
     if note:
         display.say(note)
     refuse_unbuilt(config)
-    for flag in unused_flags(config):
-        display.say(f"warning: {flag} is accepted but not used yet")
+    if config.bucket:
+        display.say("warning: --bucket has no effect: nothing is uploaded to a storage bucket")
     config = with_fitting_batch(config, display.say)
     findable = begun._replace(config=config).findable
     for word in copies_used(config, findable):

@@ -156,7 +156,7 @@ def _parts(word: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
 
 def help_text(declared: Setting, default: Any) -> str:
     """What a flag means, whether it does anything, and its default."""
-    notes = [] if declared.use == "yes" else [f"accepted, {declared.use}"]
+    notes = ["accepted, no effect"] if declared.without_effect else []
     if "{default}" in declared.help:
         return declared.help.replace("{default}", shown(default))
     if default is not False and default is not REQUIRED and shown(default):
@@ -186,7 +186,9 @@ class FlagParser(argparse.ArgumentParser):
         self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message}\n  fix: see {command} --help\n")
 
 
-def parse_flags(config_class: type[Config], defaults: Config, argv: Sequence[str], prog: str) -> argparse.Namespace:
+def parse_flags(
+    config_class: type[Config], defaults: Config | None, argv: Sequence[str], prog: str
+) -> argparse.Namespace:
     """For a script of one command; `from_args` turns the result into a configuration. Mistakes exit with code 2."""
     parser = FlagParser(prog=prog)
     add_flags(parser, config_class, defaults)
@@ -196,10 +198,6 @@ def parse_flags(config_class: type[Config], defaults: Config, argv: Sequence[str
         word = unknown[0].split("=")[0]
         parser.error(f"unknown argument {word}{nearest(word, [one.flag for one in _spellings(config_class)])}")
     return namespace
-
-
-def config_from_flags(config_class: type[Config], defaults: Config, argv: Sequence[str], prog: str) -> Config:
-    return from_args(config_class, parse_flags(config_class, defaults, argv, prog))
 
 
 def with_full_flags(words: Sequence[str], *classes: type[Settings]) -> list[str]:

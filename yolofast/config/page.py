@@ -30,8 +30,7 @@ is made from it.
   takes every other spelling too.
 - A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
   may then be given anew, and those that name a file which has gone.
-- *not yet used* and *no effect*: known so that old commands are understood; `train` refuses those that would change
-  what is learnt."""
+- *no effect*: known so that old commands are understood."""
 _ENVIRONMENT = """\
 ## Environment variables
 
@@ -99,8 +98,8 @@ def _meaning(config_class: type[RunConfig], name: str, declared: Setting) -> str
     if declared.published_flag:
         other = "" if declared.published_flag in declared.flags else f" as `{declared.published_flag}`"
         notes.append(f"**published**{other}")
-    if declared.use != "yes":
-        notes.append(f"*{declared.use}*")
+    if declared.without_effect:
+        notes.append("*no effect*")
     if declared.changes_on_resume and config_class is TrainConfig:
         notes.append("↻")
     return "; ".join([declared.help, *notes])

@@ -23,7 +23,6 @@ REQUIRED: Any = dataclasses.MISSING
 """The default of a setting that has none: the user must give it."""
 _KEY = "setting"
 _AS_DEFAULT = object()
-Use = Literal["yes", "not yet used", "no effect"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +42,8 @@ class Setting:
     bare: Any = None
     """The value of the flag when nothing follows it; None where something must."""
     metavar: str | None = None
+    among: Mapping[str, object] | None = None
+    """Of a text: the table whose keys it may be."""
     read: Callable[[str], Any] | None = None
     """Turns a word of the command line into a value, where the type alone does not say how."""
     commas: bool = False
@@ -58,8 +59,8 @@ class Setting:
     """Whether a flag that is given again adds values to the earlier ones, instead of taking their place."""
     changes_on_resume: bool = False
     """Whether a resumed run may have another value: it must not change what is learnt."""
-    use: Use = "yes"
-    """Some flags are accepted so that old commands run, but do nothing: now, or ever."""
+    without_effect: bool = False
+    """Accepted so that old commands run; its help says why there is nothing to do."""
 
     @property
     def flag(self) -> str:
@@ -110,12 +111,6 @@ class Settings:
         """Settings that exclude or need one another; raises `UserError`."""
 
 
-def unused_flags(config: Settings) -> list[str]:
-    """Flags the user has set and which are not used yet, for a warning."""
-    declared = {name: one for name, one in settings_of(type(config)).items() if one.use == "not yet used"}
-    return [one.flag for name, one in declared.items() if getattr(config, name) != getattr(type(config), name)]
-
-
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "nothing"}
 _PLURALS: dict[Any, str] = {
     int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
@@ -134,6 +129,9 @@ def kinds(config_class: type[Any], name: str) -> tuple[Any, ...]:
 
 def choices(config_class: type[Any], name: str) -> tuple[str, ...]:
     """The words a field may have; empty if it takes anything."""
+    table = settings_of(config_class)[name].among
+    if table is not None:
+        return tuple(table)
     return tuple(word for kind in kinds(config_class, name) if _is_literal(kind) for word in typing.get_args(kind))
 
 
@@ -177,6 +175,8 @@ def in_form(config_class: type[Any], name: str, value: Any) -> Any:
 def check_value(config_class: type[Any], name: str, value: Any) -> None:
     declared = settings_of(config_class)[name]
     if not any(_suits(kind, value) for kind in kinds(config_class, name)):
+        raise _fault(config_class, name, value)
+    if declared.among is not None and isinstance(value, str) and value not in declared.among:
         raise _fault(config_class, name, value)
     if isinstance(value, tuple) and not declared.counts[0] <= len(value) <= declared.counts[1]:
         raise _fault(config_class, name, value)
@@ -236,6 +236,8 @@ def _described(kind: Any, declared: Setting) -> str:
     if is_many(kind):
         low, high = declared.counts
         return f"{low} {f'to {high}' if high < 100 else 'or more'} {_PLURALS[typing.get_args(kind)[0]]}"
+    if kind is str and declared.among is not None:
+        return "one of " + ", ".join(declared.among)
     return "one of " + ", ".join(typing.get_args(kind)) if _is_literal(kind) else _NAMES[kind]
 
 

@@ -198,9 +198,9 @@ class TrainConfig(RunConfig):
     artifact_alias: str = _tracking(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
     bucket: str = _tracking(
-        "", "--bucket", yolov7=True, use="not yet used", help="storage bucket")
+        "", "--bucket", yolov7=True, without_effect=True, help="nothing is uploaded to a storage bucket")
     local_rank: int = _tracking(
-        -1, "--local_rank", "--local-rank", yolov7=True, least=-1, use="no effect",
+        -1, "--local_rank", "--local-rank", yolov7=True, least=-1, without_effect=True,
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")
 
     plan: str = _plan(
@@ -225,7 +225,7 @@ class TrainConfig(RunConfig):
         -1, "--warmup-restart-epochs", least=0, special=(-1,),
         help="warm up again for that long; -1: as suits the stage")
     print_stage_summary: bool = _plan(
-        False, "--print-stage-summary", use="no effect", help="say what learns; always done")
+        False, "--print-stage-summary", without_effect=True, help="say what learns; always done")
     # fmt: on
 
     @property
