@@ -1,6 +1,16 @@
-"""Stages do not import one another: they meet in shared modules and are composed by engine, loader and the commands."""
+"""The house stays walkable: rooms import only rooms of the layers above theirs, and a room is not stuffed with files.
+
+The table of layers is the one a newcomer reads, in ARCHITECTURE.md. A room is a folder or a file, named by its module
+(`report.compare`); a module belongs to the room with the longest name that fits. An import inside a function counts as
+much as one at the top of a file.
+"""
 
 import ast
+import dataclasses
+import fnmatch
+import re
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,50 +18,246 @@ import pytest
 import yolofast
 
 PACKAGE = Path(yolofast.__file__).parent
-COMPOSERS = {"engine", "loader", "commands"}
-NOT_STAGES = {"resources"}
-STAGES = {p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__"} - COMPOSERS - NOT_STAGES
+ARCHITECTURE = Path(__file__).parents[1] / "ARCHITECTURE.md"
+TOP_LEVEL = "*.py"
+"""In the table: the modules at the top level that no row names."""
+
+TORCH_FREE = ("config", "dataset", "pages", "profile", "report", "runs", "watch")
+"""Rooms that never wait for torch, as far as they exist."""
+MOST_FILES = 18
+FULLER = {"": 25, "commands": 34, "config": 19, "dataset": 29, "engine": 135, "evaluate": 28, "report": 38}
+FULLER |= {"report.compare": 29}
+"""Folders that hold more than `MOST_FILES`, and how many they may hold. `commands` has one for each command."""
+FEW_LINES = 40
+MOST_SMALL = 35
+"""Files of fewer lines that a single other one imports: they belong to it."""
+ALONE = ("_*_kernel.py", "*_triton.py")
+"""Kernels stand alone, however small."""
+UPWARD = {("engine.api", "commands.train")}
+"""Imports that go against the table, and may for now."""
+IN_CYCLES = {"engine.api", "engine.detector"}
+"""Modules that import one another, and may for now; cycles by `UPWARD` are not counted."""
 
 
-def imported_parts(source: str) -> set[str]:
-    """First component below `yolofast` of every import, wherever in the file it stands."""
+@dataclass(frozen=True)
+class Module:
+    path: Path
+    imports: frozenset[str]
+    """Own modules, by their names below the package; `yolofast` for its public names."""
+    foreign: frozenset[str]
+    """Other packages."""
+
+
+def modules_of(package: Path) -> dict[str, Module]:
+    """By their names below the package, without the package itself."""
+    paths = {_name(path.relative_to(package)): path for path in package.rglob("*.py")}
+    del paths[""]
+    return {name: _module(path, paths.keys(), package.name) for name, path in paths.items()}
+
+
+def _name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _module(path: Path, known: frozenset[str], package: str) -> Module:
+    own, foreign = set(), set()
+    for name in _imported(path.read_text()):
+        first, _, rest = name.partition(".")
+        if first != package:
+            foreign.add(first)
+        else:  # the last part may be a name in a module
+            module = rest if rest in known else rest.rpartition(".")[0]
+            own.add(module or package)
+    return Module(path, frozenset(own), frozenset(foreign))
+
+
+def _imported(source: str) -> list[str]:
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative imports hide the stage they reach into"
-            assert node.module != "yolofast", "the public names hide the stage they come from"
+            assert node.level == 0, "relative imports hide the room they reach into"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return {name.split(".")[1] for name in names if name.startswith("yolofast.")}
+    return names
 
 
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_stage_imports_no_other_stage_and_no_composer(stage):
-    for path in (PACKAGE / stage).rglob("*.py"):
-        foreign = imported_parts(path.read_text()) & ((STAGES | COMPOSERS | {"cli"}) - {stage})
-        assert not foreign, f"{path.relative_to(PACKAGE)} imports {foreign}"
+@dataclass(frozen=True)
+class Layers:
+    layer_of: dict[str, int]
+    """By room."""
+    beside: frozenset[tuple[str, str]]
+    """Rooms of one layer, of which the first may import the second."""
+
+    @classmethod
+    def read(cls, text: str) -> "Layers":
+        """From rows `| 3 | rooms | imports of their own layer |`: all, –, or `report.compare`: `report.logs`."""
+        layer_of: dict[str, int] = {}
+        beside: set[tuple[str, str]] = set()
+        for layer, rooms, own in re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \|$", text, re.MULTILINE):
+            names = re.findall(r"`([^`]+)`", rooms)
+            layer_of |= dict.fromkeys(names, int(layer))
+            if own.startswith("all"):
+                beside |= {(one, other) for one in names for other in names}
+            for pair in own.split(";") if ":" in own else ():
+                importer, *imported = re.findall(r"`([^`]+)`", pair)
+                beside |= {(importer, other) for other in imported}
+        return cls(layer_of, frozenset(beside))
+
+    def room(self, module: str) -> str:
+        parts = module.split(".")
+        names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        found = next((name for name in names if name in self.layer_of), None)
+        assert found or len(parts) == 1, f"{module} is in no room of the table"
+        return found or TOP_LEVEL
+
+    def allow(self, importer: str, imported: str) -> bool:
+        one, other = self.room(importer), self.room(imported)
+        return one == other or (one, other) in self.beside or self.layer_of[other] < self.layer_of[one]
 
 
-@pytest.mark.parametrize(
-    "shared", sorted(p.name for p in PACKAGE.glob("*.py") if p.stem not in ("__init__", "__main__", "cli"))
-)
-def test_shared_modules_import_no_stage(shared):
-    foreign = imported_parts((PACKAGE / shared).read_text()) & (STAGES | COMPOSERS | {"cli"})
-    assert not foreign
+def forbidden(modules: dict[str, Module], layers: Layers) -> set[tuple[str, str]]:
+    return {
+        (name, other)
+        for name, module in modules.items()
+        for other in module.imports & modules.keys()
+        if not layers.allow(name, other)
+    }
 
 
-@pytest.mark.parametrize("composer", ["engine", "loader"])
-def test_only_commands_import_commands(composer):
-    """Who trains or detects from Python runs no command."""
-    for path in (PACKAGE / composer).rglob("*.py"):
-        foreign = imported_parts(path.read_text()) & {"commands", "cli"}
-        assert not foreign, f"{path.relative_to(PACKAGE)} imports {foreign}"
+def reached(name: str, modules: dict[str, Module]) -> set[str]:
+    """All modules that importing one leads to; itself only if that comes back."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        more = (modules[waiting.pop()].imports & modules.keys()) - found
+        found |= more
+        waiting += more
+    return found
 
 
-def test_the_rule_would_notice():
-    assert imported_parts("from yolofast.model import x\nimport yolofast.checkpoint.load") == {"model", "checkpoint"}
+def in_cycles(modules: dict[str, Module]) -> set[str]:
+    return {name for name in modules if name in reached(name, modules)}
+
+
+def leading_to(package: str, room: str, modules: dict[str, Module]) -> set[str]:
+    """The modules by which those of a room reach another package."""
+    inside = {name for name in modules if name == room or name.startswith(f"{room}.")}
+    all_of_them = inside.union(*(reached(name, modules) for name in inside)) if inside else set()
+    return {name for name in all_of_them if package in modules[name].foreign}
+
+
+def files_by_folder(modules: dict[str, Module], package: Path) -> Counter[str]:
+    paths = [module.path for module in modules.values() if module.path.name != "__init__.py"]
+    return Counter(".".join(path.relative_to(package).parent.parts) for path in paths)
+
+
+def small_files_of_one_importer(modules: dict[str, Module]) -> set[str]:
+    importers = Counter(other for module in modules.values() for other in module.imports)
+    return {
+        name
+        for name, module in modules.items()
+        if importers[name] == 1
+        and module.path.name != "__init__.py"
+        and not any(fnmatch.fnmatch(module.path.name, kind) for kind in ALONE)
+        and len(module.path.read_text().splitlines()) < FEW_LINES
+    }
+
+
+@pytest.fixture(scope="module")
+def modules():
+    return modules_of(PACKAGE)
+
+
+@pytest.fixture(scope="module")
+def layers():
+    return Layers.read(ARCHITECTURE.read_text(encoding="utf-8"))
+
+
+def test_every_room_of_the_table_is_there(modules, layers):
+    assert layers.layer_of.keys() - {TOP_LEVEL} <= modules.keys()
+
+
+def test_no_import_goes_up(modules, layers):
+    assert forbidden(modules, layers) <= UPWARD
+
+
+def test_nobody_imports_the_public_names(modules):
+    """They would hide the room they come from."""
+    assert not [name for name, module in modules.items() if PACKAGE.name in module.imports]
+
+
+def test_no_module_is_imported_by_what_it_imports(modules):
+    downward = {
+        name: dataclasses.replace(module, imports=module.imports - {up for one, up in UPWARD if one == name})
+        for name, module in modules.items()
+    }
+    assert in_cycles(downward) <= IN_CYCLES
+
+
+@pytest.mark.parametrize("room", TORCH_FREE)
+def test_a_room_without_torch(modules, room):
+    assert not leading_to("torch", room, modules)
+
+
+def test_no_folder_is_stuffed(modules):
+    counts = files_by_folder(modules, PACKAGE)
+    assert not {folder: count for folder, count in counts.items() if count > FULLER.get(folder, MOST_FILES)}
+
+
+def test_small_files_have_more_than_one_importer(modules):
+    small = small_files_of_one_importer(modules)
+    assert len(small) <= MOST_SMALL, sorted(small)
 
 
 def test_there_is_no_utils():
     assert not list(PACKAGE.rglob("util*"))
+
+
+TABLE = """
+| layer | rooms | imports of its own layer |
+|---|---|---|
+| 1 | `*.py` | all |
+| 2 | `logs`, `runs` | – |
+| 3 | `report.compare`, `report.run` | `report.compare`: `report.run` |
+| 4 | `cli` | – |
+"""
+
+
+def made_up(folder, **sources):
+    for name, source in {"__init__": "", **sources}.items():
+        path = folder / "house" / f"{name.replace('__', '/') if name != '__init__' else name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return modules_of(folder / "house")
+
+
+def test_the_rule_would_notice(tmp_path):
+    modules = made_up(
+        tmp_path,
+        errors="import sys",
+        boxes="from house.errors import E\ndef f():\n    from house.logs.read import g",  # up, inside a function
+        logs__read="import house.errors\nimport house.runs.files",  # beside, not named
+        runs__files="from house import errors\nfrom house.boxes import f",
+        report__compare__page="from house.report.run.page import g\nimport house.logs.read",
+        report__run__page="import house.report.compare.page\nimport torch",  # beside, the other way
+        cli="from house.report.run import page",
+    )
+    assert forbidden(modules, Layers.read(TABLE)) == {
+        ("boxes", "logs.read"),
+        ("logs.read", "runs.files"),
+        ("report.run.page", "report.compare.page"),
+    }
+    ring = {"boxes", "logs.read", "runs.files"}
+    assert in_cycles(modules) == {*ring, "report.compare.page", "report.run.page"}
+    assert leading_to("torch", "report.compare", modules) == {"report.run.page"}
+    assert not leading_to("torch", "runs", modules)
+    assert files_by_folder(modules, tmp_path / "house")[""] == 3
+    assert "cli" not in small_files_of_one_importer(modules) and "boxes" in small_files_of_one_importer(modules)
+
+
+def test_a_folder_that_no_row_names_is_noticed(tmp_path):
+    modules = made_up(tmp_path, errors="", attic__box="from house import errors")
+    with pytest.raises(AssertionError, match="in no room"):
+        forbidden(modules, Layers.read(TABLE))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from yolofast.config.from_settings import from_settings
+from yolofast.config.flags import from_settings
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig

@@ -1,8 +1,7 @@
 """When `yolofast train` is a demonstration, and which."""
 
-from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.hyp import hyp_of
-from yolofast.config.train import TrainConfig
+from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 
 
 def test_nothing_said_about_what_to_train():

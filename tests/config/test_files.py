@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from yolofast.config.args_file import as_text, from_yaml, to_yaml
 from yolofast.config.builtin_data import builtin_data, data_yaml
 from yolofast.config.environment import CompileRequest, compile_request
-from yolofast.config.from_settings import from_settings
+from yolofast.config.flags import from_settings
 from yolofast.config.page import flags_page
 from yolofast.config.predict import PredictConfig
 from yolofast.config.resume import resumed
-from yolofast.config.setting import settings_of
+from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.dataset.data_yaml import read_data_yaml

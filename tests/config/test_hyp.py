@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from yolofast.augment.recipe import Recipe
-from yolofast.config.hyp import hyp_of, published_hyp, read_hyp
-from yolofast.config.hyp_keys import HYP_KEYS
+from yolofast.config.hyp import HYP_KEYS, hyp_of, published_hyp, read_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.engine.assigner_schedule import AssignerSchedule
 from yolofast.errors import UserError

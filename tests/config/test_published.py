@@ -3,8 +3,7 @@
 import pytest
 
 from tests.config import published_flags
-from yolofast.config.flag_parser import parse_flags
-from yolofast.config.flags import from_args
+from yolofast.config.flags import from_args, parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig

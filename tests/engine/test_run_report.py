@@ -15,11 +15,9 @@ import torch
 from tests.engine.small_run import flags
 from tests.pages.whole_page import Reader
 from yolofast.cli import main, parse
-from yolofast.config.flag_parser import parse_flags
-from yolofast.config.flags import from_args
-from yolofast.config.setting import settings_of
+from yolofast.config.flags import from_args, parse_flags
+from yolofast.config.settings import choices, is_switch, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.values import choices, is_switch
 from yolofast.dataset.split import read_split
 from yolofast.engine import run_report_samples
 from yolofast.engine.detector import read_picture

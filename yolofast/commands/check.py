@@ -13,6 +13,8 @@ from rich.progress import Progress
 
 from yolofast.commands.console import console, table
 from yolofast.commands.data_argument import data_file
+from yolofast.config.flags import from_args
+from yolofast.config.tools import CheckConfig
 from yolofast.dataset.check import CheckedSplit, check_data
 from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
 from yolofast.dataset.overview_picture import draw_overview
@@ -25,20 +27,21 @@ _SHOWN_PER_KIND = 20
 
 
 def run(args: argparse.Namespace) -> int:
+    asked = from_args(CheckConfig, args)
     with Progress(console=_progress_console(), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("decoding", total=None)
         splits = check_data(
-            data_file(args.data),
-            args.splits,
-            single_cls=args.single_cls,
+            data_file(asked.data),
+            asked.splits,
+            single_cls=asked.single_cls,
             done=lambda more, total: progress.update(task, advance=more, total=total),
         )
-    picture = None if args.plot is None else str(draw_overview(_split_to_draw(splits), args.plot))
+    picture = None if asked.plot is None else str(draw_overview(_split_to_draw(splits), asked.plot))
     wrong = any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
-    if args.json:
-        print(json.dumps(_as_json(args.data, splits, wrong, picture), indent=2))
+    if asked.json:
+        print(json.dumps(_as_json(asked.data, splits, wrong, picture), indent=2))
     else:
-        _print(args.data, splits, picture)
+        _print(asked.data, splits, picture)
     return EXIT_WRONG if wrong else EXIT_CLEAN
 
 

@@ -11,6 +11,8 @@ from yolofast.commands.compare_terminal import print_comparison
 from yolofast.commands.compare_weights import with_weights
 from yolofast.commands.console import console
 from yolofast.commands.own_file import mark, refuse_foreign
+from yolofast.config.flags import from_args
+from yolofast.config.reports import CompareConfig
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
 from yolofast.pages.html import render_page
@@ -23,39 +25,42 @@ _STANDARD_OUTPUT = "-"
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = _asked(args)
-    refuse_other_formats(args)
-    targets = [Path(name) for name in (args.output, args.markdown, args.json) if name not in (None, _STANDARD_OUTPUT)]
+    config = from_args(CompareConfig, args)
+    asked = _asked(config)
+    refuse_other_formats(config)
+    targets = [
+        Path(name) for name in (config.output, config.markdown, config.json) if name not in (None, _STANDARD_OUTPUT)
+    ]
     for path in targets:
         refuse_foreign(path, MADE_BY)
-    found = compare([with_weights(one) for one in read_runs(args.runs, args.names or ())], asked)
+    found = compare([with_weights(one) for one in read_runs(config.runs, config.names)], asked)
     page = page_of(found)
-    _write(Path(args.output), render_page(page) + mark(MADE_BY))
-    if args.markdown is not None:
-        _write(Path(args.markdown), f"{render_markdown(page)}\n{mark(MADE_BY)}")
-    if args.json == _STANDARD_OUTPUT:
+    _write(Path(config.output), render_page(page) + mark(MADE_BY))
+    if config.markdown is not None:
+        _write(Path(config.markdown), f"{render_markdown(page)}\n{mark(MADE_BY)}")
+    if config.json == _STANDARD_OUTPUT:
         print(json.dumps(as_json(found), indent=2))
         return
-    if args.json is not None:
-        _write(Path(args.json), json.dumps(as_json(found), indent=2) + "\n")
+    if config.json is not None:
+        _write(Path(config.json), json.dumps(as_json(found), indent=2) + "\n")
     print_comparison(console(), found)
     print(f"written: {', '.join(str(path) for path in targets)}")
 
 
-def _asked(args: argparse.Namespace) -> Asked:
-    if len(args.runs) < 2:
+def _asked(config: CompareConfig) -> Asked:
+    if len(config.runs) < 2:
         raise UserError("one run cannot be compared", fix=f"give two folders or more: {own_command()} compare RUN RUN")
-    for flag, told in (("--hours", args.hours), ("--pace", args.pace)):
-        if told and len(told) != len(args.runs):
-            raise UserError(f"{flag} has {len(told)} numbers for {len(args.runs)} runs", fix="give one for each run")
+    for flag, told in (("--hours", config.hours), ("--pace", config.pace)):
+        if told and len(told) != len(config.runs):
+            raise UserError(f"{flag} has {len(told)} numbers for {len(config.runs)} runs", fix="give one for each run")
     return Asked(
-        price=args.price,
-        epochs=tuple(args.epochs or ()),
-        last=args.last,
-        groups=tuple(args.group or ()),
-        hours=tuple(args.hours or ()),
-        pace=tuple(args.pace or ()),
-        images=args.images,
+        price=config.price,
+        epochs=tuple(sorted(set(config.epochs))),
+        last=config.last,
+        groups=config.group,
+        hours=config.hours,
+        pace=config.pace,
+        images=config.images,
     )
 
 

@@ -5,19 +5,23 @@ from pathlib import Path
 
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import halved, model_content, save_checkpoint, strip_checkpoint
+from yolofast.config.flags import from_args
+from yolofast.config.tools import ReparamConfig, StripConfig
 from yolofast.engine.networks import load_model
 from yolofast.model.deploy import reparameterise
 
 
 def strip(args: argparse.Namespace) -> None:
-    source = Path(args.weights)
+    asked = from_args(StripConfig, args)
+    source = Path(asked.weights)
     before = source.stat().st_size if source.exists() else 0
-    target = strip_checkpoint(source, args.out)
+    target = strip_checkpoint(source, asked.out)
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, was {before / 1e6:.1f} MB")
 
 
 def reparam(args: argparse.Namespace) -> None:
-    deploy = reparameterise(load_model(args.cfg, args.weights, args.nc, None, transfer=False).model)
-    content = model_content(deploy, img_size=read_weights(args.weights).img_size)
-    save_checkpoint(args.out, {**content, "model": halved(content["model"])})
-    print(f"{args.out}: deploy form of {args.weights}, head at layer {len(deploy.layers) - 1}")
+    asked = from_args(ReparamConfig, args)
+    deploy = reparameterise(load_model(asked.cfg, asked.weights, asked.nc, None, transfer=False).model)
+    content = model_content(deploy, img_size=read_weights(asked.weights).img_size)
+    save_checkpoint(asked.out, {**content, "model": halved(content["model"])})
+    print(f"{asked.out}: deploy form of {asked.weights}, head at layer {len(deploy.layers) - 1}")

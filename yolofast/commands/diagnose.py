@@ -11,6 +11,8 @@ from rich.table import Table
 from yolofast.atomic_file import write_output
 from yolofast.commands.console import console, table
 from yolofast.commands.folded import folded
+from yolofast.config.flags import from_args
+from yolofast.config.reports import DiagnoseConfig
 from yolofast.errors import UserError
 from yolofast.report.as_json import as_json
 from yolofast.report.batch_verdicts import LEAST_STD
@@ -37,10 +39,11 @@ _NOTHING = 0.005
 
 
 def run(args: argparse.Namespace) -> None:
-    found = diagnose(read_history(Path(args.run_or_log)))
-    if args.plot is not None:
-        _write(Path(args.plot), diagnosis_picture(found))
-    if args.json:
+    asked = from_args(DiagnoseConfig, args)
+    found = diagnose(read_history(Path(asked.run_or_log)))
+    if asked.plot is not None:
+        _write(Path(asked.plot), diagnosis_picture(found))
+    if asked.json:
         print(json.dumps(as_json(found), indent=2))
         return
     out = console()
@@ -49,8 +52,8 @@ def run(args: argparse.Namespace) -> None:
     _print_verdicts(out, found)
     if found.choice is not None:
         _print_choice(out, found, found.choice)
-    if args.plot is not None:
-        out.print(f"picture: {args.plot}", soft_wrap=True)
+    if asked.plot is not None:
+        out.print(f"picture: {asked.plot}", soft_wrap=True)
 
 
 def _write(path: Path, content: bytes) -> None:

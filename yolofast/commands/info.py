@@ -10,6 +10,8 @@ from rich.console import Console
 
 from yolofast.checkpoint.load import LoadReport
 from yolofast.commands.console import console, table
+from yolofast.config.flags import from_args
+from yolofast.config.tools import InfoConfig
 from yolofast.engine.networks import load_model
 from yolofast.engine.whole_strides import in_strides
 from yolofast.model.contract import Network
@@ -19,23 +21,24 @@ from yolofast.model.summary import LayerRow, Summary, summarise
 
 
 def run(args: argparse.Namespace) -> None:
-    transfer, flag = args.transfer_weights, "pass --transfer-weights"
-    loaded = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer, or_else=flag)
-    model, report = fuse(loaded.model) if args.fuse else loaded.model, loaded.report
+    asked = from_args(InfoConfig, args)
+    transfer, flag = asked.transfer_weights, "pass --transfer-weights"
+    loaded = load_model(asked.cfg, asked.weights, asked.nc, asked.head_config, transfer, or_else=flag)
+    model, report = fuse(loaded.model) if asked.fuse else loaded.model, loaded.report
     # Weights that are transferred to another network say nothing of the size that one is for.
-    trained = None if args.cfg and args.transfer_weights else loaded.shape
-    summary = summarise(model, _size(model, args.img_size, trained), frozen_of(model, args.freeze))
-    name = args.cfg or args.weights
-    if args.json:
+    trained = None if asked.cfg and asked.transfer_weights else loaded.shape
+    summary = summarise(model, _size(model, asked.img_size, trained), frozen_of(model, asked.freeze))
+    name = str(asked.cfg or asked.weights)  # one of them, or there was nothing to load
+    if asked.json:
         print(json.dumps(_as_json(name, summary, report), indent=2))
         return
     out = console()
     if report is not None:
-        _print_report(out, report, every=args.transfer_weights)
-    _print_summary(out, name, summary, summary.layers if args.layers else summary.sections)
+        _print_report(out, report, every=asked.transfer_weights)
+    _print_summary(out, name, summary, summary.layers if asked.layers else summary.sections)
 
 
-def _size(model: Network, asked: list[int] | None, trained: tuple[int, int] | None) -> tuple[int, int]:
+def _size(model: Network, asked: tuple[int, ...] | None, trained: tuple[int, int] | None) -> tuple[int, int]:
     """Height and width, as `train` and `val` would use them; `--json` on standard output is left whole."""
     sides = asked or trained or (model.inputs.size,)
     height, width = sides if len(sides) == 2 else (sides[0], sides[0])

@@ -3,6 +3,8 @@
 import argparse
 import shlex
 
+from yolofast.config.flags import from_args
+from yolofast.config.tools import DatasetConfig
 from yolofast.dataset.shapes import is_made, make_shapes
 from yolofast.dataset.shapes_files import split_sizes
 from yolofast.dataset.shapes_outline import NAMES
@@ -10,9 +12,10 @@ from yolofast.own_command import own_command
 
 
 def shapes(args: argparse.Namespace) -> None:
-    found = is_made(args.out, args.n, args.seed)
-    data_yaml = make_shapes(args.out, args.n, args.seed)
-    sizes = split_sizes(args.n)
+    asked = from_args(DatasetConfig, args)
+    found = is_made(asked.out, asked.n, asked.seed)
+    data_yaml = make_shapes(asked.out, asked.n, asked.seed)
+    sizes = split_sizes(asked.n)
     content = f"{sizes['train']:,} pictures to train on, {sizes['val']:,} to validate, {len(NAMES)} classes"
     print(f"{data_yaml}: {'already there, nothing to do: ' if found else 'made '}{content} ({', '.join(NAMES)})")
     print(f"next: {own_command()} check --data {shlex.quote(str(data_yaml))}")

@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from yolofast.commands.console import console
 from yolofast.commands.data_argument import data_file
+from yolofast.config.flags import from_args
+from yolofast.config.tools import PackConfig
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -23,21 +25,22 @@ _MOST_NAMED = 10
 
 
 def run(args: argparse.Namespace) -> None:
-    height, width = (*args.img_size, args.img_size[0])[:2]
-    data = data_file(args.data)
-    for split in args.splits:
-        index = read_split(data, split, skip_bad=args.skip_bad)
-        store = _pack_split(index, split, width, height, args)
-        if args.verify:
-            _verify(store, split, args.workers)
+    asked = from_args(PackConfig, args)
+    height, width = (*asked.img_size, asked.img_size[0])[:2]
+    data = data_file(asked.data)
+    for split in asked.splits:
+        index = read_split(data, split, skip_bad=asked.skip_bad)
+        store = _pack_split(index, split, width, height, asked)
+        if asked.verify:
+            _verify(store, split, asked.workers)
 
 
-def _pack_split(index: ImageIndex, split: str, width: int, height: int, args: argparse.Namespace) -> PackedStore:
+def _pack_split(index: ImageIndex, split: str, width: int, height: int, asked: PackConfig) -> PackedStore:
     """Packs as training will ask for it: the train split resized for augmentation, the others for evaluation."""
     augmented = split == "train"
-    make, flavour = (pack_jpeg, "jpeg") if args.cache == "jpeg" else (pack, "pixels")
+    make, flavour = (pack_jpeg, "jpeg") if asked.cache == "jpeg" else (pack, "pixels")
     name = store_name(index, Fit(width, height, augmented), flavour)
-    folder = store_folder(index, name) if args.out is None else Path(args.out)
+    folder = store_folder(index, name) if asked.out is None else Path(asked.out)
     started, packed = time.perf_counter(), 0
     with _progress(f"packing {split}") as show:
 
@@ -47,7 +50,7 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, args: ar
             show(done, total)
 
         store = make(
-            index, width, height, folder, augmented=augmented, threads=args.workers, progress=count, say=_say_above
+            index, width, height, folder, augmented=augmented, threads=asked.workers, progress=count, say=_say_above
         )
     seconds = time.perf_counter() - started
     work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"

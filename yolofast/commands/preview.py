@@ -17,7 +17,9 @@ from yolofast.augment.planner import PlannedBatch, Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render_one
 from yolofast.commands.data_argument import data_file
+from yolofast.config.flags import from_args
 from yolofast.config.hyp import read_hyp
+from yolofast.config.tools import PreviewConfig
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -35,30 +37,31 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 def run(args: argparse.Namespace) -> None:
-    _check(args)
-    recipe = _recipe(args.style, args.hyp)
-    index = read_split(data_file(args.data), args.split, skip_bad=args.skip_bad)
-    height, width = (*args.img_size, args.img_size[0])[:2]
-    count = min(args.n, len(index))
+    asked = from_args(PreviewConfig, args)
+    _check(asked)
+    recipe = _recipe(asked.style, asked.hyp)
+    index = read_split(data_file(asked.data), asked.split, skip_bad=asked.skip_bad)
+    height, width = (*asked.img_size, asked.img_size[0])[:2]
+    count = min(asked.n, len(index))
     images = FileImages(index, width, height, augmented=True)
-    first = next(EpochOrder(len(index), seed=args.seed, shuffle=True, batch_size=count).batches(args.epoch))
-    planner = Planner(index, images.sizes, recipe, width, height, seed=args.seed)
-    planned = planner.plan(first.images, first.positions, args.epoch)
+    first = next(EpochOrder(len(index), seed=asked.seed, shuffle=True, batch_size=count).batches(asked.epoch))
+    planner = Planner(index, images.sizes, recipe, width, height, seed=asked.seed)
+    planned = planner.plan(first.images, first.positions, asked.epoch)
     columns = math.ceil(math.sqrt(count))
     scale = min(1.0, _WIDEST_PICTURE / (columns * width))
     cells = [_cell(planned, b, render_one(planned.plan, b, images), index, scale) for b in range(count)]
-    write_output(args.out, cv2.imencode(Path(args.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
-    print(f"{count} images of epoch {args.epoch} with {len(planned.rows)} boxes: {args.out}")
+    write_output(asked.out, cv2.imencode(Path(asked.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
+    print(f"{count} images of epoch {asked.epoch} with {len(planned.rows)} boxes: {asked.out}")
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(asked: PreviewConfig) -> None:
     """What can be known before reading a data set, which may take long."""
-    if not 1 <= args.n <= _MOST_IMAGES:
-        raise UserError(f"--n is {args.n}", fix=f"give 1 to {_MOST_IMAGES} images")
-    if not (0 <= args.seed < 2**64 and 0 <= args.epoch < 2**32):
-        raise UserError(f"--seed is {args.seed} and --epoch {args.epoch}", fix="neither may be negative")
-    if Path(args.out).suffix.lower() not in _FORMATS:
-        raise UserError("cannot draw into this", where=args.out, fix=f"end the name in {', '.join(_FORMATS)}")
+    if not 1 <= asked.n <= _MOST_IMAGES:
+        raise UserError(f"--n is {asked.n}", fix=f"give 1 to {_MOST_IMAGES} images")
+    if not (0 <= asked.seed < 2**64 and 0 <= asked.epoch < 2**32):
+        raise UserError(f"--seed is {asked.seed} and --epoch {asked.epoch}", fix="neither may be negative")
+    if Path(asked.out).suffix.lower() not in _FORMATS:
+        raise UserError("cannot draw into this", where=asked.out, fix=f"end the name in {', '.join(_FORMATS)}")
 
 
 def _recipe(style: str, hyp: str | None) -> Recipe:

@@ -13,11 +13,10 @@ from rich.console import Console
 from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
 from yolofast.commands.own_file import refuse_foreign, refuse_other_than_trace
-from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
-from yolofast.config.flag_parser import parse_flags
-from yolofast.config.flags import from_args, given_settings
-from yolofast.config.train import TrainConfig
+from yolofast.config.flags import from_args, given_settings, parse_flags
+from yolofast.config.reports import ProfileConfig
+from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.engine.fitting_batch import with_fitting_batch
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.profile_against import LEAST_BLOCKS, STEPS_PER_BLOCK, Against, profile_against
@@ -36,27 +35,28 @@ _JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
 
 
 def run(args: argparse.Namespace) -> None:
+    asked = from_args(ProfileConfig, args)
     request = Request(
-        steps=args.profile_steps,
-        warm_up=args.profile_warm_up,
-        epoch=None if args.at_epoch is None else args.at_epoch - 1,
-        trace=None if args.trace is None else _trace_file(Path(args.trace)),
-        with_compile_report=args.compile_report or compile_request("auto").diagnose,
+        steps=asked.steps,
+        warm_up=asked.warm_up,
+        epoch=None if asked.at_epoch is None else asked.at_epoch - 1,
+        trace=None if asked.trace is None else _trace_file(Path(asked.trace)),
+        with_compile_report=asked.compile_report or compile_request("auto").diagnose,
     )
-    files = _json_files(args)
+    files = _json_files(asked)
     # What --json prints has to be read by a program.
-    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if args.json == "-" else console()
+    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if asked.json == "-" else console()
     config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
-    if args.against is None:
+    if asked.against is None:
         with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
     else:
-        found = _against(config, given, args.against, request, out.print)
+        found = _against(config, given, asked.against, request, out.print)
     content = json.dumps({"made_by": _MADE_BY, **_as_json(found)}, indent=2)
     for path in files:
         path.parent.mkdir(exist_ok=True)  # the folder of --output
         write_whole(path, content.encode())
-    if args.json == "-":
+    if asked.json == "-":
         print(content)
         return
     _print(out, found)
@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> None:
         out.print(f"written: {path}", soft_wrap=True)
 
 
-def _json_files(args: argparse.Namespace) -> list[Path]:
-    files = [_writable(Path(args.json))] if args.json not in (None, "-") else []
+def _json_files(asked: ProfileConfig) -> list[Path]:
+    files = [_writable(Path(asked.json))] if asked.json not in (None, "-") else []
     for path in files:
         refuse_foreign(path, _MADE_BY)
-    return [*files, *([_file_in(Path(args.output))] if args.output else [])]
+    return [*files, *([_file_in(Path(asked.output))] if asked.output else [])]
 
 
 def _file_in(folder: Path) -> Path:

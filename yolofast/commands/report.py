@@ -5,6 +5,8 @@ from pathlib import Path
 
 from yolofast.atomic_file import write_output
 from yolofast.commands.own_file import mark, refuse_foreign
+from yolofast.config.flags import from_args
+from yolofast.config.reports import ReportConfig
 from yolofast.engine.run_report import REPORT_FILE, report_page
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
@@ -13,16 +15,17 @@ _MADE_BY = "yolofast report"
 
 
 def run(args: argparse.Namespace) -> None:
-    folder = Path(args.run_folder)
+    asked = from_args(ReportConfig, args)
+    folder = Path(asked.run_folder)
     own = folder / REPORT_FILE
-    path = Path(args.output) if args.output else own
+    path = Path(asked.output) if asked.output else own
     last = mark(_MADE_BY) if path.absolute() != own.absolute() else ""  # training writes the run's own without it
-    for target in (path if last else None, args.markdown):
+    for target in (path if last else None, asked.markdown):
         if target:
             refuse_foreign(Path(target), _MADE_BY)
     page = report_page(folder)
     write_output(path, (render_page(page) + last).encode())
     print(f"report: {path}")
-    if args.markdown:
-        write_output(args.markdown, f"{render_markdown(page)}\n{mark(_MADE_BY)}".encode())
-        print(f"Markdown: {args.markdown}")
+    if asked.markdown:
+        write_output(asked.markdown, f"{render_markdown(page)}\n{mark(_MADE_BY)}".encode())
+        print(f"Markdown: {asked.markdown}")

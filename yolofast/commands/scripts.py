@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from yolofast.config.flag_parser import parse_flags
+from yolofast.config.flags import parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig

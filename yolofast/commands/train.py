@@ -3,9 +3,8 @@
 import argparse
 
 from yolofast.commands.explain import explain_training
-from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.flags import from_args, given_settings
-from yolofast.config.train import TrainConfig
+from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.engine.display import Display
 from yolofast.engine.distributed import first_rank_speaks
 from yolofast.engine.session import train

@@ -5,6 +5,8 @@ import socket
 import webbrowser
 from pathlib import Path
 
+from yolofast.config.flags import from_args
+from yolofast.config.reports import WatchConfig
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
 from yolofast.pages.html import web_file
@@ -18,13 +20,14 @@ _MAY_COME_LATER = "runs"
 
 
 def run(args: argparse.Namespace) -> None:
-    folder, token = Path(args.runs), token_for(args.host, args.token)
-    if not folder.is_dir() and (folder.exists() or args.runs != _MAY_COME_LATER):
+    asked = from_args(WatchConfig, args)
+    folder, token = Path(asked.runs), token_for(asked.host, asked.token)
+    if not folder.is_dir() and (folder.exists() or asked.runs != _MAY_COME_LATER):
         what = "is not a folder" if folder.exists() else "there is no such folder"
         raise UserError(what, where=folder, fix=f"give the folder that runs lie in: {own_command()} watch runs")
-    with make_server(folder, args.host, args.port, token) as server:
+    with make_server(folder, asked.host, asked.port, token) as server:
         _say(folder, server)
-        if args.open:
+        if asked.open:
             webbrowser.open(address_of(server))
         try:
             server.serve_forever()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from yolofast.atomic_file import write_whole
-from yolofast.config.from_settings import from_settings, resolve
+from yolofast.config.flags import from_settings, resolve
 from yolofast.config.run import RunConfig
 from yolofast.errors import UserError
 from yolofast.yaml_file import dump_yaml, read_yaml

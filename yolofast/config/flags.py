@@ -1,82 +1,165 @@
-"""Configurations as flags of argparse, and back.
+"""Configurations made from names and values: flags of a command line, or what Python callers and files give.
 
-Flags that are not given leave no trace in the namespace, so that a resumed run knows what was really asked for; the
-defaults travel beside them.
+Flags that are not given leave no trace in the namespace of argparse, so that a resumed run knows what was really asked
+for; the defaults travel beside them.
+
+Spelling is forgiven: `--close_mosaic` is `--close-mosaic`, and a flag may be cut short as long as it is clear which is
+meant. What was clear among the flags of the published script stays so, whatever flags were added since: `--p` is
+`--project`. argparse alone would call such prefixes ambiguous.
 """
 
 import argparse
-from typing import Any, TypeVar
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
 
-from yolofast.config.from_settings import from_settings
-from yolofast.config.run import SECTIONS, RunConfig
-from yolofast.config.setting import WITHOUT_EFFECT, Setting, settings_of
-from yolofast.config.values import choices, element, is_switch, takes_many
+from yolofast.config.run import SECTIONS
+from yolofast.config.settings import (
+    REQUIRED,
+    Setting,
+    Settings,
+    check_value,
+    choices,
+    element,
+    in_form,
+    is_switch,
+    settings_of,
+    takes_many,
+)
+from yolofast.errors import UserError, nearest, shorten
 
-Config = TypeVar("Config", bound=RunConfig)
+Config = TypeVar("Config", bound=Settings)
 DEFAULTS = "config_defaults"
-"""The entry of a namespace that holds the configuration which flags change."""
+"""The entry of a namespace that holds, for each class of configuration, the one which flags change; None: the usual."""
+_EXIT_BAD_INPUT = 2
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
-def add_flags(parser: argparse.ArgumentParser, config_class: type[Config], defaults: Config) -> None:
-    """A flag for every setting, in the sections of the documentation."""
-    parser.usage = parser.usage or "%(prog)s [flags]"
-    parser.set_defaults(**{DEFAULTS: defaults})
-    for section in SECTIONS:
+def from_settings(config_class: type[Config], values: Mapping[str, Any], base: Config | None = None) -> Config:
+    """`base`, by default `config_class()`, with these values changed.
+
+    Names may be those of fields or of any flag (`imgsz`, `batch`, `cos_lr`); unknown ones are refused with the nearest.
+    """
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        name, formed = resolve(config_class, key, value)
+        if name in changes:
+            raise UserError(f"{key} and another name of {name} are both given", fix="give one of them")
+        changes[name] = formed
+    return config_class(**changes) if base is None else dataclasses.replace(base, **changes)
+
+
+def resolve(config_class: type[Settings], key: str, value: Any) -> tuple[str, Any]:
+    """The field a name means, and the value in the field's form; raises `UserError` if either is wrong."""
+    names, shortcuts = _names(config_class)
+    if key in shortcuts:
+        if value is not True:
+            name = shortcuts[key][0]
+            raise UserError(f"{key} is {shorten(value)}", fix=f"give {key} as true, or set {name} itself")
+        return shortcuts[key]
+    if key not in names:
+        known = [*settings_of(config_class), *names, *shortcuts]
+        raise UserError(f"there is no setting {shorten(key)}{nearest(str(key), known)}", fix="docs/flags.md lists them")
+    formed = in_form(config_class, names[key], value)
+    check_value(config_class, names[key], formed)
+    return names[key], formed
+
+
+def _names(config_class: type[Settings]) -> tuple[dict[str, str], dict[str, tuple[str, Any]]]:
+    """Every name a field goes by; and of every shortcut the field and the value it stands for."""
+    names: dict[str, str] = {}
+    shortcuts: dict[str, tuple[str, Any]] = {}
+    for name, declared in settings_of(config_class).items():
+        names |= {_python_name(flag): name for flag in declared.flags} | {name: name}
+        shortcuts |= {_python_name(flag): (name, value) for flag, value in declared.shortcuts.items()}
+    return names, shortcuts
+
+
+def _python_name(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def add_flags(parser: argparse.ArgumentParser, config_class: type[Config], defaults: Config | None = None) -> None:
+    """A flag for every setting, in the sections of the documentation. A parser may have those of several classes."""
+    parser.set_defaults(**{DEFAULTS: {**(parser.get_default(DEFAULTS) or {}), config_class: defaults}})
+    for section in (None, *SECTIONS):
         names = [name for name, declared in settings_of(config_class).items() if declared.section == section]
-        group = parser.add_argument_group(section) if names else parser
+        group: argparse._ActionsContainer = parser
+        if names and section:
+            parser.usage = "%(prog)s [flags]"  # they would fill a page
+            group = parser.add_argument_group(section)
         for name in names:
-            _add_flag(group, config_class, name, getattr(defaults, name))
+            _add_flag(group, config_class, name, _default(config_class, defaults, name))
 
 
-def given_settings(config_class: type[RunConfig], namespace: argparse.Namespace) -> dict[str, Any]:
+def given_settings(config_class: type[Settings], namespace: argparse.Namespace) -> dict[str, Any]:
     """What was really asked for, by the names of the fields."""
     return {name: getattr(namespace, name) for name in settings_of(config_class) if hasattr(namespace, name)}
 
 
 def from_args(config_class: type[Config], namespace: argparse.Namespace) -> Config:
     """The defaults given to `add_flags`, changed by the flags."""
-    defaults: Config = getattr(namespace, DEFAULTS)
+    defaults: Config | None = getattr(namespace, DEFAULTS)[config_class]
     given = given_settings(config_class, namespace)
     longer = {
-        name: [*getattr(defaults, name), *given[name]] for name in given if settings_of(config_class)[name].adds_up
+        name: [*_default(config_class, defaults, name), *given[name]]
+        for name in given
+        if settings_of(config_class)[name].adds_up
     }
     return from_settings(config_class, given | longer, defaults)
 
 
-def _add_flag(group: argparse._ActionsContainer, config_class: type[RunConfig], name: str, default: Any) -> None:
+def _default(config_class: type[Config], defaults: Config | None, name: str) -> Any:
+    return getattr(config_class if defaults is None else defaults, name, REQUIRED)
+
+
+def _add_flag(group: argparse._ActionsContainer, config_class: type[Settings], name: str, default: Any) -> None:
     declared = settings_of(config_class)[name]
     if declared.shortcuts:  # two ways to say different things about one setting contradict each other
         group = group.add_mutually_exclusive_group()
-    shared: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS}
-    text = _help(name, declared, default).replace("%", "%%")
+    shared: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text(declared, default).replace("%", "%%")}
+    if declared.positional:
+        optional: dict[str, Any] = {} if default is REQUIRED else {"nargs": "?"}
+        group.add_argument(name, **_argument(config_class, name, declared), **optional, **shared)
+        return
+    shared |= {"dest": name, "required": default is REQUIRED}
     if is_switch(config_class, name):
-        group.add_argument(*declared.flags, action="store_const", const=True, help=text, **shared)
+        group.add_argument(*declared.flags, action="store_const", const=True, **shared)
     else:
-        group.add_argument(*declared.flags, help=text, **_argument(config_class, name, declared), **shared)
+        group.add_argument(*declared.flags, **_argument(config_class, name, declared), **shared)
     for flag, value in declared.shortcuts.items():
         meaning = f"not {declared.flag}" if value is False else f"{declared.flag} {value}"
-        group.add_argument(flag, action="store_const", const=value, help=meaning, **shared)
+        group.add_argument(flag, action="store_const", const=value, **{**shared, "help": meaning})
 
 
-def _argument(config_class: type[RunConfig], name: str, declared: Setting) -> dict[str, Any]:
-    details: dict[str, Any] = {"type": element(config_class, name)}
+def _argument(config_class: type[Settings], name: str, declared: Setting) -> dict[str, Any]:
+    """What argparse has to know of a word, or words, that follow a flag or stand alone."""
+    word = declared.read or element(config_class, name)
+    details: dict[str, Any] = {"type": _parts(word) if declared.commas else word}
     if words := choices(config_class, name):
         details["choices"] = words
-    else:
+    elif declared.metavar or declared.section:
         details["metavar"] = declared.metavar or _METAVARS[details["type"]]
     if declared.bare is not None:
         details |= {"nargs": "?", "const": declared.bare}
-    elif takes_many(config_class, name):
+    elif takes_many(config_class, name) and not declared.commas:
         details |= {"nargs": "+", "action": "extend" if declared.adds_up else "store"}
     return details
 
 
-def _help(name: str, declared: Setting, default: Any) -> str:
-    notes = []
-    if name in WITHOUT_EFFECT:
-        notes.append("accepted, no effect")
-    if default is not False and shown(default):
+def _parts(word: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(word(part.strip()) for part in text.split(","))
+
+
+def help_text(declared: Setting, default: Any) -> str:
+    """What a flag means, whether it does anything, and its default."""
+    notes = ["accepted, no effect"] if declared.without_effect else []
+    if "{default}" in declared.help:
+        return declared.help.replace("{default}", shown(default))
+    if default is not False and default is not REQUIRED and shown(default):
         notes.append(f"default: {shown(default)}")
     return declared.help + (f" ({'; '.join(notes)})" if notes else "")
 
@@ -86,3 +169,82 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return " ".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
+
+
+class FlagParser(argparse.ArgumentParser):
+    """Spelling is forgiven for the flags of `add_flags`; messages are one line and a fix, without a usage dump."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        words = list(sys.argv[1:] if args is None else args)
+        classes = tuple(self.get_default(DEFAULTS) or ())
+        return super().parse_known_args(with_full_flags(words, *classes), namespace)
+
+    def error(self, message: str) -> NoReturn:
+        if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            message += nearest(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        command = self.prog.partition(" --")[0]  # flags may be those in the value of a flag, as of --against
+        self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message}\n  fix: see {command} --help\n")
+
+
+def parse_flags(
+    config_class: type[Config], defaults: Config | None, argv: Sequence[str], prog: str
+) -> argparse.Namespace:
+    """For a script of one command; `from_args` turns the result into a configuration. Mistakes exit with code 2."""
+    parser = FlagParser(prog=prog)
+    add_flags(parser, config_class, defaults)
+    namespace: argparse.Namespace
+    namespace, unknown = parser.parse_known_args(argv)
+    if unknown:
+        word = unknown[0].split("=")[0]
+        parser.error(f"unknown argument {word}{nearest(word, [one.flag for one in _spellings(config_class)])}")
+    return namespace
+
+
+def with_full_flags(words: Sequence[str], *classes: type[Settings]) -> list[str]:
+    """The command line with every flag in a spelling argparse knows; what cannot be told is left for it to refuse."""
+    full: list[str] = []
+    known = [_spellings(one) for one in classes]
+    for place, word in enumerate(words):
+        if word == "--":
+            return full + list(words[place:])
+        flag, equals, value = word.partition("=")
+        full.append(_full_flag(flag, known) + equals + value)
+    return full
+
+
+@dataclass(frozen=True)
+class _Spelling:
+    flag: str
+    meaning: tuple[str, Any]
+    """The field, and the value of a shortcut."""
+    published: bool
+
+    @property
+    def even(self) -> str:
+        return self.flag.replace("_", "-")
+
+
+def _spellings(config_class: type[Settings]) -> tuple[_Spelling, ...]:
+    found = [_Spelling("--help", ("help", None), True)]
+    for name, declared in settings_of(config_class).items():
+        meanings = dict.fromkeys(declared.flags, None) | dict(declared.shortcuts)
+        found += [_Spelling(flag, (name, value), flag == declared.published_flag) for flag, value in meanings.items()]
+    return tuple(found)
+
+
+def _full_flag(word: str, known: Sequence[Sequence[_Spelling]]) -> str:
+    if len(word) < 3 or not word.startswith("--") or any(word == one.flag for group in known for one in group):
+        return word
+    # `profile` has flags beside those of `train`, which mean the same in both, cut short or not: they come first.
+    for group in reversed(known):
+        if full := _fitting(word.replace("_", "-"), group):
+            return full[0].flag if len({one.meaning for one in full}) == 1 else word
+    return word
+
+
+def _fitting(even: str, known: Sequence[_Spelling]) -> list[_Spelling]:
+    """The flags that a word may mean; one of the published script is meant before others."""
+    same = [one for one in known if one.even == even]
+    fitting = same or [one for one in known if one.even.startswith(even)]
+    published = [one for one in fitting if one.published]
+    return published if len(published) == 1 else fitting

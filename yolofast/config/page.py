@@ -3,21 +3,25 @@
 import sys
 from typing import Any
 
-from yolofast.config.flags import shown
-from yolofast.config.hyp_keys import HYP_KEYS
+from yolofast.config.commands import COMMANDS, Command
+from yolofast.config.flags import help_text, shown
+from yolofast.config.hyp import HYP_KEYS
 from yolofast.config.predict import PredictConfig
 from yolofast.config.run import SECTIONS, RunConfig
-from yolofast.config.setting import WITHOUT_EFFECT, Setting, settings_of
+from yolofast.config.settings import REQUIRED, Setting, Settings, choices, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.config.values import choices
 
-_COMMANDS = (("train", "train.py", TrainConfig), ("val", "test.py", ValConfig), ("predict", "detect.py", PredictConfig))
+_SCRIPTS: dict[str, tuple[str, type[RunConfig]]] = {
+    "train": ("train.py", TrainConfig), "val": ("test.py", ValConfig), "predict": ("detect.py", PredictConfig),
+}  # fmt: skip
+"""By the command that has the same flags."""
 _INTRODUCTION = """\
 # Flags and hyper-parameters
 
 `yolofast train`, `val` and `predict` and the drop-in scripts `train.py`, `test.py` and `detect.py` have the same flags;
-only defaults differ. All of them are made from `yolofast/config/`, and so is this page.
+only defaults differ. The other commands follow at the end. All flags are declared in `yolofast/config/`; this page
+is made from it.
 
 - `_` and `-` are the same in a flag (`--close_mosaic`), and a flag may be cut short (`--label 0.1`). A prefix that was
   clear in the published scripts means the same here: `--p` is `--project`.
@@ -44,13 +48,27 @@ refused, with the line."""
 
 def flags_page() -> str:
     parts = [_INTRODUCTION]
-    for command, script, config_class in _COMMANDS:
+    for command, (script, config_class) in _SCRIPTS.items():
         parts.append(f"## `yolofast {command}` and `{script}`")
         for section in SECTIONS:
             names = [name for name, declared in settings_of(config_class).items() if declared.section == section]
             if names:
                 parts.append(_table(config_class, section, names, command, script))
-    return "\n\n".join([*parts, _ENVIRONMENT, _HYPER_PARAMETERS, _hyp_table()]) + "\n"
+    parts += [_ENVIRONMENT, _HYPER_PARAMETERS, _hyp_table()]
+    parts += [_tool(one) for one in COMMANDS if one.name not in _SCRIPTS]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tool(command: Command) -> str:
+    """A command that no published script has."""
+    lines = [f"## `yolofast {command.name}`", "", f"{command.help[0].upper()}{command.help[1:]}.", ""]
+    lines += ["| flag | |", "|---|---|"]
+    for name, declared in settings_of(command.settings).items():
+        default = getattr(command.settings, name, REQUIRED)
+        text = help_text(declared, default) + ("; required" if default is REQUIRED else "")
+        lines.append(f"| {_flag_cell(command.settings, name, declared)} | {text} |")
+    others = [one.name for one in COMMANDS if one.settings in command.also]
+    return "\n".join([*lines, *(f"\nAnd the flags of `yolofast {name}`." for name in others)])
 
 
 def _table(config_class: type[RunConfig], section: str, names: list[str], command: str, script: str) -> str:
@@ -68,8 +86,10 @@ def _table(config_class: type[RunConfig], section: str, names: list[str], comman
     return "\n".join(lines)
 
 
-def _flag_cell(config_class: type[RunConfig], name: str, declared: Setting) -> str:
+def _flag_cell(config_class: type[Settings], name: str, declared: Setting) -> str:
     spellings = " ".join(f"`{flag}`" for flag in declared.flags)
+    if declared.positional:
+        spellings = f"`{declared.metavar or name}`"
     return " ".join([spellings, ", ".join(filter(None, choices(config_class, name)))]).rstrip()
 
 
@@ -78,7 +98,7 @@ def _meaning(config_class: type[RunConfig], name: str, declared: Setting) -> str
     if declared.published_flag:
         other = "" if declared.published_flag in declared.flags else f" as `{declared.published_flag}`"
         notes.append(f"**published**{other}")
-    if name in WITHOUT_EFFECT:
+    if declared.without_effect:
         notes.append("*no effect*")
     if declared.changes_on_resume and config_class is TrainConfig:
         notes.append("↻")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from yolofast.config.run import DATA, EVALUATION, MODEL, OUTPUT, RunConfig
-from yolofast.config.setting import setting
+from yolofast.config.settings import setting
 
 _data = partial(setting, section=DATA)
 _evaluation = partial(setting, section=EVALUATION)
@@ -45,9 +45,9 @@ class PredictConfig(RunConfig):
     augment: bool = _evaluation(
         False, "--augment", yolov7=True, help="ask at several sizes and mirrored, and join the answers")
     no_trace: bool = _evaluation(
-        False, "--no-trace", yolov7=True, help="nothing is ever traced here")
+        False, "--no-trace", yolov7=True, without_effect=True, help="nothing is ever traced here")
     update: bool = _evaluation(
-        False, "--update", yolov7=True, help="weights are read as they are and need no update")
+        False, "--update", yolov7=True, without_effect=True, help="weights are read as they are and need no update")
 
     project: str = _output(
         "runs/predict", "--project", published="runs/detect", yolov7=True, metavar="FOLDER", help="where runs go")

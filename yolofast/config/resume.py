@@ -6,9 +6,8 @@ from typing import Any
 
 from yolofast.config.flags import shown
 from yolofast.config.named_files import is_gone, is_same_file, names_a_file
-from yolofast.config.setting import settings_of
+from yolofast.config.settings import in_form, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.values import in_form
 from yolofast.config.yolox_recipe import ENDS
 from yolofast.errors import UserError, shorten
 

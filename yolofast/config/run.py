@@ -1,11 +1,10 @@
 """What every run has, whatever it does: where it computes, and where its files go."""
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, Self
 
-from yolofast.config.setting import setting, settings_of
-from yolofast.config.values import check_value
+from yolofast.config.settings import Settings, setting, settings_of
 from yolofast.errors import UserError, shorten
 
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
@@ -15,7 +14,8 @@ Cache = Literal["auto", "gpu", "ram", "disk", "jpeg", "off"]
 MODEL, DATA, LOADER, AUGMENTATION = "model", "data", "loader", "augmentation"
 TRAINING, LOSS, SPEED, EVALUATION, OUTPUT = "training", "loss", "speed", "evaluation", "output"
 TRACKING, PLAN = "experiment trackers and launchers", "fine-tuning by plan"
-SECTIONS = (MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, TRACKING, PLAN)
+PROFILE = "profile"
+SECTIONS = (PROFILE, MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, TRACKING, PLAN)
 """In the order of `--help` and of the documentation."""
 
 _DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")
@@ -23,7 +23,7 @@ _DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(Settings):
     """`Config()` has the defaults of `yolofast`, `Config.published()` those of the published script."""
 
     head_config: str = setting(
@@ -58,15 +58,6 @@ class RunConfig:
         """What the published script does without flags."""
         return cls(**{name: declared.published for name, declared in settings_of(cls).items()})
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            check_value(type(self), field.name, getattr(self, field.name))
-        self._check_device()
-        self.check_together()
-
-    def check_together(self) -> None:
-        """Settings that exclude or need one another; raises `UserError`."""
-
     @property
     def devices(self) -> tuple[str, ...]:
         """The numbers in `--device 0,1`; empty if it names none."""
@@ -78,7 +69,7 @@ class RunConfig:
         """Whether the CPU was asked for by name."""
         return self.device == "cpu"
 
-    def _check_device(self) -> None:
+    def check_together(self) -> None:
         if not _DEVICE.fullmatch(self.device):
             raise UserError(f"--device is {shorten(self.device)}", fix="give 0, or 0,1 for two GPUs, or cpu")
         if len(set(self.devices)) < len(self.devices):

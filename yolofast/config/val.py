@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from yolofast.config.run import DATA, EVALUATION, LOADER, MODEL, OUTPUT, Cache, RunConfig
-from yolofast.config.setting import setting
+from yolofast.config.settings import setting
 
 _data = partial(setting, section=DATA)
 _loader = partial(setting, section=LOADER)
@@ -61,7 +61,7 @@ class ValConfig(RunConfig):
     coco: bool = _evaluation(
         False, "--coco", help="COCO's AP too, in all and by size of the objects")
     no_trace: bool = _evaluation(
-        False, "--no-trace", yolov7=True, help="nothing is ever traced here")
+        False, "--no-trace", yolov7=True, without_effect=True, help="nothing is ever traced here")
 
     project: str = _output(
         "runs/val", "--project", published="runs/test", yolov7=True, metavar="FOLDER", help="where runs go")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yolofast.config.from_settings import from_settings, resolve
+from yolofast.config.flags import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.engine.checkpoints import BEST

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.config.named_files import is_gone
-from yolofast.config.setting import settings_of
+from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.engine.hyp_file import HYP_FILE, read_hyp
 from yolofast.engine.plan_copy import PLAN_FILE

@@ -4,9 +4,8 @@ import shlex
 from typing import Any
 
 from yolofast.config.flags import shown
-from yolofast.config.setting import Setting, settings_of
+from yolofast.config.settings import Setting, is_switch, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.values import is_switch
 
 _NOT_OF_THE_RUN = {"resume", "explain", "exist_ok"}
 _ALWAYS = ("data", "cfg", "seed")

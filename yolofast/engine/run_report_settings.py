@@ -1,7 +1,7 @@
 """The parts of a report that say what was run: the command, the settings, the machine."""
 
-from yolofast.config.from_settings import from_settings
-from yolofast.config.setting import settings_of
+from yolofast.config.flags import from_settings
+from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.engine.run_report_command import repeat_command
 from yolofast.engine.run_report_files import RunFiles

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yolofast.config.args_file import from_yaml
-from yolofast.config.from_settings import from_settings
+from yolofast.config.flags import from_settings
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig

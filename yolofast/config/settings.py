@@ -1,26 +1,120 @@
-"""Whether a value suits a setting, by the type of its field and the range declared for it.
+"""How a configuration is declared: a dataclass of settings, each with all that flags, messages and documentation need.
+
+A field's type says what its values are; everything else stands in its `Setting`, in the dataclass field's metadata. So
+a flag is added, renamed or documented in one place.
 
 Types are compared strictly – `True` is no number, `"3"` neither – because a value that is silently converted is a
 mistake nobody sees. Only what means the same in Python and YAML is brought into form: a list is a tuple, a single value
 a tuple of one, a path its text.
 """
 
+import dataclasses
 import math
 import os
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Union
 
-from yolofast.config.setting import Setting, settings_of
 from yolofast.errors import UserError, nearest, shorten
+
+REQUIRED: Any = dataclasses.MISSING
+"""The default of a setting that has none: the user must give it."""
+_KEY = "setting"
+_AS_DEFAULT = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    flags: tuple[str, ...]
+    """Spellings; the first is the one messages and documentation use. One without dashes is a positional argument."""
+    help: str
+    """`{default}` is where it says the default; else that is added at its end."""
+    section: str | None = None
+    """The heading below which it stands; a command of a few flags has none."""
+    published: Any
+    """What the published script does if the flag is not given."""
+    published_flag: str | None = None
+    """The flag of the published script that sets this, if it has one."""
+    shortcuts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Further flags, without an argument, and the value each stands for: `--adam`."""
+    bare: Any = None
+    """The value of the flag when nothing follows it; None where something must."""
+    metavar: str | None = None
+    among: Mapping[str, object] | None = None
+    """Of a text: the table whose keys it may be."""
+    read: Callable[[str], Any] | None = None
+    """Turns a word of the command line into a value, where the type alone does not say how."""
+    commas: bool = False
+    """Whether the values of a tuple are one word, with commas between: `10,50`."""
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    special: tuple[int, ...] = ()
+    """Numbers allowed outside the range: -1 for `find it yourself`."""
+    counts: tuple[int, int] = (1, 10_000)
+    """Of a tuple: how many values it may have."""
+    adds_up: bool = False
+    """Whether a flag that is given again adds values to the earlier ones, instead of taking their place."""
+    changes_on_resume: bool = False
+    """Whether a resumed run may have another value: it must not change what is learnt."""
+    without_effect: bool = False
+    """Accepted so that old commands run; its help says why there is nothing to do."""
+
+    @property
+    def flag(self) -> str:
+        return self.flags[0]
+
+    @property
+    def positional(self) -> bool:
+        return not self.flag.startswith("-")
+
+
+def setting(
+    default: Any,
+    *flags: str,
+    published: Any = _AS_DEFAULT,
+    yolov7: bool | str = False,
+    **details: Any,
+) -> Any:
+    """A dataclass field. `yolov7`: the published script has the first flag, or the one named."""
+    details["published"] = default if published is _AS_DEFAULT else published
+    if yolov7:
+        details["published_flag"] = yolov7 if isinstance(yolov7, str) else flags[0]
+    details["shortcuts"] = dict(details.get("shortcuts", {})) | _off_switch(default, flags, details)
+    return dataclasses.field(default=default, metadata={_KEY: Setting(flags=flags, **details)})
+
+
+def _off_switch(default: Any, flags: tuple[str, ...], details: Mapping[str, Any]) -> dict[str, bool]:
+    """`--no-x`, for what is on by default somewhere and has no name for being off."""
+    on_somewhere = default is True or details["published"] is True
+    named = False in details.get("shortcuts", {}).values()
+    return {flags[0].replace("--", "--no-", 1): False} if on_somewhere and not named else {}
+
+
+def settings_of(config_class: type[Any]) -> dict[str, Setting]:
+    """By field name, in the order of the fields."""
+    return {field.name: field.metadata[_KEY] for field in dataclasses.fields(config_class)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of one command; every value is checked when it is made."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check_value(type(self), field.name, getattr(self, field.name))
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Settings that exclude or need one another; raises `UserError`."""
+
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "nothing"}
 _PLURALS: dict[Any, str] = {
     int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
 }  # fmt: skip
-
-
 _HINTS: dict[type[Any], dict[str, Any]] = {}
 """Types by class and field: finding them takes milliseconds, and every value is checked."""
 

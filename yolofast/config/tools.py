@@ -1,0 +1,146 @@
+"""The settings of the commands around training that read a network or a data set."""
+
+import argparse
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from yolofast.config.settings import REQUIRED, Settings, setting
+
+_MAX_PIXELS = 32_768
+
+
+def _pixels(text: str) -> int:
+    size = int(text) if text.isdecimal() else 0
+    if not 1 <= size <= _MAX_PIXELS:
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
+    return size
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of threads: give 1 or more")
+    return int(text)
+
+
+# Declared once for the commands that share them.
+_model = partial(setting, None, "--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
+_classes = partial(setting, None, "--nc", help="number of classes, if not that of the file")
+_heads = partial(
+    setting, None, "--head-config", help="which head owns which classes (1B4H): a file, standard, geometry, …"
+)
+_data_set = partial(setting, REQUIRED, "--data", help="data set yaml, or shapes")
+_skip_bad = partial(setting, False, "--skip-bad", help="leave out images that `check` finds fault with")
+_SIZE = "pixels, or height and width"
+_image_size = partial(setting, (640,), "--img-size", "--img", "--imgsz", read=_pixels, metavar="N", help=_SIZE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfoConfig(Settings):
+    # fmt: off
+    cfg: str | None = _model()
+    weights: str | None = setting(None, "--weights", help="weight file")
+    nc: int | None = _classes()
+    head_config: str | None = _heads()
+    transfer_weights: bool = setting(
+        False, "--transfer-weights", help="load what matches by name and shape, list the rest")
+    img_size: tuple[int, ...] | None = setting(
+        None, "--img-size", "--img", "--imgsz", read=_pixels, metavar="N",
+        help=f"{_SIZE}; by default what the weights were trained for, or such networks are meant for")
+    freeze: tuple[int | str, ...] = setting(
+        (0,), "--freeze", metavar="N",
+        help="freeze layers 0 to N-1, or exactly the given ones; or parts by name: backbone neck, backbone.dark*")
+    fuse: bool = setting(False, "--fuse", help="after folding BatchNorm, RepConv and implicit layers")
+    layers: bool = setting(False, "--layers", help="a row per layer instead of per section")
+    json: bool = setting(False, "--json", help="print JSON")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class StripConfig(Settings):
+    weights: str = setting(REQUIRED, "--weights", help="checkpoint to strip")
+    out: str | None = setting(None, "--out", help="where to write it; by default in place")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReparamConfig(Settings):
+    weights: str = setting(REQUIRED, "--weights", help="trained weights")
+    cfg: str | None = setting(None, "--cfg", help="training graph, for weight files that do not hold it")
+    nc: int | None = _classes()
+    out: str = setting(REQUIRED, "--out", help="where to write the deploy weights")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsConfig(Settings):
+    data: str = _data_set()
+    grouping: Literal["geometry", "hybrid"] = setting("geometry", "--grouping", help="default: {default}")
+    heads: int = setting(4, "--heads", help="number of heads, default: {default}")
+    no_balance: bool = setting(False, "--no-balance", help="hybrid: leave clusters as large as they come")
+    full_head: bool = setting(False, "--full-head", help="every head predicts every class")
+    out: str = setting(REQUIRED, "--out", help="where to write the head config")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchorsConfig(Settings):
+    data: str = _data_set()
+    cfg: str | None = _model()
+    weights: str | None = setting(None, "--weights", help="weight file")
+    nc: int | None = _classes()
+    head_config: str | None = _heads()
+    img_size: tuple[int, ...] = _image_size()
+    anchor_t: float = setting(4.0, "--anchor-t", help="largest ratio of sizes that matches: {default}")
+    seed: int = setting(0, "--seed", help="default: {default}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetConfig(Settings):
+    name: Literal["shapes"] = setting(REQUIRED, "name", help="shapes: circles, stars, arrows … generated, with labels")
+    out: str = setting(REQUIRED, "--out", metavar="DIR", help="folder to make")
+    n: int = setting(1000, "--n", help="pictures to train on, default: {default}")
+    seed: int = setting(0, "--seed", help="default: {default}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackConfig(Settings):
+    # fmt: off
+    data: str = _data_set()
+    img_size: tuple[int, ...] = _image_size()
+    cache: Literal["disk", "jpeg"] = setting("disk", "--cache", help="plain pixels, or JPEG (a seventh)")
+    splits: tuple[str, ...] = setting(("train", "val"), "--splits", metavar="SPLIT", help="default: {default}")
+    out: str | None = setting(
+        None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast beside the data")
+    verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
+    skip_bad: bool = _skip_bad()
+    workers: int | None = setting(
+        None, "--workers", read=_threads, metavar="N", help="threads, by default one per core")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckConfig(Settings):
+    # fmt: off
+    data: str = _data_set()
+    splits: tuple[str, ...] | None = setting(
+        None, "--splits", metavar="SPLIT", help="default: all that the yaml names")
+    single_cls: bool = setting(False, "--single-cls", help="read all labels as one class")
+    plot: str | None = setting(
+        None, "--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
+    json: bool = setting(False, "--json", help="print JSON, with every fault")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewConfig(Settings):
+    # fmt: off
+    data: str = _data_set()
+    out: str = setting(REQUIRED, "--out", metavar="FILE", help="the picture to write: preview.jpg")
+    img_size: tuple[int, ...] = _image_size()
+    hyp: str | None = setting(
+        None, "--hyp", metavar="FILE", help="YOLOv7's hyper-parameters, by default those of yolov7-tiny")
+    style: Literal["yolov7", "yolox"] = setting("yolov7", "--style", help="default: {default}")
+    split: str = setting("train", "--split", help="default: {default}")
+    n: int = setting(16, "--n", metavar="N", help="images to draw, default: {default}")
+    seed: int = setting(0, "--seed", help="default: {default}")
+    epoch: int = setting(0, "--epoch", help="default: {default}")
+    skip_bad: bool = _skip_bad()
+    # fmt: on
