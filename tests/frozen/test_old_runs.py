@@ -23,7 +23,7 @@ KEPT = {
 }
 """Of the weights and their average. The first layers depend on all others, the last ones change most."""
 RELATIVE = 1e-5
-"""Of a tensor's largest value. Hashes would not do: other processors round differently, here by up to 2e-7."""
+"""Of a tensor's largest value. Hashes would not do: kernels of other processors round differently, by about 3e-7."""
 
 
 @pytest.fixture(scope="module", autouse=True)
