@@ -7,11 +7,11 @@ import signal
 import numpy as np
 import pytest
 
-from tests.commands.test_interrupted_training import interrupt
 from tests.engine.small_run import flags, killed_at, start
 from tests.report.compare.folders import ours, rising
 from yolofast.cli import main
 from yolofast.early_interrupts import EXIT_INTERRUPTED
+from yolofast.engine.checkpoints import Checkpoints
 from yolofast.engine.run_report import report_page
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import Asked, compare
@@ -49,11 +49,22 @@ def remarks(run):
     }
 
 
+def interrupt_after_saving(monkeypatch):
+    """Ctrl+C as soon as there is a checkpoint."""
+    save = Checkpoints.save
+
+    def save_and_stop(self, content, *names):
+        save(self, content, *names)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
+
+
 @pytest.mark.slow
 def test_interrupted_then_better_then_killed(tmp_path, monkeypatch, one_thread):
     run = tmp_path / "runs" / "exp"
     with monkeypatch.context() as patches:
-        interrupt(patches, before_epoch=1)
+        interrupt_after_saving(patches)
         assert main(["train", *flags(tmp_path, plots=True)]) == EXIT_INTERRUPTED
     scores, (sample, *_) = (
         json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json")

@@ -1,6 +1,7 @@
 """A small data set made up in memory, and loaders of it."""
 
 import numpy as np
+import pytest
 import torch
 
 from yolofast.augment.planner import Planner
@@ -11,6 +12,13 @@ from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
 from yolofast.pixels import PackedImages, fitted_size
 
+
+def in_workers(**options):
+    """A parameter of a test: options of a loader that starts processes."""
+    return pytest.param(options, marks=pytest.mark.slow)
+
+
+WAYS = ({}, in_workers(workers=2), in_workers(workers=2, fast=True))
 RECIPE = Recipe(
     mosaic=0.7, mixup=0.3, degrees=5, translate=0.1, scale=(0.6, 1.4), hsv=(0.015, 0.7, 0.4), fliplr=0.5, flipud=0.2
 )

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.loader.small_set import RECIPE, made_up_index, packed, random_sizes
+from tests.loader.small_set import RECIPE, WAYS, made_up_index, packed, random_sizes
 from tests.store.made_up import announcing_png
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
@@ -34,10 +34,10 @@ def loader(index, recipe=RECIPE, skip_bad=False, **options):
     return WorkerLoader(maker, EpochOrder(IMAGES, seed=0, shuffle=False, batch_size=8), **options)
 
 
-WAYS = pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 2, "fast": True}])
+EVERY_WAY = pytest.mark.parametrize("options", WAYS)
 
 
-@WAYS
+@EVERY_WAY
 def test_the_file_is_named(index, options):
     with loader(index, **options) as batches:
         list(batches.epoch(0))
@@ -48,7 +48,7 @@ def test_the_file_is_named(index, options):
     assert "cannot be read" in str(caught.value)
 
 
-@WAYS
+@EVERY_WAY
 def test_it_is_skipped_with_one_warning_and_without_its_boxes(index, options):
     said = []
     with loader(index, Recipe(), skip_bad=True, say=said.append, **options) as batches:
@@ -72,6 +72,7 @@ def test_an_image_too_large_to_decode_is_as_good_as_missing(index):
     assert (first.images[7] == 114).all() and not first.targets.valid[7].any()
 
 
+@pytest.mark.slow
 def test_skipping_is_the_same_for_every_number_of_workers(index):
     index.path(7).unlink()
     index.path(13).unlink()

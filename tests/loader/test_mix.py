@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.loader.small_set import made_up_index, made_up_loader, made_up_maker, packed, random_sizes
+from tests.loader.small_set import in_workers, made_up_index, made_up_loader, made_up_maker, packed, random_sizes
 from yolofast.augment.planner import Planner
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.device_pixels import device_pixels
@@ -22,7 +22,7 @@ def expected(epoch):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"workers": 2}, {"workers": 1, "worker_tensor": True}], ids=["here", "workers", "ring"]
+    "options", [{}, in_workers(workers=2), in_workers(workers=1, worker_tensor=True)], ids=["here", "workers", "ring"]
 )
 def test_made_by_processes(options):
     with made_up_loader(**options) as loader:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.loader.small_set import made_up_loader, made_up_maker
+from tests.loader.small_set import WAYS, made_up_loader, made_up_maker
 from yolofast.errors import UserError
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.quad import choose_enlarged, join_images, join_rows
@@ -64,7 +64,7 @@ def test_what_is_drawn_for_a_group_depends_on_its_position_alone():
     assert np.array_equal(whole[4:], part)
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 2, "fast": True}])
+@pytest.mark.parametrize("options", WAYS)
 def test_batches_hold_a_quarter_of_the_images_at_double_size(options):
     single = list(made_up_loader(images=22).epoch(1))
     with made_up_loader(images=22, maker=made_up_maker(22, quad=True), **options) as loader:

@@ -20,6 +20,8 @@ from yolofast.loader.workers import WorkerLoader
 from yolofast.pixels import fitted_size
 from yolofast.structures import Targets
 
+pytestmark = pytest.mark.slow
+
 
 def copied(batches):
     """Of a ring's batches only the last two are valid."""
@@ -63,7 +65,6 @@ def test_every_way_gives_the_same_batches(in_process, workers, options):
             assert same(copied(loader.epoch(epoch)), in_process[epoch])
 
 
-@pytest.mark.slow
 def test_ranks_make_parts_of_the_same_batches(in_process):
     for rank in range(2):
         order = EpochOrder(20, seed=5, shuffle=True, batch_size=8, rank=rank, world=2)
@@ -79,7 +80,6 @@ def test_an_epoch_resumes_exactly(in_process, options):
         assert same(copied(loader.epoch(2, start_batch=1)), in_process[2][1:])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"fast": True}])
 def test_an_abandoned_epoch_does_not_disturb_the_next(in_process, options):
     with made_up_loader(workers=2, **options) as loader:
@@ -100,14 +100,12 @@ class Uneven:
         return self._images.image(index)
 
 
-@pytest.mark.slow
 def test_slow_workers_do_not_change_the_order(in_process):
     maker = made_up_maker()
     with made_up_loader(maker=BatchMaker(maker.planner, Uneven(maker.images)), workers=3, fast=True) as loader:
         assert same(copied(loader.epoch(0)), in_process[0])
 
 
-@pytest.mark.slow
 def test_a_ring_s_batch_is_valid_until_the_next_but_one_is_asked_for():
     with made_up_loader(images=80, workers=2, fast=True) as loader:
         expected = [images for images, *_ in copied(loader.epoch(0))]
@@ -120,7 +118,6 @@ def test_a_ring_s_batch_is_valid_until_the_next_but_one_is_asked_for():
             before = batch.images
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("prefetch", [1, 2])
 def test_a_ring_s_batch_outlives_an_abandoned_epoch_as_long_as_any_other(prefetch):
     with made_up_loader(images=160, workers=2, fast=True, prefetch=prefetch) as loader:
@@ -134,7 +131,6 @@ def test_a_ring_s_batch_outlives_an_abandoned_epoch_as_long_as_any_other(prefetc
             assert torch.equal(last.images, kept)
 
 
-@pytest.mark.slow
 def test_a_ring_s_batches_are_views_of_one_block():
     with made_up_loader(images=80, workers=1, fast=True) as loader:
         places = {batch.images.data_ptr() for epoch in range(3) for batch in loader.epoch(epoch)}
@@ -151,7 +147,6 @@ def test_more_boxes_than_a_ring_has_room_for_take_another_way():
     assert same(ways[0], ways[1]) and same(ways[0], ways[2])
 
 
-@pytest.mark.slow
 def test_threads_of_opencv_before_the_fork_do_no_harm(in_process):
     threads = cv2.getNumThreads()
     cv2.setNumThreads(2)
@@ -164,7 +159,6 @@ def test_threads_of_opencv_before_the_fork_do_no_harm(in_process):
         cv2.setNumThreads(threads)
 
 
-@pytest.mark.slow
 def test_mosaics_end_at_the_named_epoch():
     calm = made_up_maker(recipe=RECIPE.without_mosaic())
     expected = copied(made_up_loader(maker=calm).epoch(4))
@@ -173,7 +167,6 @@ def test_mosaics_end_at_the_named_epoch():
         assert same(copied(loader.epoch(3)), copied(made_up_loader().epoch(3)))
 
 
-@pytest.mark.slow
 def test_image_weights_may_change_between_epochs():
     weights = np.zeros(20)
     weights[7] = 1
@@ -224,7 +217,6 @@ class UnpicklableError(Exception):
         self.function = lambda: None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -246,7 +238,6 @@ def test_an_exception_in_a_worker_is_raised_here(error, kind, options):
             assert any("in image" in note for note in caught.value.__notes__), "the worker's traceback comes along"
 
 
-@pytest.mark.slow
 def test_exceptions_come_in_order_whatever_the_workers_do():
     """Batches before the bad one are delivered."""
     maker = made_up_maker(recipe=Recipe())
