@@ -45,7 +45,7 @@ def anchors(args: argparse.Namespace) -> None:
     if len(args.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
     model = load_model(args.cfg, args.weights, args.nc, args.head_config, transfer=True).model
-    if model.layout.kind == "point":
+    if not model.layout.has_anchors:
         raise UserError("YOLOX has no anchors", fix="there is nothing to fit: train it as it is")
     index = read_split(data_file(args.data))
     boxes = boxes_at_image_size(

@@ -6,8 +6,8 @@ from pathlib import Path
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
+from yolofast.model.families import graph_of
 from yolofast.model.network import Network, build_model, has_several_heads
-from yolofast.model.yolox_config import yolox_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def load_model(
             raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
         return LoadedModel(build_model(cfg, nc, head_config))
     file = read_weights(weights)
-    graph = cfg or file.graph or yolox_of(file.tensors)
+    graph = cfg or file.graph or graph_of(file.tensors)
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")

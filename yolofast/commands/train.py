@@ -16,7 +16,7 @@ from yolofast.config.demonstration import demonstration, is_demonstration
 from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.named_files import with_lasting_names
-from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
+from yolofast.config.resume import check_same_classes, other_images
 from yolofast.config.train import TrainConfig
 from yolofast.config.unused import unused_flags
 from yolofast.engine.batch_record import BatchRecord
@@ -46,7 +46,6 @@ from yolofast.engine.trackers.choose import choose_trackers
 from yolofast.engine.trackers.delivery import Trackers
 from yolofast.engine.trackers.tracker import TrackedRun
 from yolofast.engine.trainer import Progress, Trainer
-from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
 from yolofast.ranks import is_first
 
@@ -112,7 +111,7 @@ def _run(begun: Beginning) -> Path:
         for word in other_images(state.get("images"), len(run.data.train), config.data):
             display.say(word)
     if hyp is not None:
-        check_same_hyp(hyp, run.hyp) if run.recipe is None else check_same_recipe(hyp, run.hyp)
+        run.rules.check_same(hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     if not is_first():
@@ -248,7 +247,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         patience=config.patience,
         phase_begins=lambda epoch: run.phases.plan.at(epoch).first,
         max_steps=config.max_steps,
-        lower_rate=_lower_rate(run),
+        lower_rate=run.rules.lower_rate,
         images_joined=run.images_joined,
         resize=run.resize,
         more_state=run.state_dict,
@@ -261,13 +260,8 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
 
 def _kept_settings(run: Run) -> dict[str, Any]:
     """What a checkpoint says of the run beside its state."""
-    shape = list(evaluation_shape(run.config, run.recipe))
+    shape = list(run.rules.evaluation_shape)
     return {"config": _plain(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}
-
-
-def _lower_rate(run: Run) -> str:
-    key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
-    return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"
 
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:

@@ -8,9 +8,9 @@ from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
+from yolofast.model.families import graph_of
 from yolofast.model.head_config import read_head_config
 from yolofast.model.network import Network, build_model, has_several_heads
-from yolofast.model.yolox_config import yolox_of
 from yolofast.own_command import own_command
 from yolofast.resources import find_resource
 from yolofast.yaml_file import read_yaml
@@ -65,7 +65,7 @@ def _anew(report: LoadReport) -> str:
 
 def _network_of(file: WeightFile, weights: str, nc: int, head_config: str) -> Network:
     """With the file's anchors: they were fitted to data, and what was learnt depends on them."""
-    graph = file.graph or yolox_of(file.tensors)
+    graph = file.graph or graph_of(file.tensors)
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")

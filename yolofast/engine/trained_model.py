@@ -8,8 +8,8 @@ from yolofast.checkpoint.load import apply_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.errors import UserError
+from yolofast.model.families import graph_of
 from yolofast.model.network import Network, build_model, has_several_heads
-from yolofast.model.yolox_config import yolox_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TrainedModel:
 def read_trained(weights: str | Path, cfg: str | None = None, head_config: str | None = None) -> TrainedModel:
     """`cfg` names the network for weights that do not hold theirs."""
     file = read_weights(weights)
-    graph = cfg or file.graph or yolox_of(file.tensors)
+    graph = cfg or file.graph or graph_of(file.tensors)
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with cfg, such as --cfg yolov7-tiny")
