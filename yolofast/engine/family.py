@@ -19,12 +19,11 @@ from yolofast.engine.plan import Plan
 from yolofast.engine.views import Views
 from yolofast.model.contract import Network
 from yolofast.optim.ema import ModelEma
-from yolofast.optim.schedule import YoloV7Schedule, YoloXSchedule
+from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
 
 Resize = Callable[[Batch, int, int], Batch]
 """A batch on the device as it is to be seen, by epoch and number."""
-Schedule = YoloV7Schedule | YoloXSchedule
 Shape = tuple[int, int]
 """Height and width."""
 
@@ -91,7 +90,7 @@ class Rules(ABC):
     def loss_name(self, epoch: int) -> str: ...
 
     @abstractmethod
-    def schedule(self, batches: int) -> Schedule:
+    def schedule(self, batches: int) -> RunSchedule:
         """`batches` are those of an epoch."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ Nothing is remembered between calls, so a resumed run continues exactly, and a s
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -30,6 +30,25 @@ class StepSettings:
 class Schedule(Protocol):
     def at(self, epoch: int, batch: int) -> StepSettings:
         """For a batch of an epoch, both counted from 0."""
+
+
+class RunSchedule(Schedule, Protocol):
+    """What a family's schedule is to a run: a dataclass, so that a plan can give it another warm-up."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    warmup_shape: ClassVar[str]
+    """In words."""
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch."""
+
+    @property
+    def warmup_epochs(self) -> float: ...
+
+    @property
+    def warmup(self) -> int:
+        """In iterations."""
 
 
 @dataclass(frozen=True, kw_only=True)
