@@ -35,11 +35,11 @@ from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
 from yolofast.config.train import TrainConfig
 from yolofast.engine.compiling import compiled_loss_of
+from yolofast.engine.families import completed
 from yolofast.engine.gears import EagerGear, Gear, GraphGear
 from yolofast.engine.pace import Pace
 from yolofast.engine.setup import Run, prepare_run
 from yolofast.engine.step import StepKind
-from yolofast.engine.yolox_settings import with_recipe
 
 CASES = (
     "yolov7-tiny:320:64:ota", "yolov7:320:64:ota", "yolov7-tiny:640:64:ota", "yolov7:640:64:ota",
@@ -75,7 +75,7 @@ def yolox_configuration(case: str, data: str, loader: str) -> TrainConfig:
         recipe_values=(f"input_size={sides[0]},{sides[1]}", "multi_scale=false"),
         loader=loader, epochs=1000, workers=16,  # type: ignore[arg-type]
     )  # fmt: skip
-    return with_recipe(config, ("cfg", "img_size", "batch_size", "epochs"))
+    return completed(config, ("cfg", "img_size", "batch_size", "epochs"))
 
 
 def gear_of(run: Run, name: str) -> Gear:

@@ -15,10 +15,10 @@ from yolofast.dataset.shapes_outline import NAMES
 from yolofast.engine.explain_picture import _draw_chances, _draw_rates
 from yolofast.engine.explain_remarks import remarks
 from yolofast.engine.explanation import explain
+from yolofast.engine.families import completed
+from yolofast.engine.family_yolox import described
 from yolofast.engine.plan import frozen_at_random
 from yolofast.engine.setup import prepare_run
-from yolofast.engine.yolox_run import described
-from yolofast.engine.yolox_settings import with_recipe
 
 WIDE = """
 plan:
@@ -49,7 +49,7 @@ def explained(folder, data, **settings):
 
 def explained_yolox(data, **settings):
     given = {"cfg": "yolox-nano", "data": data, "device": "cpu", "batch_size": 8, "img_size": (64,)} | settings
-    return explain(with_recipe(TrainConfig(**given), given), lambda text: None)
+    return explain(completed(TrainConfig(**given), given), lambda text: None)
 
 
 def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, monkeypatch):
@@ -165,7 +165,7 @@ def test_remarks_on_yolox(data):
     found = remarks(run)
     assert any("learning rate: 0.00125 = basic_lr_per_img 0.0001563 × batch 8" in text for text in found)
     assert any("recipe: no_aug_epochs 15 runs as" in text for text in found)
-    closes = run.recipe.closes_at
+    closes = run.rules.recipe.closes_at
     assert any(f"it closes and L1 starts with epoch {closes + 1}, one earlier" in text for text in found)
     assert [row.loss for row in run.rows[closes - 1 : closes + 1]] == ["simota", "simota + L1"]
     assert [row.chances["mosaic"] > 0 for row in run.rows[closes - 1 : closes + 1]] == [True, False]
@@ -213,7 +213,7 @@ def test_a_recipe_made_for_another_network_is_told(data, folder):
 def test_a_run_tells_it_at_its_beginning(data):
     given = {"cfg": "yolox-nano", "recipe": "yolox-s", "data": data, "device": "cpu", "img_size": (64,)}
     said = []
-    prepare_run(with_recipe(TrainConfig(**given), given), said.append)
+    prepare_run(completed(TrainConfig(**given), given), said.append)
     assert "recipe: yolox-s is made for yolox-s, this run trains yolox-nano" in said
 
 
@@ -225,7 +225,7 @@ def test_the_picture_shows_a_warm_up_as_it_bends(data):
     _draw_rates(rates, run)
     x, y = rates.lines[0].get_data()
     half, end = (y[np.flatnonzero(x == place / run.batches)[0]] for place in (run.batches // 2 - 1, run.batches - 1))
-    assert run.recipe.warmup_epochs == 1 and half == pytest.approx(end / 4)
+    assert run.rules.recipe.warmup_epochs == 1 and half == pytest.approx(end / 4)
     _draw_chances(chances, run)
     widths = {patch.get_label(): patch.get_linewidth() for patch in chances.patches}
     assert run.rows[0].chances["mosaic"] == run.rows[0].chances["fliplr"] and widths["mosaic"] > widths["fliplr"]
@@ -324,7 +324,7 @@ def test_a_warm_up_of_the_plan_is_the_one_that_is_told(folder, data):
     told = remarks(run)
     assert "recipe: warmup_epochs 5 runs as 3, which the plan says" in told
     assert not any("warmup_epochs 5 runs as 1" in text for text in told)
-    assert "3 of warm-up" in described(run.config, run.recipe, run.plan)
+    assert "3 of warm-up" in described(run.config, run.rules.recipe, run.plan)
     (floor,) = {rate.last for rate in run.rows[-1].lr.values()}
     assert any(f"stays at {floor:.3g} from" in text for text in told), "times what the plan says"
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from yolofast.config.yolox_recipe import read_yolox_recipe
-from yolofast.engine.yolox_run import largest_input
+from yolofast.engine.family_yolox import largest_input
 from yolofast.engine.yolox_scale import YoloXMultiScale
 from yolofast.structures import Batch, InputConvention, Targets
 

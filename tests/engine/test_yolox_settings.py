@@ -5,12 +5,13 @@ import torch
 
 from yolofast import build_model
 from yolofast.config.train import TrainConfig
-from yolofast.engine.yolox_settings import recipe_of, with_recipe
+from yolofast.engine import families
+from yolofast.engine.family_yolox import recipe_of
 from yolofast.errors import UserError
 
 
 def completed(**given):
-    return with_recipe(TrainConfig(**given), given)
+    return families.completed(TrainConfig(**given), given)
 
 
 def test_the_recipe_fills_in_what_was_not_given():
@@ -37,13 +38,13 @@ def test_a_recipe_with_weights_leaves_the_network_to_them(tmp_path):
 
 def test_other_networks_stay_as_they_are():
     config = TrainConfig(cfg="yolov7-tiny", batch_size=24)
-    assert with_recipe(config, {"batch_size"}) == config
+    assert families.completed(config, {"batch_size"}) == config
     assert completed(cfg="yolov7-tiny", style="yolox", recipe_values=("mosaic_prob=0.5",)).epochs == 100
 
 
 def test_the_drop_in_script_may_train_it_although_it_names_hyper_parameters():
     published = TrainConfig.published()
-    assert with_recipe(TrainConfig(cfg="yolox-s", hyp=published.hyp, faithful=True), {"cfg"}).hyp == ""
+    assert families.completed(TrainConfig(cfg="yolox-s", hyp=published.hyp, faithful=True), {"cfg"}).hyp == ""
 
 
 @pytest.mark.parametrize(
@@ -89,4 +90,3 @@ def test_flags_go_before_the_recipe():
     assert recipe_of(completed(cfg="yolox-s", epochs=12), model).no_aug_epochs == 1
     with pytest.raises(UserError, match="do not fit 12 epochs"):
         recipe_of(completed(cfg="yolox-s", epochs=12, faithful=True), model)
-    assert recipe_of(config, build_model("yolov7-tiny", nc=2)) is None

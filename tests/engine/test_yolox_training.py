@@ -16,8 +16,8 @@ from yolofast import build_model
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes import make_shapes
-from yolofast.engine.setup import prepare_model, prepare_run, prepare_schedule
-from yolofast.engine.yolox_settings import recipe_of, with_recipe
+from yolofast.engine.families import completed, rules_of
+from yolofast.engine.setup import prepare_model, prepare_run
 from yolofast.report.read_run import read_history
 from yolofast.resources import find_resource
 
@@ -132,7 +132,7 @@ def prepared(folder, *values, **changes):
     config = TrainConfig(
         data=str(data), workers=0, device="cpu", cache="off", recipe_values=("no_aug_epochs=1", *values), **settings
     )
-    return prepare_run(with_recipe(config, settings), lambda text: None)
+    return prepare_run(completed(config, settings), lambda text: None)
 
 
 def test_mosaic_closes_and_l1_joins_in_the_same_epoch(folder):
@@ -179,7 +179,7 @@ def test_published_rates_are_those_of_the_run(folder):
         values = [f"basic_lr_per_img={case['lr'] / batch!r}", f"min_lr_ratio={case['minr']}"]
         values += [f"warmup_epochs={case['warm']}", f"no_aug_epochs={case['noaug']}"]
         config = TrainConfig(cfg="yolox-s", epochs=case["epochs"], batch_size=batch, recipe_values=tuple(values))
-        schedule = prepare_schedule(config, {}, case["iters"], recipe_of(config, model))
+        schedule = rules_of(config, {}, model).schedule(case["iters"])
         for iteration, rate in case["points"]:
             if 0 < iteration <= case["epochs"] * case["iters"]:
                 epoch, number = divmod(iteration - 1, case["iters"])

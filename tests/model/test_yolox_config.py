@@ -6,7 +6,8 @@ import torch
 from yolofast import UserError, build_model, load_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import model_content, save_checkpoint
-from yolofast.model.yolox_config import yolox_config, yolox_of
+from yolofast.model.families import model_file
+from yolofast.model.yolox_config import read_yolox, yolox_of
 
 SIZES = ("nano", "tiny", "s", "m", "l", "x")
 CUSTOM = {"family": "yolox", "nc": 2, "depth_multiple": 0.33, "width_multiple": 0.125, "image_size": 96}
@@ -21,7 +22,7 @@ def on_meta(cfg, **kwargs):
 @pytest.mark.parametrize("nc", [80, 7])
 def test_published_weights_are_recognised_by_their_shapes(size, nc):
     model = on_meta(f"yolox-{size}", nc=nc)
-    found = yolox_config(yolox_of(model.state_dict()))
+    found = read_yolox(model_file(yolox_of(model.state_dict())))
     assert found == model.config
     assert model.names[:2] == (("person", "bicycle") if nc == 80 else ("0", "1"))
 

@@ -9,19 +9,18 @@ from rich.console import Console
 from torch import nn
 
 from yolofast.atomic_file import write_whole
-from yolofast.augment.multi_scale import YOLOX_EVERY, yolov7_range, yolox_range
 from yolofast.commands.console import console, table
 from yolofast.commands.folded import folded
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
 from yolofast.engine.after_training import nothing_left
+from yolofast.engine.epoch_facts import EpochFacts, Range
 from yolofast.engine.explain_picture import explain_picture
 from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, Past, Range, explain
+from yolofast.engine.explanation import CHANCES, Explanation, Past, explain
 from yolofast.engine.fitting_batch import with_fitting_batch
 from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
-from yolofast.optim.schedule import YoloV7Schedule
 
 _MOST_ROWS = 30
 
@@ -88,31 +87,22 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
 
 def _sizes(run: Explanation) -> str | None:
     """None where there is one, which the title says."""
-    height, width = run.views.height, run.views.width
-    if run.recipe is not None:
-        shapes = yolox_range(height, width, run.recipe.random_size)
-        every, changing = f"every {YOLOX_EVERY} batches", run.recipe.multi_scale
-    else:
-        sides = yolov7_range(run.config.train_size, max(run.model.layout.strides))
-        shapes, every, changing = ((sides[0],) * 2, (sides[1],) * 2), "every batch", run.config.multi_scale
+    sizes = run.rules.size_range
+    if sizes is None:
+        return None
+    *shapes, every = sizes
     least, greatest = (f"{high}×{wide}" for high, wide in shapes)
-    return f"{least} to {greatest}, drawn anew for {every}" if changing else None
+    return f"{least} to {greatest}, drawn anew for {every}"
 
 
 def _warmup(run: Explanation) -> str:
-    iterations = _warmup_iterations(run)
+    iterations = run.schedule.base.warmup
     if not iterations:
         return "none"
     if iterations <= run.rows[0].epoch * run.batches:
         return "over"
-    shape = "linear" if isinstance(run.schedule.base, YoloV7Schedule) else "quadratic"
     length = "1 iteration" if iterations == 1 else f"{iterations:,} iterations"
-    return f"{length} ({iterations / run.batches:.2f} epochs), {shape}"
-
-
-def _warmup_iterations(run: Explanation) -> int:
-    base = run.schedule.base
-    return base.warmup if isinstance(base, YoloV7Schedule) else round(base.warmup_epochs * run.batches)
+    return f"{length} ({iterations / run.batches:.2f} epochs), {run.schedule.base.warmup_shape}"
 
 
 def _mosaic(run: Explanation) -> str:
@@ -225,7 +215,7 @@ def _chosen(run: Explanation) -> list[EpochFacts]:
 
 def _ends_of_warmups(run: Explanation) -> Iterator[int]:
     """The first epoch without it, from 0: that of the run, and of every phase that warms up again."""
-    yield math.ceil(_warmup_iterations(run) / run.batches)
+    yield math.ceil(run.schedule.base.warmup / run.batches)
     for phase in run.plan.phases[1:]:
         yield min(phase.first + math.ceil(phase.warmup_epochs or 0), phase.end)
 

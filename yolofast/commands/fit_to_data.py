@@ -49,7 +49,7 @@ def anchors(args: argparse.Namespace) -> None:
     if len(asked.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
     model = load_model(asked.cfg, asked.weights, asked.nc, asked.head_config, transfer=True).model
-    if model.layout.kind == "point":
+    if not model.layout.has_anchors:
         raise UserError("YOLOX has no anchors", fix="there is nothing to fit: train it as it is")
     index = read_split(data_file(asked.data))
     boxes = boxes_at_image_size(

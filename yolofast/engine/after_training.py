@@ -9,7 +9,6 @@ from typing import Any
 
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.checkpoints import BEST, LAST
 from yolofast.engine.detector import PictureDetector
 from yolofast.engine.display import Display
@@ -133,7 +132,7 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
     commands, config, yolofast = [], run.config, own_command()
     if (weights / BEST).exists():
         best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
-        more = _thresholds(run.recipe) + (" --single-cls" if config.single_cls else "")
+        more = run.rules.val_flags + (" --single-cls" if config.single_cls else "")
         commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
         commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
     if (weights / LAST).exists() and config.max_steps is None:
@@ -144,13 +143,6 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
         longer += "  # the plan's last phase goes on" if in_phases else ""
         commands.append(f"{command} --patience {2 * config.patience}" if out_of_patience else longer)
     return commands
-
-
-def _thresholds(recipe: YoloXRecipe | None) -> str:
-    """With which `val` counts as training did, where a recipe has others than are usual."""
-    if recipe is None or (recipe.test_conf, recipe.nms) == (YoloXRecipe.test_conf, YoloXRecipe.nms):
-        return ""
-    return f" --conf-thres {recipe.test_conf:g} --iou-thres {recipe.nms:g}"
 
 
 def _quoted(path: str | Path) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.engine.explanation import CHANCES, EpochFacts, Explanation, rate_of
+from yolofast.engine.epoch_facts import EpochFacts
+from yolofast.engine.explanation import CHANCES, Explanation, rate_of
 from yolofast.optim.groups import BIASES
 
 _POINTS, _WIDEST = 600, 6

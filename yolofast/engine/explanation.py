@@ -13,17 +13,15 @@ import torch
 from yolofast.config.hyp import hyp_of
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import YoloXRecipe
-from yolofast.engine.assigner_schedule import AssignerSchedule
+from yolofast.engine.epoch_facts import EpochFacts, Range
+from yolofast.engine.families import family_of, rules_of
+from yolofast.engine.family import Rules
 from yolofast.engine.plan import Phase, Plan, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
-from yolofast.engine.setup import Say, prepare_model, prepare_schedule, read_data, weight_decay_of
+from yolofast.engine.setup import Say, prepare_model, read_data
 from yolofast.engine.training_order import training_order
-from yolofast.engine.views import Views, views_of
-from yolofast.engine.whole_strides import with_whole_strides
-from yolofast.engine.yolox_settings import recipe_of
+from yolofast.engine.views import Views
 from yolofast.errors import UserError
-from yolofast.extensions import assigner_for
 from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
@@ -31,14 +29,6 @@ from yolofast.optim.schedule import StepSettings
 
 CHANCES = ("mosaic", "mixup", "paste_in", "copy_paste", "fliplr", "flipud", "colour")
 _GROUPS = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Range:
-    """A value at the first and at the last batch of an epoch."""
-
-    first: float
-    last: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,27 +53,10 @@ class Past:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochFacts:
-    epoch: int
-    phase: Phase
-    lr: dict[str, Range]
-    """Of weights, by the name of the scope; those that are frozen are not there."""
-    bias_lr: Range
-    """Of the scope that learns fastest."""
-    momentum: Range
-    accumulate: Range
-    updates: int
-    images: int
-    chances: dict[str, float]
-    """Of what may happen to an image, as shares of all of them; only mosaics are blended (`mixup`)."""
-    loss: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Explanation:
     config: TrainConfig
     hyp: dict[str, Any]
-    recipe: YoloXRecipe | None
+    rules: Rules
     model: Network
     anew: frozenset[str]
     """Names of the parameters that begin with random values."""
@@ -141,24 +114,22 @@ def explain(
     say_weights = say if past is None else lambda text: None  # those it began with
     start = prepare_model(config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), kept)
     model = start.model
-    config = with_whole_strides(config, model, say)
-    recipe = recipe_of(config, model)
+    config = family_of(model).fitted(config, model, say)
+    rules = rules_of(config, hyp, model)
     closed_before = past is not None and mosaic_is_closed(
         _views_until(config, hyp, model, past).close_mosaic_from, past.epochs - 1
     )
-    hyp = hyp if recipe is None else dataclasses.asdict(recipe)
-    plan, is_point = plan_of(config, model, kept), model.layout.kind == "point"
-    order = training_order(config, data.train, max(model.layout.strides), always_shuffled=is_point).order
+    plan, stride = plan_of(config, model, kept), max(model.layout.strides)
+    order = training_order(config, data.train, stride, always_shuffled=rules.always_shuffled).order
     sizes = [len(batch.images) for batch in order.batches(0)]
-    schedule = planned(prepare_schedule(config, hyp, len(order), recipe), plan)
-    views = views_of(config, hyp, recipe)
+    schedule = planned(rules.schedule(len(order)), plan)
+    views = rules.views
     if config.rect:
         views = dataclasses.replace(views, recipe=views.recipe.without_mosaic())
     scopes = scopes_of(model, plan)
-    losses = _Losses(config, hyp, recipe)
     first = 0 if past is None else past.epochs
     rows = tuple(
-        _facts(epoch, sizes, schedule, views, scopes, losses, config.max_steps, past)
+        _facts(epoch, sizes, schedule, views, scopes, rules.loss_name(epoch), config.max_steps, past)
         for epoch in range(first, config.epochs)
     )
     rows = tuple(row for row in rows if row.images)
@@ -166,14 +137,14 @@ def explain(
         raise UserError(f"--max-steps {config.max_steps} leaves nothing to train", fix="give more of them")
     return Explanation(
         config=config,
-        hyp=hyp,
-        recipe=recipe,
+        hyp=rules.hyp,
+        rules=rules,
         model=model,
         anew=start.anew if past is None else frozenset(),
         plan=plan,
         schedule=schedule,
         views=views,
-        weight_decay=weight_decay_of(config, hyp, recipe),
+        weight_decay=rules.weight_decay,
         images=len(data.train),
         batches=len(order),
         batch=order.batch_size,
@@ -187,7 +158,7 @@ def explain(
 def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past: Past) -> Views:
     """As they were so far: a run that is given more epochs closes mosaics later."""
     before = dataclasses.replace(config, epochs=past.planned)
-    return views_of(before, hyp, recipe_of(before, model))
+    return rules_of(before, hyp, model).views
 
 
 def _lowered(settings: StepSettings, past: Past | None) -> StepSettings:
@@ -235,23 +206,9 @@ def _runs(model: Network, layers: Sequence[int], with_parameters: Sequence[int])
     return [name(run[0]) if len(run) == 1 else f"{name(run[0])}-{name(run[-1])}" for run in runs]
 
 
-class _Losses:
-    """The name of the loss of an epoch."""
-
-    def __init__(self, config: TrainConfig, hyp: dict[str, Any], recipe: YoloXRecipe | None) -> None:
-        self._l1_from = None if recipe is None else recipe.closes_at
-        self._simota = assigner_for(config.assigner or "ota", anchors=False) if recipe is not None else ""
-        self._assigners = None if recipe is not None else AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
-
-    def at(self, epoch: int) -> str:
-        if self._assigners is not None:
-            return self._assigners.at(epoch)
-        return self._simota + (" + L1" if self._l1_from is not None and epoch >= self._l1_from else "")
-
-
 def _facts(
     epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Views, scopes: Sequence[Scope],
-    losses: _Losses, max_steps: int | None, past: Past | None,
+    loss: str, max_steps: int | None, past: Past | None,
 ) -> EpochFacts:  # fmt: skip
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
     first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))
@@ -267,7 +224,7 @@ def _facts(
         updates=_updates(schedule, epoch, len(sizes), batches, first, last),
         images=sum(sizes[:batches]),
         chances={**{name: getattr(recipe, name) for name in CHANCES}, "mixup": recipe.mosaic * recipe.mixup},
-        loss=losses.at(epoch),
+        loss=loss,
     )
 
 

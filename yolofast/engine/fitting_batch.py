@@ -13,21 +13,19 @@ import torch
 from yolofast.config.environment import compile_request
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.engine.auto_batch import SHARE, MemoryOf, largest_batch
 from yolofast.engine.devices import device_of
 from yolofast.engine.distributed_machine import device_of_rank
+from yolofast.engine.families import rules_of
 from yolofast.engine.gears import EagerGear, GraphGear
 from yolofast.engine.plan import plan_of
 from yolofast.engine.precision import Precision
 from yolofast.engine.setup import Say, prepare_model, prepare_step, read_data
 from yolofast.engine.step import StepKind, TrainStep
-from yolofast.engine.yolox_run import largest_input
-from yolofast.engine.yolox_settings import recipe_of
+from yolofast.engine.views import Views
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.quad import GROUP
-from yolofast.model.network import Network
 from yolofast.optim.schedule import NOMINAL_BATCH
 from yolofast.pixels import fitted_size
 from yolofast.ranks import world
@@ -36,7 +34,6 @@ from yolofast.structures import Batch, Targets, bucketed
 
 _MOSAIC = 4
 _SLOTS = 2
-_LARGEST_SCALE = 1.5
 
 
 def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
@@ -83,24 +80,14 @@ def _measured(config: TrainConfig, device: torch.device, most: int | None) -> in
     hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
     model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors")).model
     plan_of(config, model).heaviest(model).freeze(model)
-    _, step = prepare_step(usual, hyp, model, Precision.choose(config.precision, device))
+    _, step = prepare_step(rules_of(usual, hyp, model), model, Precision.choose(config.precision, device))
+    rules = rules_of(config, hyp, model)
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
-    available -= _store_bytes(config, data.train, recipe_of(config, model), available)
+    available -= _store_bytes(config, data.train, rules.views, available)
     images = len(data.train) if most is None else min(most, len(data.train))
     boxes = bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
-    memory_of = _memory_of(config, step, _shape(config, model), boxes)
+    memory_of = _memory_of(config, step, rules.largest_input, boxes)
     return largest_batch(memory_of, available, multiple=_least(config), most=images)
-
-
-def _shape(config: TrainConfig, model: Network) -> tuple[int, int]:
-    """Height and width of the largest images the network sees."""
-    recipe = recipe_of(config, model)
-    if recipe is not None:
-        return largest_input(recipe)
-    stride = max(model.layout.strides)
-    side = config.train_size * (2 if config.quad else 1) * (_LARGEST_SCALE if config.multi_scale else 1)
-    whole = int(-(-side // stride) * stride)
-    return whole, whole
 
 
 def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
@@ -145,12 +132,11 @@ def _boxes(index: ImageIndex) -> int:
     return int(np.quantile(np.diff(index.starts), 0.95)) * _MOSAIC
 
 
-def _store_bytes(config: TrainConfig, index: ImageIndex, recipe: YoloXRecipe | None, available: int) -> int:
+def _store_bytes(config: TrainConfig, index: ImageIndex, views: Views, available: int) -> int:
     """What the pixels will take of the GPU's memory, if they are to live there."""
     if config.loader == "cpu" or config.cache not in ("auto", "gpu"):
         return 0
-    height, width = (config.train_size, config.train_size) if recipe is None else recipe.input_size
-    needed = int(fitted_size(index.sizes, width, height).prod(axis=1).sum()) * 3
+    needed = int(fitted_size(index.sizes, views.width, views.height).prod(axis=1).sum()) * 3
     return needed if config.cache == "gpu" or needed <= AUTO_GPU_SHARE * available else 0
 
 

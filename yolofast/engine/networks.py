@@ -7,8 +7,8 @@ from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
+from yolofast.model.families import graph_of
 from yolofast.model.network import Network, build_model, has_several_heads
-from yolofast.model.yolox_config import yolox_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def network_of(
 
     `cfg` names it for files that do not say. `nc` and `head_config` are the file's if they are not given.
     """
-    graph = cfg or file.graph or yolox_of(file.tensors)
+    graph = cfg or file.graph or graph_of(file.tensors)
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")

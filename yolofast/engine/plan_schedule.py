@@ -4,14 +4,14 @@ import dataclasses
 from dataclasses import dataclass
 
 from yolofast.engine.plan import Phase, Plan
-from yolofast.optim.schedule import StepSettings, YoloV7Schedule, YoloXSchedule
+from yolofast.optim.schedule import RunSchedule, StepSettings
 
 
 @dataclass(frozen=True)
 class PlannedSchedule:
     """A learning rate for every group of every pace, in the order in which `PhasedTraining` groups parameters."""
 
-    base: YoloV7Schedule | YoloXSchedule
+    base: RunSchedule
     plan: Plan
     batches: int
     """Of an epoch."""
@@ -29,7 +29,7 @@ class PlannedSchedule:
         return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
 
 
-def planned(schedule: YoloV7Schedule | YoloXSchedule, plan: Plan) -> PlannedSchedule:
+def planned(schedule: RunSchedule, plan: Plan) -> PlannedSchedule:
     """The first phase may say how long the run's warm-up is."""
     own = plan.phases[0].warmup_epochs
     base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own)

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from yolofast.engine.criterion import Criterion, YoloV7Criterion
+from yolofast.engine.criterion import Criterion
 from yolofast.engine.multihead_criterion import MultiHeadCriterion
 from yolofast.engine.profile_clock import Clock
 from yolofast.engine.quad_loss import QuadLoss
 from yolofast.engine.step import TrainStep
-from yolofast.engine.yolox_criterion import YoloXCriterion
 from yolofast.profile.phases import ASSIGN, LOSS
 from yolofast.structures import LossTerms, Targets
 
@@ -71,14 +70,14 @@ def marked_loss(step: TrainStep, mark: Callable[[str], None], images: Tensor, ta
 
 
 def marked(criterion: Criterion, mark: Callable[[str], None]) -> Criterion:
-    """The same loss, which says when it assigns; one that is not ours stays a single phase."""
+    """The same loss, which says when it assigns; one that has no `assign` stays a single phase."""
     if isinstance(criterion, QuadLoss):
         return QuadLoss(marked(criterion.criterion, mark))
     if isinstance(criterion, MultiHeadCriterion):
         several = copy.copy(criterion)
         several.heads = [_marked_head(head, mark) for head in criterion.heads]
         return several
-    return _marked_head(criterion, mark) if isinstance(criterion, YoloV7Criterion | YoloXCriterion) else criterion
+    return _marked_head(criterion, mark) if hasattr(criterion, "assign") else criterion
 
 
 def _marked_head(criterion: Any, mark: Callable[[str], None]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from yolofast.config.args_file import as_text, to_yaml
 from yolofast.config.environment import compile_request
 from yolofast.config.named_files import kept_config, with_lasting_names
-from yolofast.config.resume import check_same_classes, check_same_hyp, check_same_recipe, other_images
+from yolofast.config.resume import check_same_classes, other_images
 from yolofast.config.train import TrainConfig
 from yolofast.engine.after_training import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.engine.batch_record import BatchRecord
@@ -81,7 +81,7 @@ def _run(begun: Beginning) -> Path:
         for word in other_images(state.get("images"), len(run.data.train), config.data):
             display.say(word)
     if hyp is not None:
-        check_same_hyp(hyp, run.hyp) if run.recipe is None else check_same_recipe(hyp, run.hyp)
+        run.rules.check_same(hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     if not is_first():

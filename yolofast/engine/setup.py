@@ -13,9 +13,7 @@ from yolofast.augment.planner import Planner
 from yolofast.config.hyp import hyp_of
 from yolofast.config.plan_file import PlanSpec
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import YoloXRecipe
 from yolofast.dataset.split import read_split
-from yolofast.engine.assigner_schedule import AssignerSchedule, ScheduledLoss
 from yolofast.engine.criterion import Criterion
 from yolofast.engine.data_file import data_yaml_of, told_split
 from yolofast.engine.distributed_batch_norm import synchronise_batch_norm
@@ -23,28 +21,23 @@ from yolofast.engine.distributed_evaluation import joint_result, own_part
 from yolofast.engine.distributed_machine import device_of_rank, in_turn, open_images_together
 from yolofast.engine.distributed_step import distribute
 from yolofast.engine.evaluation import fill_tally
+from yolofast.engine.families import family_of, rules_of
+from yolofast.engine.family import Losses, Rules
 from yolofast.engine.fit_anchors import fit_anchors
 from yolofast.engine.image_weighting import ImageWeighting
 from yolofast.engine.measured_batch_norm import has_folded_batch_norm
-from yolofast.engine.multi_scale import MultiScale, as_it_is
+from yolofast.engine.multi_scale import as_it_is
 from yolofast.engine.out_of_memory import fix_if_memory_runs_out
 from yolofast.engine.phased_training import PhasedTraining
 from yolofast.engine.plan import frozen_at_random, plan_of
 from yolofast.engine.plan_schedule import PlannedSchedule, planned
 from yolofast.engine.precision import Precision
-from yolofast.engine.recipe_network import other_network
 from yolofast.engine.starting_network import Start, check_number_of_heads, starting_network
 from yolofast.engine.step import TrainStep
 from yolofast.engine.tally import Evaluated, Tally
 from yolofast.engine.thresholds import to_validate
 from yolofast.engine.training_order import training_order
 from yolofast.engine.unfolding import unfold_batch_norm
-from yolofast.engine.views import Views, evaluation_shape, views_of
-from yolofast.engine.warm_up import warm_up_starts
-from yolofast.engine.whole_strides import with_whole_strides
-from yolofast.engine.yolox_losses import YoloXLosses
-from yolofast.engine.yolox_run import described, yolox_average, yolox_losses, yolox_resize, yolox_schedule
-from yolofast.engine.yolox_settings import recipe_of
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
@@ -55,10 +48,8 @@ from yolofast.loader.quad import GROUP
 from yolofast.loader.validation import validation_batches
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
-from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
-from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, YoloXSchedule, auto_lr, scaled_decay
 from yolofast.own_command import own_command
 from yolofast.ranks import share_counts
 from yolofast.structures import Batch
@@ -95,36 +86,6 @@ def prepare_model(
     return Start(model.to(device, memory_format=torch.channels_last), start.anew)  # type: ignore[call-overload]
 
 
-def prepare_schedule(
-    config: TrainConfig, hyp: dict[str, Any], batches: int, recipe: YoloXRecipe | None = None
-) -> YoloV7Schedule | YoloXSchedule:
-    """`recipe` is that of a YOLOX."""
-    if recipe is not None:
-        return yolox_schedule(config, recipe, batches)
-    lr, warmup = hyp["lr0"], hyp["warmup_epochs"]
-    if config.auto_lr:
-        lr, warmup = auto_lr(lr, warmup, config.batch_size)
-    first_momentum, first_bias_lr = warm_up_starts(hyp, config.optimizer, config.faithful)
-    shape = {"auto": "cosine"}.get(config.lr_schedule, config.lr_schedule)
-    if shape == "yoloxwarmcos":
-        raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --flat-cos-lr")
-    return YoloV7Schedule(
-        epochs=config.epochs,
-        batches=batches,
-        batch_size=config.batch_size,
-        lr=lr,
-        final_share=hyp["lrf"],
-        momentum=hyp["momentum"],
-        warmup_epochs=warmup,
-        warmup_momentum=first_momentum,
-        warmup_bias_lr=first_bias_lr,
-        shape=shape,  # type: ignore[arg-type]
-        # A warm-up of 1,000 iterations, whatever the run's length, leaves short runs no time to learn.
-        nominal_batch=int(hyp.get("nbs", NOMINAL_BATCH)),
-        least_warmup=1000 if config.faithful else min(1000, config.epochs * batches // 5),
-    )
-
-
 @dataclass(frozen=True)
 class Run:
     """All parts of a run, built."""
@@ -134,15 +95,15 @@ class Run:
     data: Data
     model: Network
     step: TrainStep
-    losses: ScheduledLoss | YoloXLosses
+    losses: Losses
     batches: WorkerLoader | DeviceLoader | QuadOnDevice
     schedule: PlannedSchedule
     phases: PhasedTraining
     validation: Any
+    rules: Rules
+    """How its family trains it."""
     resize: Callable[[Batch, int, int], Batch] = as_it_is
     weighting: ImageWeighting | None = None
-    recipe: YoloXRecipe | None = None
-    """Of a YOLOX."""
 
     @property
     def images_joined(self) -> int:
@@ -215,11 +176,7 @@ class Run:
                 self.data.val,
                 self.step.precision,
                 criterion=criterion,
-                thresholds=to_validate(
-                    model,
-                    conf=None if self.recipe is None else self.recipe.test_conf,
-                    iou=self.recipe.nms if self.recipe is not None else 0.6 if self.config.faithful else 0.65,
-                ),
+                thresholds=to_validate(model, conf=self.rules.conf, iou=self.rules.iou),
             )
 
 
@@ -243,28 +200,25 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     say_weights = say if fresh else lambda text: None
     start = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
     model = start.model
-    config = with_whole_strides(config, model, say)
+    config = family_of(model).fitted(config, model, say)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
-    recipe = recipe_of(config, model)
-    if recipe is not None:
-        hyp = dataclasses.asdict(recipe)
-        say(described(config, recipe, plan_of(config, model, plan)))
-    if word := other_network(config, model):
-        say(f"recipe: {word}")
-    losses, step = prepare_step(config, hyp, model, precision)
+    rules = rules_of(config, hyp, model)
+    for line in rules.announced(plan_of(config, model, plan)):
+        say(line)
+    losses, step = prepare_step(rules, model, precision)
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):
         say(f"warning: {word}")
     distribute(step)
-    batches = prepare_batches(config, views_of(config, hyp, recipe), data.train, precision, model, say)
-    schedule = planned(prepare_schedule(config, hyp, len(batches), recipe), phases.plan)
+    batches = prepare_batches(config, rules, data.train, precision, model, say)
+    schedule = planned(rules.schedule(len(batches)), phases.plan)
     if fresh and config.weights and has_folded_batch_norm(model):
         per_update = schedule.at(config.epochs - 1, len(batches) - 1).accumulate
         unfold_batch_norm(step, phases.plan, batches, per_update, say)
     return Run(
         config=config,
-        hyp=hyp,
+        hyp=rules.hyp,
         data=data,
         model=model,
         step=step,
@@ -272,51 +226,26 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         batches=batches,
         schedule=schedule,
         phases=phases,
-        validation=prepare_validation(config, data.val, model, recipe),
-        resize=prepare_resize(config, model, len(batches), recipe),
+        validation=prepare_validation(config, data.val, model, rules.evaluation_shape),
+        rules=rules,
+        resize=rules.resize(len(batches)),
         weighting=ImageWeighting(data.train) if config.image_weights else None,
-        recipe=recipe,
     )
 
 
-def prepare_step(
-    config: TrainConfig, hyp: dict[str, Any], model: Network, precision: Precision
-) -> tuple[ScheduledLoss | YoloXLosses, TrainStep]:
-    recipe = recipe_of(config, model)
-    groups = parameter_groups(model, weight_decay_of(config, hyp, recipe))
-    optimizer = build_optimizer(config.optimizer, groups)
-    if recipe is not None:
-        own = yolox_losses(config, recipe, model)
-        average = yolox_average(recipe, model)
-        return own, TrainStep(model, own.training(0), optimizer, average, precision, ("box", "obj", "cls", "l1"))
-    assigners = AssignerSchedule.from_hyp(hyp, config.ota_from_epoch)
-    losses = ScheduledLoss(model, hyp, config.train_size, assigners, config.faithful, quad=config.quad)
-    return losses, TrainStep(model, losses.training(0), optimizer, ModelEma(model), precision)
-
-
-def weight_decay_of(config: TrainConfig, hyp: dict[str, Any], recipe: YoloXRecipe | None) -> float:
-    """YOLOX's is what the recipe says; YOLOv7's grows with the batch."""
-    if recipe is not None:
-        return recipe.weight_decay
-    return scaled_decay(hyp["weight_decay"], config.batch_size, int(hyp.get("nbs", NOMINAL_BATCH)))
-
-
-def prepare_resize(
-    config: TrainConfig, model: Network, batches: int, recipe: YoloXRecipe | None
-) -> Callable[[Batch, int, int], Batch]:
-    if recipe is not None:
-        return yolox_resize(config, recipe, model, batches)
-    if not config.multi_scale:
-        return as_it_is
-    stride = max(model.layout.strides)
-    return MultiScale(size=config.train_size, stride=stride, seed=config.seed, as_input=model.inputs.as_input)
+def prepare_step(rules: Rules, model: Network, precision: Precision) -> tuple[Losses, TrainStep]:
+    groups = parameter_groups(model, rules.weight_decay)
+    optimizer = build_optimizer(rules.config.optimizer, groups)
+    losses = rules.losses()
+    return losses, TrainStep(model, losses.training(0), optimizer, rules.average(), precision, rules.terms)
 
 
 def prepare_batches(
-    config: TrainConfig, views: Views, index: ImageIndex, precision: Precision, model: Network, say: Say
+    config: TrainConfig, rules: Rules, index: ImageIndex, precision: Precision, model: Network, say: Say
 ) -> WorkerLoader | DeviceLoader | QuadOnDevice:
     device, layout, inputs = precision.device, model.layout, model.inputs
     on_gpu = device.type == "cuda" and config.loader != "cpu"
+    views = rules.views
     size = views.width, views.height
     images = open_images_together(index, *size, config.cache, device=device if on_gpu else "cpu", say=say)
     heads = None
@@ -325,7 +254,7 @@ def prepare_batches(
     planner = Planner(
         index, images.sizes, views.recipe, *size, seed=config.seed, heads=heads, most_boxes=views.most_boxes
     )
-    arranged = training_order(config, index, max(layout.strides), always_shuffled=layout.kind == "point")
+    arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
     if on_gpu:
         pixels = device_pixels(images, device, max(config.workers, 1))
         seen = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
@@ -346,12 +275,13 @@ def prepare_batches(
     )
 
 
-def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, recipe: YoloXRecipe | None) -> Any:
-    height, width = evaluation_shape(config, recipe)
+def prepare_validation(config: TrainConfig, index: ImageIndex, model: Network, shape: tuple[int, int]) -> Any:
+    height, width = shape
     cache = "auto" if config.cache == "gpu" else config.cache
     images = open_images_together(
         index, width, height, cache, among=("disk", "off"), augmented=model.inputs.linear, say=lambda text: None
     )
     batch, stride = config.test_batch_size or 2 * config.batch_size, max(model.layout.strides)
-    device, shape = next(model.parameters()).device, (width, height)  # where batches are kept between the epochs
-    return validation_batches(index, images, batch, shape, stride, rect=True, inputs=model.inputs, device=device)
+    device = next(model.parameters()).device  # where batches are kept between the epochs
+    wide = width, height
+    return validation_batches(index, images, batch, wide, stride, rect=True, inputs=model.inputs, device=device)

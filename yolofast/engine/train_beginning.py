@@ -12,11 +12,11 @@ from yolofast.config.resume import resumed
 from yolofast.config.train import TrainConfig
 from yolofast.engine.checkpoints import PREVIOUS, read_state
 from yolofast.engine.explanation import Past
+from yolofast.engine.families import completed
 from yolofast.engine.hyp_file import read_hyp
 from yolofast.engine.kept_copies import with_kept_copies
 from yolofast.engine.plan_copy import kept_plan
 from yolofast.engine.run_to_resume import SETTINGS_FILE, run_to_resume
-from yolofast.engine.yolox_settings import with_recipe
 
 
 class Beginning(NamedTuple):
@@ -59,7 +59,7 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     """`given` is what the user typed, which a resumed run checks."""
     if not config.resume:
         config, note = _with_weights_that_exist(config, given)
-        return Beginning(with_recipe(config, given), note=note)
+        return Beginning(completed(config, given), note=note)
     run = run_to_resume(config.resume, config.project)
     if Path(config.project).resolve() == run.folder.resolve().parent:  # it says where to look, from wherever that is
         given = {name: value for name, value in given.items() if name != "project"}

@@ -34,7 +34,6 @@ from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.setup import Run
 from yolofast.engine.step import StepKind
 from yolofast.engine.tally import Evaluated
-from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
@@ -140,7 +139,7 @@ class Trainer:
         return self.progress
 
     def _fit(self) -> None:
-        guard = NanGuard(self._step, self.progress.lr_factor, _lower_rate(self.run))
+        guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         while self.progress.epoch < self._config.epochs and not self._should_stop():
             epoch = self.progress.epoch
             try:
@@ -278,11 +277,5 @@ class Trainer:
 
 def _kept_settings(run: Run) -> dict[str, Any]:
     """What a checkpoint says of the run beside its state."""
-    shape = list(evaluation_shape(run.config, run.recipe))
+    shape = list(run.rules.evaluation_shape)
     return {"config": kept_config(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}
-
-
-def _lower_rate(run: Run) -> str:
-    """For whoever's loss is not a number."""
-    key, file = ("lr0", run.config.hyp) if run.recipe is None else ("basic_lr_per_img", run.config.recipe)
-    return f"lower {key}, which is {run.hyp[key]:g} {f'in {file}' if file else 'as published'}"

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 
 from yolofast.config.train import TrainConfig
-from yolofast.model.network import Network
 
 
 def in_strides(
@@ -17,8 +16,5 @@ def in_strides(
     return whole
 
 
-def with_whole_strides(config: TrainConfig, model: Network, say: Callable[[str], None]) -> TrainConfig:
-    """Of a run of YOLOv7; a recipe of YOLOX sees to its sizes itself."""
-    if model.layout.kind == "point":
-        return config
-    return dataclasses.replace(config, img_size=in_strides(config.img_size, max(model.layout.strides), say))
+def with_whole_strides(config: TrainConfig, stride: int, say: Callable[[str], None]) -> TrainConfig:
+    return dataclasses.replace(config, img_size=in_strides(config.img_size, stride, say))

@@ -30,6 +30,8 @@ class Layer:
 class Network(nn.Module, ABC):
     """`model(images)` gives the list of raw maps, which `layout` says how to read."""
 
+    family: str
+    """Its name among `model.families.FAMILIES`."""
     nc: int
     names: tuple[str, ...]
     inputs = InputConvention()

@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.model.contract import Layer, Network
+from yolofast.model.families import FAMILIES, GRAPH, family_named, model_file
 from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import AnchorHead, Detect, IAuxDetect, IBin, IDetect
 from yolofast.model.multihead import MultiHeadDetect, MultiHeadDetectAttention
 from yolofast.model.pool_cascade import cascade_pools
 from yolofast.model.table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
-from yolofast.model.yolox import YoloX
-from yolofast.model.yolox_config import YoloXConfig, yolox_config
 from yolofast.own_command import own_command
 from yolofast.structures import HeadLayout
 
@@ -44,6 +43,8 @@ class GraphNetwork(Network):
 
     Parameters are named `model.<layer>.…`, as in published checkpoints.
     """
+
+    family = GRAPH
 
     def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead) -> None:
         super().__init__()
@@ -127,8 +128,11 @@ def build_model(
     """
     if nc is not None and (not is_whole(nc) or nc < 1):
         raise UserError(f"nc is {shorten(nc)}", fix="give a whole number of classes, at least 1")
-    if (yolox := yolox_config(cfg, nc)) is not None:
-        return _build_yolox(yolox, head_config is not None)
+    if (family := family_named(cfg)) != GRAPH:
+        if head_config is not None:
+            fix = "use a graph that ends in MultiHeadDetect, such as yolov7-tiny-1b4h"
+            raise UserError(f"a head config was given, but {FAMILIES[family].title} has one head", fix=fix)
+        return FAMILIES[family].build(model_file(cfg), nc)
     graph = read_graph(cfg, nc)
     groups = _head_groups(graph, head_config)
     # Once without memory: every mistake, and a size nobody can hold, is found before anything is allocated.
@@ -139,14 +143,7 @@ def build_model(
 
 def has_several_heads(cfg: str | Path | Mapping[str, Any]) -> bool:
     """Whether a graph ends in a head that needs a head config."""
-    return yolox_config(cfg) is None and read_graph(cfg).layers[-1].module in MULTI_HEADS
-
-
-def _build_yolox(config: YoloXConfig, several_heads: bool) -> YoloX:
-    if several_heads:
-        fix = "use a graph that ends in MultiHeadDetect, such as yolov7-tiny-1b4h"
-        raise UserError("a head config was given, but YOLOX has one head", fix=fix)
-    return YoloX(config)
+    return family_named(cfg) == GRAPH and read_graph(cfg).layers[-1].module in MULTI_HEADS
 
 
 def _assemble(graph: Graph, groups: HeadConfig | None) -> GraphNetwork:

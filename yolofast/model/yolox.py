@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from yolofast.model.blocks import Conv
 from yolofast.model.contract import Layer, Network
 from yolofast.model.yolox_blocks import CspLayer, Focus, SppBottleneck, conv3
-from yolofast.model.yolox_config import YoloXConfig
+from yolofast.model.yolox_config import FAMILY, YoloXConfig
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 STRIDES = (8, 16, 32)
@@ -30,6 +30,7 @@ _PRIOR = -math.log(99)
 class YoloX(Network):
     """`model(images)` gives three raw maps `[B, 1, H, W, 5 + nc]`: x, y, w, h, objectness, classes."""
 
+    family = FAMILY
     numbered = False
     validation = ValidationConvention(conf=0.01, multi_label=False)
 

@@ -13,7 +13,6 @@ image_size: 640         # what it is meant for; only a default
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 from torch import Tensor
@@ -62,15 +61,9 @@ class YoloXConfig:
         }
 
 
-def yolox_config(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> YoloXConfig | None:
-    """The YOLOX that `cfg` means, as `build_model` takes it; None if it describes another family."""
-    document = YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
-    values = document.values
-    if "family" not in values:
-        return None
-    if values["family"] != FAMILY:
-        _fail(document, "family", f"write {FAMILY}; a graph of layers (YOLOv7) names no family")
-    for key in values:
+def read_yolox(document: YamlFile, nc: int | None = None) -> YoloXConfig:
+    """The YOLOX that a model file describes; `nc` replaces its number of classes."""
+    for key in document.values:
         if key not in _KEYS:
             what = f"unknown key {shorten(key)}{nearest(str(key), _KEYS)}"
             raise UserError(what, where=document.where, line=document.line(key), fix=f"use only {', '.join(_KEYS)}")
@@ -101,8 +94,8 @@ def yolox_of(tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
     nc = tensors[_CLASSES].shape[0]
     shape = (tensors[_STEM].shape[0], bottlenecks, _DEPTHWISE in tensors)
     for path in sorted((ROOT / "cfg" / "yolox").glob("*.yaml")):
-        known = yolox_config(path)
-        if known is not None and (known.base_channels, known.bottlenecks, known.depthwise) == shape:
+        known = read_yolox(read_yaml(path))
+        if (known.base_channels, known.bottlenecks, known.depthwise) == shape:
             return read_yaml(path).values if nc == known.nc else {**known.to_dict(), "nc": nc}
     values = {"depth_multiple": bottlenecks / 3, "width_multiple": shape[0] / _BASE_CHANNELS, "depthwise": shape[2]}
     return {"family": FAMILY, "nc": nc, **values, "image_size": 640}

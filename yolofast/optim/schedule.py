@@ -5,7 +5,7 @@ Nothing is remembered between calls, so a resumed run continues exactly, and a s
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -32,6 +32,25 @@ class Schedule(Protocol):
         """For a batch of an epoch, both counted from 0."""
 
 
+class RunSchedule(Schedule, Protocol):
+    """What a family's schedule is to a run: a dataclass, so that a plan can give it another warm-up."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    warmup_shape: ClassVar[str]
+    """In words."""
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch."""
+
+    @property
+    def warmup_epochs(self) -> float: ...
+
+    @property
+    def warmup(self) -> int:
+        """In iterations."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class YoloV7Schedule:
     """A linear warm-up, then cosine or linear decay by epoch.
@@ -53,6 +72,7 @@ class YoloV7Schedule:
     warmup_bias_lr: float
     shape: Literal["cosine", "linear", "flat_cosine"] = "cosine"
     least_warmup: int = _LEAST_WARMUP
+    warmup_shape: ClassVar[str] = "linear"
     """Iterations the warm-up lasts at least, as published, whether or not the run is that long."""
     flat_share: float = 0.5
     """flat_cosine: the share of the epochs before the decay starts."""
@@ -105,6 +125,12 @@ class YoloXSchedule:
     warmup_epochs: float = 5
     plain_epochs: int = 15
     warmup_lr: float = 0.0
+    warmup_shape: ClassVar[str] = "quadratic"
+
+    @property
+    def warmup(self) -> int:
+        """In iterations."""
+        return round(self.warmup_epochs * self.batches)
 
     def at(self, epoch: int, batch: int) -> StepSettings:
         return StepSettings((self.rate(epoch * self.batches + batch + 1),) * _GROUPS, self.momentum, 1)
