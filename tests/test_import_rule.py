@@ -1,4 +1,7 @@
-"""Stages do not import one another: they meet in shared modules and are composed by engine, loader and the commands."""
+"""Stages do not import one another: they meet in shared modules and are composed by engine, loader and the commands.
+
+What a run's folder looks like, `runs/`, is shared too: whoever writes or reads one may import it.
+"""
 
 import ast
 from pathlib import Path
@@ -9,7 +12,8 @@ import yolofast
 
 PACKAGE = Path(yolofast.__file__).parent
 COMPOSERS = {"engine", "loader", "commands"}
-NOT_STAGES = {"resources"}
+SHARED_FOLDERS = {"runs"}
+NOT_STAGES = {"resources"} | SHARED_FOLDERS
 STAGES = {p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__"} - COMPOSERS - NOT_STAGES
 
 
@@ -39,6 +43,13 @@ def test_stage_imports_no_other_stage_and_no_composer(stage):
 def test_shared_modules_import_no_stage(shared):
     foreign = imported_parts((PACKAGE / shared).read_text()) & (STAGES | COMPOSERS | {"cli"})
     assert not foreign
+
+
+@pytest.mark.parametrize("folder", sorted(SHARED_FOLDERS))
+def test_shared_folders_import_no_stage(folder):
+    for path in (PACKAGE / folder).rglob("*.py"):
+        foreign = imported_parts(path.read_text()) & (STAGES | COMPOSERS | {"cli"})
+        assert not foreign, f"{path.relative_to(PACKAGE)} imports {foreign}"
 
 
 def test_the_rule_would_notice():

@@ -9,9 +9,9 @@ from tests.engine.test_guard import make_step
 from yolofast.engine.checkpoints import Checkpoints, read_state
 from yolofast.engine.precision import LossScale, Precision
 from yolofast.engine.record import COLUMNS, Recorder
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.step import StepKind
 from yolofast.errors import UserError
+from yolofast.runs.folder import new_run_folder
 
 
 def test_two_batches_summed_are_one_update_of_their_sum():

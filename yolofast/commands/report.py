@@ -5,17 +5,18 @@ from pathlib import Path
 
 from yolofast.atomic_file import write_whole
 from yolofast.commands.own_file import mark, refuse_foreign
-from yolofast.engine.run_report import REPORT_FILE, report_page
+from yolofast.engine.run_report import report_page
 from yolofast.errors import UserError
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
+from yolofast.runs.layout import FILES
 
 _MADE_BY = "yolofast report"
 
 
 def run(args: argparse.Namespace) -> None:
     folder = Path(args.run_folder)
-    own = folder / REPORT_FILE
+    own = folder / FILES.report
     path = Path(args.output) if args.output else own
     last = mark(_MADE_BY) if path.absolute() != own.absolute() else ""  # training writes the run's own without it
     for target in (path if last else None, args.markdown):

@@ -28,7 +28,6 @@ from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quie
 from yolofast.engine.distributed_launch import Report, launch
 from yolofast.engine.distributed_machine import check_devices, device_of_rank
 from yolofast.engine.distributed_step import gear_of_ranks
-from yolofast.engine.earlier_run import forget_earlier_run
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.engine.gear_box import GearBox, choose_gear
 from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
@@ -38,7 +37,6 @@ from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_r
 from yolofast.engine.plan_copy import PLAN_FILE, plan_text
 from yolofast.engine.profile_record import recorded_phases
 from yolofast.engine.record import INTERRUPTED_FILE, Recorder
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
@@ -50,6 +48,8 @@ from yolofast.engine.trainer import Progress, Trainer
 from yolofast.engine.views import evaluation_shape
 from yolofast.errors import UserError
 from yolofast.ranks import is_first
+from yolofast.runs.folder import forget_earlier_run, new_run_folder
+from yolofast.runs.layout import FILES
 
 
 def run(args: argparse.Namespace) -> None:
@@ -237,7 +237,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         schedule=run.schedule,
         evaluate=run.evaluate,
         start_epoch=run.start_epoch,
-        checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / "weights"),
+        checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / FILES.weights),
         recorder=recorder,
         display=display,
         epochs=config.epochs,

@@ -14,7 +14,7 @@ from yolofast.report.comparable_rows import each_once
 from yolofast.report.history import Floats
 from yolofast.report.last_run import last_run, of_earlier_runs
 from yolofast.report.restarts import Restart, equal_restarts, kinds_of
-from yolofast.report.table_file import Columns
+from yolofast.runs.table import Columns
 
 _CANNOT_TELL = "losses and learning rates do not tell epochs from runs here, a column `epoch` would"
 
