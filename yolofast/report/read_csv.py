@@ -26,8 +26,8 @@ from yolofast.runs.table import Columns, read_columns
 
 MOST_EPOCHS = 10**7
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
-_TRAIN = ("train/loss", "train_loss", "total_loss", "train/total_loss", "total", "loss")
-_VAL = ("val/loss", "val_loss", "val/total_loss", "valid_loss", "test_loss")
+_TRAIN = ("train/loss", "train_loss", "total_loss", TRAIN_LOSS.of_term("total"), "total", "loss")
+_VAL = ("val/loss", "val_loss", VAL_LOSS.of_term("total"), "valid_loss", "test_loss")
 RATE_NAMES = (RATES[0].name, "lr", "x/lr0", "learning_rate")
 _OF_OTHERS = {
     PRECISION.name: ("metrics/precision", "precision", "P"),

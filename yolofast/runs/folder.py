@@ -19,7 +19,7 @@ _LEFT_BEHIND = (
     FILES.report, FILES.evaluation, FILES.samples, FILES.seen_after,
     FILES.labels, FILES.train_batch, FILES.val_batch_labels, FILES.val_batch_pred, FILES.seen, FILES.curves,
     FILES.precision_recall_curve, FILES.f1_curve, FILES.precision_curve, FILES.recall_curve, FILES.confusion,
-    FILES.loggers, FILES.events,
+    FILES.loggers, "events.out.tfevents.*",
 )  # fmt: skip
 
 
