@@ -16,7 +16,7 @@ from yolofast.engine.run_report import report_page
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.read_folder import read_runs
-from yolofast.report.evaluated_epoch import of_another_epoch
+from yolofast.runs.reader import of_another_epoch
 
 OF_EVALUATION = ["Classes", "Precision and recall", "Confusion"]
 

@@ -12,7 +12,7 @@ import torch
 
 from tests.engine.small_run import flags, state_of
 from yolofast.cli import main, parse
-from yolofast.engine.earlier_run import forget_earlier_run
+from yolofast.runs.folder import forget_earlier_run
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,6 @@ from yolofast.engine.record import Recorder
 from yolofast.engine.run_report import leave_report, report_page, write_report
 from yolofast.engine.run_report_command import repeat_command
 from yolofast.engine.run_report_diagnosis import advised, diagnosis
-from yolofast.engine.run_report_files import read_run_files
 from yolofast.engine.run_report_samples import drawn, save_samples
 from yolofast.errors import UserError
 from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
@@ -35,6 +34,7 @@ from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.advice import Advice
 from yolofast.report.dialect import Change
+from yolofast.runs.reader import RunFolder
 from yolofast.structures import Detections
 
 SECTIONS = [
@@ -398,5 +398,5 @@ def test_what_diagnose_remarks_is_in_the_report_too(tmp_path):
     head = ",".join(f"{split}/{term}_loss" for split in ("train", "val") for term in ("box", "obj", "cls"))
     rows = [f"{n},1,1,1,1,{9000 if n == 0 else 1},1" for n in range(20)]
     (tmp_path / "results.csv").write_text("\n".join([f"epoch,{head}", *rows]) + "\n")
-    texts = [str(element) for element in diagnosis(read_run_files(tmp_path))]
+    texts = [str(element) for element in diagnosis(RunFolder(tmp_path))]
     assert any("Note: the validation loss was 9002 in epoch 1" in text for text in texts)

@@ -6,7 +6,7 @@ import pytest
 from tests.report.logs import falling, results_txt, train_log
 from yolofast.report.phases import find_phases
 from yolofast.report.read_run import read_history
-from yolofast.report.table_file import TORN
+from yolofast.runs.table import TORN
 
 COUNT = 20
 RATES = 1e-3 * (1 - np.arange(COUNT) / 21)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.watch.made_runs import append, bytes_read, counts_bytes, make_run, row
-from yolofast.watch.find_runs import DEEPEST, RunFolder, find_runs
+from yolofast.watch.find_runs import DEEPEST, FoundRun, find_runs
 from yolofast.watch.overview import Overview
 from yolofast.watch.run_files import content_type, pictures, read_run_file
 from yolofast.watch.runs import Runs
@@ -87,7 +87,7 @@ def test_states(tmp_path):
 
 
 def test_an_interrupted_run_has_stopped_until_it_goes_on(tmp_path):
-    overview = Overview(RunFolder("run", "run", make_run(tmp_path / "run", done=3, finished=False)))
+    overview = Overview(FoundRun("run", "run", make_run(tmp_path / "run", done=3, finished=False)))
     assert overview.line()["state"] == "running"
     (tmp_path / "run" / "interrupted.json").write_text('{"epochs": 3}')
     assert overview.line()["state"] == "stopped"

@@ -9,8 +9,9 @@ from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.extrapolation import Guess
 from yolofast.report.compare.groups import Curves
 from yolofast.report.compare.money import AtTheSameTime
-from yolofast.report.compare.run import MAP, Profile
+from yolofast.report.compare.run import MAP
 from yolofast.report.history import Floats
+from yolofast.runs.reader import StepProfile
 
 
 def curve_charts(found: Comparison, columns: Sequence[str]) -> Iterator[Chart]:
@@ -57,7 +58,7 @@ def cost_chart(found: Comparison) -> ScatterChart:
     return ScatterChart(f"accuracy and time{front}", "hours", "mAP50-95", points)
 
 
-def bar_chart(profiled: Sequence[tuple[str, Profile]]) -> BarChart:
+def bar_chart(profiled: Sequence[tuple[str, StepProfile]]) -> BarChart:
     bars = tuple(
         Bar(
             f"{name}, {profile.gear}" if profile.gear else name,

@@ -9,13 +9,14 @@ from yolofast.report.compare import words
 from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.differences import Difference
 from yolofast.report.compare.remark import CONTRADICTION, NOT_COMPARABLE
-from yolofast.report.compare.run import Phase
 from yolofast.report.compare.spread import Spread
 from yolofast.report.compare.summary import Row
 from yolofast.report.compare.verdict import BETTER, CAUTION
 from yolofast.report.statistics import CALM, STEADY
+from yolofast.runs.layout import FILES, MAP, MAP50, SPEED, TERMS, metrics
+from yolofast.runs.reader import PhaseTime
 
-_HEADLINES = ("mAP50", "mAP50-95", "hours", "img/s", "GPU memory, GiB")
+_HEADLINES = (MAP50.title, MAP.title, "hours", SPEED.title, "GPU memory, GiB")
 _SENTENCES = 4
 _BEFORE_FIGURES = 6
 """Conclusions and remarks that stand above the table; more would hide it."""
@@ -113,7 +114,7 @@ def _difference_row(one: Difference, runs: int) -> tuple[Cell, ...]:
 
 
 def _accuracy(found: Comparison) -> Iterator[Element]:
-    yield from curve_charts(found, ("mAP50", "mAP50-95", "precision", "recall"))
+    yield from curve_charts(found, [metric.title for metric in metrics()])
     for measure, listed in found.overtakings.items():
         texts = words.overtakings(listed)
         if len(texts) > _SENTENCES:
@@ -124,7 +125,8 @@ def _accuracy(found: Comparison) -> Iterator[Element]:
 
 
 def _losses(found: Comparison) -> Iterator[Element]:
-    terms = ("total", "box", "obj", "cls", "dfl", "l1")
+    recorded = (name.partition("/")[2] for curve in found.curves for name in curve.mean if "/" in name)
+    terms = dict.fromkeys(["total", *TERMS, *recorded])
     yield from curve_charts(found, tuple(f"{side}/{term}" for side in ("train", "val") for term in terms))
     yield from curve_charts(found, ("lr",))
     yield from _chosen_epochs(found, losses=True)
@@ -201,7 +203,7 @@ def _profiles(found: Comparison) -> Iterator[Element]:
     yield Table(("phase", *columns), tuple(rows))
 
 
-def _phase(phase: Phase | None) -> list[Cell]:
+def _phase(phase: PhaseTime | None) -> list[Cell]:
     if phase is None:
         return [None, None]
     return [
@@ -215,7 +217,7 @@ def _weights(found: Comparison) -> Iterator[Element]:
     for run in found.runs:
         for file in run.weights:
             inside = file.problem or ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in file.entries.items())
-            never = file.name == "best.pt" and not file.stripped and not file.problem
+            never = file.name == FILES.best and not file.stripped and not file.problem
             size = file.bytes / 1e6
             rows.append((run.name, file.name, Marked(size, "warn", "never stripped") if never else size, inside))
     if rows:

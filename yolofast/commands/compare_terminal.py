@@ -9,10 +9,12 @@ from yolofast.commands.console import table
 from yolofast.report.compare import words
 from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.summary import Row
+from yolofast.runs.layout import SPEED, metrics
 
 _SIDE_BY_SIDE = 3
 """Kinds of run that fit beside one another in a terminal; more are listed below one another."""
-_LISTED = ("mAP50", "mAP50-95", "precision", "recall", "epochs", "hours", "img/s", "GPU memory, GiB")
+_LISTED = ("epochs", "hours", SPEED.title, "GPU memory, GiB")
+"""Beside the metrics."""
 
 
 def print_comparison(out: Console, found: Comparison) -> None:
@@ -47,7 +49,8 @@ def _beside(found: Comparison, names: list[str]) -> Table:
 
 
 def _below(found: Comparison, names: list[str]) -> Table:
-    rows = [row for row in found.summary if row.name in _LISTED or row.name.startswith("cost")]
+    listed = {*_LISTED, *(metric.title for metric in metrics())}
+    rows = [row for row in found.summary if row.name in listed or row.name.startswith("cost")]
     listing = table("", *(f">{row.name}" for row in rows))
     for place, name in enumerate(names):
         listing.add_row(name, *(_cell(row, place) for row in rows))

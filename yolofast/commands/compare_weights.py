@@ -6,13 +6,14 @@ from pathlib import Path
 from yolofast.checkpoint.contents import contents_of
 from yolofast.errors import UserError
 from yolofast.report.compare.run import Run, WeightsFile
+from yolofast.runs.layout import FILES
 
-_LOOKED_INTO = ("best.pt", "last.pt")
+_LOOKED_INTO = (FILES.best, FILES.last)
 _MOST = 30
 
 
 def with_weights(run: Run) -> Run:
-    found = [path for path in (run.folder / "weights").glob("*.pt") if path.is_file()]
+    found = [path for path in (run.folder / FILES.weights).glob("*.pt") if path.is_file()]
     found.sort(key=lambda path: (_order(path.name), path.name))
     return replace(run, weights=tuple(_weights_file(path) for path in found[:_MOST]))
 

@@ -25,6 +25,7 @@ from yolofast.report.read_run import read_history
 from yolofast.report.recorded import not_recorded
 from yolofast.report.ship import Choice
 from yolofast.report.statistics import calmness
+from yolofast.runs.layout import FILES, weights_of_epoch
 
 _SHARES = {
     "mix": "mosaic and mixup",
@@ -143,15 +144,15 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
 
 def _print_choice(out: Console, found: Diagnosis, choice: Choice) -> None:
     out.print(f"ship: {found.history.epochs.unit} {choice.epoch} ({choice.why})")
-    weights = Path(found.history.source) / "weights"
-    if (weights / "best.pt").exists():
+    weights = Path(found.history.source) / FILES.weights
+    if (weights / FILES.best).exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
 
 
 def _weights(choice: Choice, folder: Path) -> str:
-    own = folder / f"epoch_{choice.epoch:03}.pt"
+    own = folder / weights_of_epoch(choice.epoch)
     if own.exists():
         return str(own)
     if choice.epoch == choice.best:
-        return str(folder / "best.pt")
-    return f"{folder / 'best.pt'} (epoch {choice.best}, as good within the noise; --save-period keeps others)"
+        return str(folder / FILES.best)
+    return f"{folder / FILES.best} (epoch {choice.best}, as good within the noise; --save-period keeps others)"

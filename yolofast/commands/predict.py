@@ -12,9 +12,9 @@ from yolofast.commands.predict_window import Window
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
 from yolofast.engine.detector import PictureDetector, Wanted
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.sources import frame_batches
 from yolofast.errors import UserError
+from yolofast.runs.folder import new_run_folder
 from yolofast.structures import Detections
 
 

@@ -29,9 +29,10 @@ from yolofast.profile.comparison import in_words
 from yolofast.profile.records import Profile
 from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
 from yolofast.profile.verdicts import verdicts
+from yolofast.runs.layout import FILES
 from yolofast.words import counted
 
-_JSON_FILE, _MADE_BY = "profile.json", "yolofast profile"
+_JSON_FILE, _MADE_BY = FILES.profile, "yolofast profile"
 
 
 def run(args: argparse.Namespace) -> None:

@@ -7,9 +7,10 @@ from yolofast.atomic_file import write_output
 from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
 from yolofast.config.reports import ReportConfig
-from yolofast.engine.run_report import REPORT_FILE, report_page
+from yolofast.engine.run_report import report_page
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
+from yolofast.runs.layout import FILES
 
 _MADE_BY = "yolofast report"
 
@@ -17,7 +18,7 @@ _MADE_BY = "yolofast report"
 def run(args: argparse.Namespace) -> None:
     asked = from_args(ReportConfig, args)
     folder = Path(asked.run_folder)
-    own = folder / REPORT_FILE
+    own = folder / FILES.report
     path = Path(asked.output) if asked.output else own
     last = mark(_MADE_BY) if path.absolute() != own.absolute() else ""  # training writes the run's own without it
     for target in (path if last else None, asked.markdown):

@@ -11,13 +11,13 @@ from yolofast.commands.latest_weights import weights_of
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
 from yolofast.engine.file_names import UniqueNames
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.trained_model import TrainedModel, read_all_trained
 from yolofast.engine.val_run import Validation, measure_speed, study, validate
 from yolofast.engine.val_subject import open_subject
 from yolofast.evaluate.coco_result import CocoResult, CocoScores
 from yolofast.evaluate.per_class import per_class_table
 from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_plot, save_study_text
+from yolofast.runs.folder import new_run_folder
 
 
 def run(args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from yolofast.engine.detector import PictureDetector
 from yolofast.engine.display import Display
 from yolofast.engine.record import Recorder, summary_of
 from yolofast.engine.run_pictures import RunPictures, telling_confidence
-from yolofast.engine.run_report import REPORT_FILE, leave_report
+from yolofast.engine.run_report import leave_report
 from yolofast.engine.run_report_samples import save_samples
 from yolofast.engine.run_to_resume import run_to_resume
 from yolofast.engine.setup import Run
@@ -23,9 +23,10 @@ from yolofast.engine.trainer import Progress, Trainer
 from yolofast.model.network import Network
 from yolofast.own_command import own_command
 from yolofast.ranks import world
+from yolofast.runs.layout import FILES, MAP, MAP50
 from yolofast.words import clock, counted
 
-_WORTH_A_LOOK = (REPORT_FILE, "results.csv", "results.png", "predictions.jpg")
+_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
 
 
 def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Recorder) -> Callable[[int], None]:
@@ -43,7 +44,7 @@ def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Record
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
     """`started` is when this process began the run, by `time.monotonic`."""
-    progress, best = trainer.progress, folder / "weights" / BEST
+    progress, best = trainer.progress, folder / FILES.weights / BEST
     if best.exists():
         strip_checkpoint(best)
         # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
@@ -59,7 +60,7 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     trainer.recorder.summary(summary)
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
-    commands = _commands(run, progress, folder / "weights")
+    commands = _commands(run, progress, folder / FILES.weights)
     kept = progress.kept_epoch == progress.best_epoch
     display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
 
@@ -120,8 +121,8 @@ def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
     epochs, speed = summary["epochs"], summary["images_per_second"]
     lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
-        scores = f"mAP50 {best['metrics/mAP50(B)']:.3f}, mAP50-95 {best['metrics/mAP50-95(B)']:.3f}"
-        where = str(folder / "weights" / BEST)
+        scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
+        where = str(folder / FILES.weights / BEST)
         where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
         lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]

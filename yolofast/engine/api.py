@@ -1,6 +1,5 @@
 """`Detector`: all of yolofast in one object. The settings are those of the commands, the results are values."""
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,15 @@ from typing import Any
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.engine.checkpoints import BEST
 from yolofast.engine.detector import PictureDetector
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.trained_model import read_all_trained
 from yolofast.engine.val_run import Validation, validate
 from yolofast.engine.val_subject import open_subject
 from yolofast.errors import UserError
 from yolofast.own_command import own_command
+from yolofast.runs.folder import new_run_folder
+from yolofast.runs.layout import FILES, MAP, MAP50
+from yolofast.runs.reader import RunFolder
 
 __all__ = ["Detector", "TrainedRun", "Validation"]
 
@@ -60,12 +60,12 @@ class Detector(PictureDetector):
         config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
         given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
         folder = train(config, {name: getattr(config, name) for name in given})
-        map50, best = _best_scores(folder / "results.csv")
+        map50, best = _best_scores(folder)
         return TrainedRun(
             folder=folder,
             map50=map50,
             map=best,
-            detector=Detector(folder / "weights" / BEST, device=self.device),
+            detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
         )
 
     def val(self, data: str | Path, **settings: Any) -> Validation:
@@ -96,12 +96,11 @@ def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
 
 
-def _best_scores(results: Path) -> tuple[float, float]:
+def _best_scores(folder: Path) -> tuple[float, float]:
     """mAP50 and mAP50-95 of the epoch that best.pt was saved in."""
-    with results.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["metrics/mAP50(B)"]]
-    scores = [(float(row["metrics/mAP50(B)"]), float(row["metrics/mAP50-95(B)"])) for row in rows]
-    return max(scores, key=lambda pair: 0.1 * pair[0] + 0.9 * pair[1], default=(0.0, 0.0))
+    run = RunFolder(folder)
+    best = run.best_row()
+    return (0.0, 0.0) if best is None else (float(run.column(MAP50.name)[best]), float(run.column(MAP.name)[best]))
 
 
 def _say_nothing(_: object) -> None:

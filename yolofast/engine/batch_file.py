@@ -5,15 +5,15 @@ from pathlib import Path
 
 from yolofast.engine.epoch_rows_file import EpochRowsFile
 from yolofast.engine.step_record import MEASURED
+from yolofast.runs.layout import EPOCH, FILES
 
-BATCH_FILE = "batches.csv"
-COLUMNS = ("epoch", "batch", *MEASURED, "mosaic", "mixup", "lr", "size", "trainable", "assigner")
+COLUMNS = (EPOCH.name, "batch", *MEASURED, "mosaic", "mixup", "lr", "size", "trainable", "assigner")
 
 
 class BatchFile:
     def __init__(self, folder: Path, next_epoch: int) -> None:
         """Of a run whose next epoch is this one: rows of it and of later ones are dropped."""
-        self._file = EpochRowsFile(folder / BATCH_FILE, COLUMNS, next_epoch)
+        self._file = EpochRowsFile(folder / FILES.batches, COLUMNS, next_epoch)
 
     def epoch(self, number: int, rows: Iterable[Sequence[float | int | str]]) -> None:
         """Rows without epoch and batch, in the order of the batches."""

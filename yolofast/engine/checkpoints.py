@@ -14,10 +14,9 @@ from torch import Tensor
 
 from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
+from yolofast.runs.layout import FILES
 
-LAST, PREVIOUS, BEST = "last.pt", "last.previous.pt", "best.pt"
-FRESH = "last.new.pt"
-"""The last state while it is being written."""
+LAST, PREVIOUS, BEST = FILES.last, FILES.previous, FILES.best
 _GO_ON = "check that the disk has room and the folder is writable, then go on with --resume; earlier states are intact"
 
 
@@ -50,7 +49,7 @@ class Checkpoints:
     def _write(self, content: dict[str, Any], names: Sequence[str]) -> None:
         """Beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
         try:
-            fresh = save_checkpoint(self.folder / FRESH, content)
+            fresh = save_checkpoint(self.folder / FILES.fresh, content)
             for name in names:
                 same_file_as(fresh, self.folder / name)
         except UserError as error:

@@ -6,13 +6,16 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.engine.record import terms_of
+from yolofast.runs.layout import EPOCH, TRAIN_LOSS, VAL_LOSS, columns_from, terms_in
 
-_METRICS = {
-    "train": ("metrics/precision(B)", "metrics/recall(B)"),
-    "val": ("metrics/mAP50(B)", "metrics/mAP50-95(B)"),
-}
-"""Behind the losses of training, and below them behind those of validation."""
+
+def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """The columns to draw above and below: losses of training above those of validation, then the metrics."""
+    terms = terms_in(dict.fromkeys(name for row in rows for name in row))
+    drawn = [column.name for column in columns_from("metric") if column.drawn]
+    half = (len(drawn) + 1) // 2
+    above, below = ([pattern.of_term(term) for term in terms] for pattern in (TRAIN_LOSS, VAL_LOSS))
+    return above + drawn[:half], below + drawn[half:]
 
 
 def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
@@ -23,19 +26,21 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    terms = terms_of(rows)
-    panels = [name for side in _METRICS for name in (*(f"{side}/{term}_loss" for term in terms), *_METRICS[side])]
-    across = len(panels) // 2
+    above, below = panels_of(rows)
+    across, scores = len(above), {column.name for column in columns_from("metric")}
     figure = Figure(figsize=(3 * across, 6), dpi=120, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
-    for panel, name in zip(figure.subplots(2, across).ravel(), panels, strict=True):
-        measured = [(row["epoch"] + 1, row[name]) for row in rows if isinstance(row.get(name), int | float)]
+    panels = figure.subplots(2, across).ravel()
+    for empty in panels[across + len(below) :]:  # of an odd number of metrics
+        empty.set_axis_off()
+    for panel, name in zip(panels, above + below, strict=False):
+        measured = [(row[EPOCH.name] + 1, row[name]) for row in rows if isinstance(row.get(name), int | float)]
         epochs, values = zip(*measured, strict=True) if measured else ((), ())
         panel.plot(epochs, values, marker="." if len(values) < 100 else None, linewidth=2, color="tab:blue")
         panel.set_title(name.replace("(B)", ""), fontsize=11)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.3)
-        if name.startswith("metrics/"):
+        if name in scores:
             panel.set_ylim(0, max(1.05 * max(values, default=0.0), 0.01))
     figure.supxlabel("epoch", fontsize=10)
     canvas.draw()

@@ -9,22 +9,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 from yolofast.engine.lasting_console import LastingConsole, say_on_stderr
-from yolofast.engine.record import terms_of
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, TRAIN_LOSS, Column, columns_with, terms_in
 from yolofast.words import clock
 
-_MEMORY, _L1 = "GPU GiB", "l1"
-_COLUMNS = (
-    ("P", 8), ("R", 8), ("mAP50", 8), ("mAP", 8), ("lr", 10), ("img/s", 9), ("wait", 7), (_MEMORY, 9), ("left", 9),
-)  # fmt: skip
-_LOSS_WIDTH = 9
-_METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
+_AT_THE_EDGES = 9
+"""Letters of the epoch, and of the time that is left."""
 _LOOK_EVERY = 0.25
 """Seconds between two looks at the figures of a running epoch; a terminal shows each."""
 _PLAIN_EVERY = 10.0
@@ -78,25 +74,23 @@ class Display:
     def result(self, row: Mapping[str, Any]) -> None:
         """One line for an epoch that is over, evaluated and saved; a loss of None was undone."""
         self._finished += 1
-        terms = terms_of([row])
+        cells = line_of(row)
         if not self._said_header:
-            self._has_gpu = row["gpu_memory"] > 0
-            absent = {_MEMORY} if not self._has_gpu else set()
-            losses = "".join(f"{term:>{_LOSS_WIDTH}}" for term in terms)
-            others = "".join(f"{name:>{width}}" for name, width in _COLUMNS if name not in absent)
-            self.say(f"{'epoch':>9}{losses}{others}")
+            self._has_gpu = row[MEMORY.name] > 0
+        shown = [cell for cell in cells if self._has_gpu or cell.column is not MEMORY]
+        edge = _AT_THE_EDGES
+        if not self._said_header:
+            names = "".join(f"{cell.heading:>{cell.column.width}}" for cell in shown)
+            self.say(f"{EPOCH.title:>{edge}}{names}{'left':>{edge}}")
             self._said_header = True
-        left = self._seconds_left(row["epoch"] + 1, self._finished)
-        losses = "".join(f"{_loss(row[f'train/{term}_loss']):>{_LOSS_WIDTH}}" for term in terms)
-        scores = "".join(f"{row[key]:>8.3f}" if key in row else f"{'-':>8}" for key in _METRICS)
-        count = f"{int(row['epoch']) + 1}/{self._epochs}"
-        speed = f"{row['lr/pg0']:>10.3g}{row['img/s']:>9,.0f}{row['data_wait']:>7.0%}"
-        memory = f"{row['gpu_memory']:>9.2f}" if self._has_gpu else ""
-        self.say(f"{count:>9}{losses}{scores}{speed}{memory}{clock(left):>9}")
+        left = self._seconds_left(row[EPOCH.name] + 1, self._finished)
+        count = f"{int(row[EPOCH.name]) + 1}/{self._epochs}"
+        values = "".join(f"{cell.text:>{cell.column.width}}" for cell in shown)
+        self.say(f"{count:>{edge}}{values}{clock(left):>{edge}}")
 
     def _output_lost(self, why: str) -> None:
         self._is_lost = True
-        results = "results.csv in its folder" if self.folder is None else self.folder / "results.csv"
+        results = f"{FILES.results} in its folder" if self.folder is None else self.folder / FILES.results
         say_on_stderr(f"yolofast: standard output {why}, which does not stop a run: see {results}")
 
     def _seconds_left(self, epochs: float, by_this_process: float) -> float:
@@ -113,6 +107,25 @@ class Display:
             BarColumn(20),
             TextColumn(figures, markup=False),
         ]
+
+
+class Cell(NamedTuple):
+    """Of the line of an epoch."""
+
+    heading: str
+    text: str
+    column: Column
+
+
+def line_of(row: Mapping[str, Any]) -> list[Cell]:
+    """What an epoch's line says between its number and the time that is left; a dash is what was not measured."""
+    cells = []
+    for name, column in columns_with(terms_in(row)):
+        if column is TRAIN_LOSS:
+            cells.append(Cell(column.term_in(name) or "", _loss(row.get(name)), column))
+        elif column.short:
+            cells.append(Cell(column.short, f"{row[name]:{column.digits}}" if name in row else "-", column))
+    return cells
 
 
 class EpochLine:
@@ -146,7 +159,7 @@ class EpochLine:
 
     def _figures(self, losses: Mapping[str, float], seconds: float, waited: float, lr: float) -> str:
         """What matters most comes first: narrow terminals cut the end off."""
-        shown = [name for name in losses if name != "total" and (name != _L1 or losses[name])]
+        shown = [name for name in losses if name != "total" and (name != "l1" or losses[name])]
         terms = " ".join(f"{name} {_loss(losses[name])}" for name in shown)
         speed = f"{self._images / seconds:,.0f} img/s, wait {waited / seconds:.0%}"
         taken = torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0

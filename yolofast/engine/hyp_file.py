@@ -9,9 +9,10 @@ from typing import Any
 
 from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
+from yolofast.runs.layout import FILES
 from yolofast.yaml_file import dump_yaml, read_yaml
 
-HYP_FILE = "hyp.yaml"
+HYP_FILE = FILES.hyp
 
 
 def hyp_text(hyp: Mapping[str, Any]) -> bytes:

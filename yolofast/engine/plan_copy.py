@@ -10,9 +10,10 @@ from yolofast.config.plan_file import PlanSpec, read_plan
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
+from yolofast.runs.layout import FILES
 from yolofast.yaml_file import dump_yaml, read_yaml
 
-PLAN_FILE = "plan.yaml"
+PLAN_FILE = FILES.plan
 
 
 def plan_text(config: TrainConfig) -> bytes:

@@ -23,8 +23,8 @@ from yolofast.known_numbers import without_nan
 from yolofast.profile.as_json import summary
 from yolofast.profile.phases import AUGMENT, ORDER, TO_DEVICE
 from yolofast.profile.statistics import beside, phase_figures, spread
+from yolofast.runs.layout import FILES
 
-CSV_FILE, JSON_FILE = "profile.csv", "profile.json"
 _BESIDE = (AUGMENT, TO_DEVICE)
 COLUMNS = ("epoch", "batch", "gear", "step", *ORDER, *(f"{name} beside" for name in _BESIDE), "gpu_busy")
 _GEAR = COLUMNS.index("gear")
@@ -42,7 +42,7 @@ class RecordedPhases(PhaseSampler):
         )
         self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
         self._busy = _utilisation_of(device)
-        self._file = EpochRowsFile(folder / CSV_FILE, COLUMNS, next_epoch)
+        self._file = EpochRowsFile(folder / FILES.phases, COLUMNS, next_epoch)
         self._rows = self._file.kept
 
     def end_epoch(self, epoch: int) -> None:
@@ -53,7 +53,7 @@ class RecordedPhases(PhaseSampler):
         rows = [self._row(epoch, sample, gear, busy) for sample in samples]
         self._file.append(rows)
         self._rows += rows
-        write_whole(self._folder / JSON_FILE, json.dumps(without_nan(self._summary()), indent=2).encode())
+        write_whole(self._folder / FILES.profile, json.dumps(without_nan(self._summary()), indent=2).encode())
 
     def _row(self, epoch: int, sample: Sample, gear: str, busy: float | None) -> list[str]:
         times = [sum(sample.phases.values()), *(sample.phases.get(name) for name in ORDER)]

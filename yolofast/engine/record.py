@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ from typing import Any
 from yolofast.atomic_file import write_whole
 from yolofast.engine.machine import environment
 from yolofast.engine.trackers.delivery import Trackers
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_with, terms_in
+from yolofast.runs.reader import RunFolder
 
-_METRICS = ("metrics/precision(B)", "metrics/recall(B)", "metrics/mAP50(B)", "metrics/mAP50-95(B)")
-_PACE = ("lr/pg0", "lr/pg1", "lr/pg2", "img/s", "data_wait", "gpu_memory")
-_TRAINED = re.compile(r"train/(?P<term>\w+)_loss")
-SUMMARY_FILE, INTERRUPTED_FILE = "summary.json", "interrupted.json"
-"""The latter of a run that was interrupted, until it goes on."""
+INTERRUPTED_FILE = FILES.interrupted
 
 
 class Recorder:
@@ -32,10 +29,12 @@ class Recorder:
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         text = io.StringIO()
-        writer = csv.DictWriter(text, columns_of(self.rows), restval="", lineterminator="\n")
+        given = dict.fromkeys(name for row in self.rows for name in row)
+        columns = [name for name, _ in columns_with(terms_in(given))]
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
-        write_whole(self.folder / "results.csv", text.getvalue().encode())
+        write_whole(self.folder / FILES.results, text.getvalue().encode())
         if self._trackers is not None:
             self._trackers.epoch(row)
 
@@ -46,19 +45,21 @@ class Recorder:
 
     def summary(self, values: dict[str, Any]) -> None:
         """Comes when all else but the report is there."""
-        self._write(SUMMARY_FILE, values)
+        self._write(FILES.summary, values)
         self._has_ended = True
 
     def is_complete(self, epochs: int) -> bool:
         """Whether the run has come to its end, now or, if it has all its epochs, in an earlier process."""
-        return self._has_ended or (len(self.rows) >= epochs and _epochs_summed_up(self.folder) == len(self.rows))
+        if self._has_ended or len(self.rows) < epochs:
+            return self._has_ended
+        return RunFolder(self.folder).entries(FILES.summary).get("epochs") == len(self.rows)
 
     def interrupted(self) -> None:
         """So that nobody takes it for a run that goes on."""
         self._write(INTERRUPTED_FILE, {"epochs": len(self.rows)})
 
     def environment(self) -> None:
-        self._write("env.json", environment())
+        self._write(FILES.environment, environment())
 
     def close(self, complete: bool = False) -> None:
         """`complete`: the run came to its end and everything is in its folder. Only the first call counts."""
@@ -69,26 +70,14 @@ class Recorder:
         write_whole(self.folder / name, (json.dumps(values, indent=2) + "\n").encode())
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Of `results.csv`: each term of the loss has a column for training and one for validation."""
-    terms = terms_of(rows)
-    train, val = ([f"{side}/{term}_loss" for term in terms] for side in ("train", "val"))
-    return "epoch", "time", *train, *_METRICS, *val, *_PACE
-
-
-def terms_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The terms of the loss that rows of epochs have, by name; before the first epoch those that are usual."""
-    found = (match["term"] for row in rows for name in row if (match := _TRAINED.fullmatch(name)))
-    return tuple(dict.fromkeys(found)) or ("box", "obj", "cls")
-
-
 def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:
     """A run in a few numbers. Rows cover all of a resumed run; `wall_seconds` are those of this process alone."""
-    seconds = rows[-1]["time"] if rows else 0.0
-    before = [0.0, *(row["time"] for row in rows)]
-    images = sum(row["img/s"] * (row["time"] - start) for row, start in zip(rows, before, strict=False))
-    best = next((row for row in rows if row["epoch"] == best_epoch), {})
-    scores = [name for name in columns_of(rows) if name.startswith(("metrics/", "val/")) and name in best]
+    seconds = rows[-1][TIME.name] if rows else 0.0
+    before = [0.0, *(row[TIME.name] for row in rows)]
+    images = sum(row[SPEED.name] * (row[TIME.name] - start) for row, start in zip(rows, before, strict=False))
+    best = next((row for row in rows if row[EPOCH.name] == best_epoch), {})
+    columns = columns_with(terms_in(best))
+    scores = [name for name, column in columns if column.source in ("metric", "validation loss") and name in best]
     return {
         "epochs": len(rows),
         "best_epoch": best_epoch,
@@ -97,15 +86,8 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
         "train_seconds": round(seconds, 3),
         "wall_seconds": round(wall_seconds, 3),
         "images_per_second": round(images / seconds, 1) if seconds else 0.0,
-        "peak_gpu_memory_gib": round(max((row["gpu_memory"] for row in rows), default=0.0), 3),
+        "peak_gpu_memory_gib": round(max((row[MEMORY.name] for row in rows), default=0.0), 3),
     }
-
-
-def _epochs_summed_up(folder: Path) -> object:
-    try:
-        return json.loads((folder / SUMMARY_FILE).read_bytes())["epochs"]
-    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
-        return None
 
 
 def _known(value: float) -> float | None:

@@ -24,6 +24,7 @@ from yolofast.evaluate.mosaic_picture import save_mosaics
 from yolofast.evaluate.plots import save_plots
 from yolofast.image_index import ImageIndex
 from yolofast.model.network import Network
+from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Batch, Detections, InputConvention, Targets
 
 Say = Callable[[str], None]
@@ -49,7 +50,7 @@ class RunPictures:
         self._warned = False
 
     def labels(self, index: ImageIndex) -> None:
-        self._draw("labels.jpg", lambda path: draw_overview(index, path))
+        self._draw(FILES.labels, lambda path: draw_overview(index, path))
 
     def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
         """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind what is going on."""
@@ -59,16 +60,18 @@ class RunPictures:
     def epoch_over(self) -> None:
         """Draws what was kept; called when the device has finished the epoch."""
         for number, batch in enumerate(self._kept):
-            self._draw(f"train_batch{number}.jpg", partial(self._draw_batch, batch))
+            self._draw(numbered(FILES.train_batch, number), partial(self._draw_batch, batch))
         self._kept = []
 
     def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._draw("results.png", lambda path: write_whole(path, curves_picture(rows)))
+        self._draw(FILES.curves, lambda path: write_whole(path, curves_picture(rows)))
 
     def scores(self, found: Evaluated) -> None:
         """Curves over confidence and recall, and the confusion matrix."""
         names = self._names
-        self._draw("PR_curve.png", lambda path: save_plots(path.parent, found.metrics, found.confusion, names))
+        self._draw(
+            FILES.precision_recall_curve, lambda path: save_plots(path.parent, found.metrics, found.confusion, names)
+        )
 
     def validation(self, detector: PictureDetector, batches: Iterable[Batch], index: ImageIndex) -> None:
         """The first batches twice: with their true boxes, and with those found."""
@@ -79,11 +82,11 @@ class RunPictures:
             save_mosaics(self._folder, number, batch.images, batch.targets, found, self._names)
 
         model, precision = detector.predictor.models[0], detector.precision
-        self._draw("val_batch0_pred.jpg", lambda _: evaluate(model, some, index, precision, on_batch=draw))
+        self._draw(numbered(FILES.val_batch_pred, 0), lambda _: evaluate(model, some, index, precision, on_batch=draw))
 
     def predictions(self, detector: PictureDetector, index: ImageIndex, conf: float) -> None:
         """Images from all over the split with what the detector sees in them."""
-        self._draw("predictions.jpg", lambda path: self._draw_predictions(path, detector, index, conf))
+        self._draw(FILES.seen, lambda path: self._draw_predictions(path, detector, index, conf))
 
     def boxes_after(
         self, epoch: int, model: Network, precision: Precision, batches: Iterable[Batch], index: ImageIndex
@@ -95,7 +98,7 @@ class RunPictures:
             path.parent.mkdir(exist_ok=True)
             evaluate(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
 
-        return self._draw(f"predictions/epoch_{epoch + 1:03}.jpg", draw)
+        return self._draw(f"{FILES.seen_after}/{numbered(FILES.seen_after_epoch, epoch + 1, 3)}", draw)
 
     def _draw_batch(self, batch: Batch, path: Path) -> None:
         height, width = batch.images.shape[2:]

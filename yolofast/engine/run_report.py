@@ -12,14 +12,14 @@ from yolofast.engine import run_report_accuracy as accuracy
 from yolofast.engine import run_report_course as course
 from yolofast.engine import run_report_settings as settings
 from yolofast.engine.run_report_diagnosis import diagnosis
-from yolofast.engine.run_report_files import RunFiles, read_run_files
 from yolofast.engine.run_report_scores import save_scores
 from yolofast.engine.tally import Evaluated
 from yolofast.pages.elements import Callout, Element, Page, Section
 from yolofast.pages.html import render_page
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
 
-REPORT_FILE = "report.html"
-_Make = Callable[[RunFiles], tuple[Element, ...]]
+_Make = Callable[[RunFolder], tuple[Element, ...]]
 _PARTS: tuple[tuple[str, _Make], ...] = (
     ("Summary", course.summary),
     ("Curves", course.curves),
@@ -43,24 +43,24 @@ def leave_report(folder: Path, found: Evaluated | None, names: Sequence[str], sa
             save_scores(folder, found, names)
         write_report(folder)
     except Exception as error:  # noqa: BLE001 - no report is worth a run
-        say(f"warning: {REPORT_FILE} could not be written: {type(error).__name__}: {error}")
+        say(f"warning: {FILES.report} could not be written: {type(error).__name__}: {error}")
 
 
 def write_report(folder: Path) -> Path:
-    path = folder / REPORT_FILE
+    path = folder / FILES.report
     write_whole(path, render_page(report_page(folder)).encode())
     return path
 
 
 def report_page(folder: Path) -> Page:
     """Raises `UserError` if the folder is not that of a run."""
-    run = read_run_files(folder)
+    run = RunFolder(folder).read_all()
     made = [(title, _attempt(make, run)) for title, make in _PARTS]
     sections = tuple(Section(title, elements) for title, elements in made if elements)
     return Page(f"Run {folder.resolve().name}", _subtitle(run), sections)
 
 
-def _attempt(make: _Make, run: RunFiles) -> tuple[Element, ...]:
+def _attempt(make: _Make, run: RunFolder) -> tuple[Element, ...]:
     try:
         return make(run)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -68,7 +68,7 @@ def _attempt(make: _Make, run: RunFiles) -> tuple[Element, ...]:
         return (Callout("warn", f"The run's files do not fit together here: {type(error).__name__}: {error}"),)
 
 
-def _subtitle(run: RunFiles) -> str:
+def _subtitle(run: RunFolder) -> str:
     named = [Path(str(run.args[name])) for name in ("cfg", "data") if run.args.get(name)]
     parts = ["/".join(path.parts[-2:]) if path.is_absolute() else str(path) for path in named]
     machine = run.environment.get("gpu") or run.environment.get("cpu")

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.engine.run_report_course import epochs_of, fitness_of
-from yolofast.engine.run_report_files import RunFiles
-from yolofast.engine.run_report_samples import SAMPLES_FOLDER
 from yolofast.pages.elements import Callout, Cell, Element, LineChart, Marked, Matrix, Paragraph, Picture, Series, Table
-from yolofast.report.evaluated_epoch import epoch_of, of_another_epoch
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder, epoch_of, of_another_epoch
 
 _MOST_CURVES, _CURVES_OF_MANY = 12, 7
 """Besides the mean. Of more classes only some are shown: as many as have colours of their own."""
@@ -25,47 +23,47 @@ _MOST_BYTES = 2 * 2**20
 _BACKGROUND = "background"
 
 
-def per_class(run: RunFiles) -> tuple[Element, ...]:
-    rows = list(run.scores.get("per_class", {}).values())
+def per_class(run: RunFolder) -> tuple[Element, ...]:
+    rows = list(run.evaluation.get("per_class", {}).values())
     if not rows:
         return ()
     scores = [float(row["ap"]) for row in rows]
     cells = tuple(
         (str(row["name"]), *(float(row[name]) for name in _SCORES), _marked(row["ap"], scores)) for row in rows
     )
-    confidence, images = run.scores["confidence"], run.scores["images"]
+    confidence, images = run.evaluation["confidence"], run.evaluation["images"]
     where = f"at confidence {confidence:.3f}, where mean F1 is best"
-    epoch = epoch_of(run.scores)
+    epoch = epoch_of(run.evaluation)
     whose = "Best weights" if epoch is None else f"Weights of epoch {epoch}"
     note = f"{whose}, {images:,} validation images. Precision, recall and F1 {where}."
     columns = ("class", "boxes", "precision", "recall", "F1", "AP50", "AP50-95")
-    return (*_of_another_epoch(run, run.scores), Table(columns, cells, note, sortable=True))
+    return (*_of_another_epoch(run, run.evaluation), Table(columns, cells, note, sortable=True))
 
 
-def precision_recall(run: RunFiles) -> tuple[Element, ...]:
-    curves = {key: tuple(map(float, curve)) for key, curve in run.scores.get("precision_at_recall", {}).items()}
+def precision_recall(run: RunFolder) -> tuple[Element, ...]:
+    curves = {key: tuple(map(float, curve)) for key, curve in run.evaluation.get("precision_at_recall", {}).items()}
     if "mean" not in curves:
         return ()
     if any(len(curve) != len(curves["mean"]) for curve in curves.values()):
         raise ValueError("curves of different lengths")
     recalls = tuple(np.linspace(0, 1, len(curves["mean"])).round(4).tolist())
-    shown, left_out = _telling([row for row in run.scores["per_class"].values() if str(row["id"]) in curves])
-    series = [Series(f"all classes {run.scores['map50']:.3f}", recalls, curves["mean"])]
+    shown, left_out = _telling([row for row in run.evaluation["per_class"].values() if str(row["id"]) in curves])
+    series = [Series(f"all classes {run.evaluation['map50']:.3f}", recalls, curves["mean"])]
     series += [Series(f"{row['name']} {row['ap50']:.3f}", recalls, curves[str(row["id"])]) for row in shown]
     hint = f"The best and the worst classes by AP50; left out: {left_out}." if left_out else ""
     title = "Precision over recall at an overlap of 0.5, with AP50"
     chart = LineChart(title, "recall", "precision", tuple(series), hint=hint)
-    return (*_of_another_epoch(run, run.scores), chart)
+    return (*_of_another_epoch(run, run.evaluation), chart)
 
 
-def confusion(run: RunFiles) -> tuple[Element, ...]:
-    cells, names = run.scores.get("confusion", []), [*map(str, run.scores.get("names", [])), _BACKGROUND]
+def confusion(run: RunFolder) -> tuple[Element, ...]:
+    cells, names = run.evaluation.get("confusion", []), [*map(str, run.evaluation.get("names", [])), _BACKGROUND]
     if not cells:
         return ()
     totals: dict[int, int] = {}
     for _, true, count in cells:
         totals[true] = totals.get(true, 0) + count
-    elements: list[Element] = [*_of_another_epoch(run, run.scores)]
+    elements: list[Element] = [*_of_another_epoch(run, run.evaluation)]
     if len(names) <= _MOST_CLASSES_IN_MATRIX + 1:
         elements.append(_matrix(cells, names))
     mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
@@ -75,7 +73,7 @@ def confusion(run: RunFiles) -> tuple[Element, ...]:
     return tuple(elements)
 
 
-def samples(run: RunFiles) -> tuple[Element, ...]:
+def samples(run: RunFolder) -> tuple[Element, ...]:
     pictures, size = [], 0
     problems: list[str] = []
     for row in run.samples[:_MOST_SAMPLES]:
@@ -92,35 +90,35 @@ def samples(run: RunFiles) -> tuple[Element, ...]:
     return (*_of_another_epoch(run, run.samples[0]), *_how_many(run), *remarks, Paragraph(legend), *pictures)
 
 
-def _of_another_epoch(run: RunFiles, values: Mapping[str, Any]) -> tuple[Element, ...]:
+def _of_another_epoch(run: RunFolder, values: Mapping[str, Any]) -> tuple[Element, ...]:
     nosave = bool(run.args.get("nosave"))
-    words = of_another_epoch(epoch_of(values), epochs_of(run.results), fitness_of(run.results), nosave=nosave)
+    words = of_another_epoch(epoch_of(values), run.epochs(), run.fitness(), nosave=nosave)
     return (Callout("warn", f"This is {words}."),) if words else ()
 
 
-def _how_many(run: RunFiles) -> tuple[Element, ...]:
-    wrong, images = run.scores.get("images_with_faults"), run.scores.get("images")
-    if wrong is None or images is None or epoch_of(run.scores) != epoch_of(run.samples[0]):
+def _how_many(run: RunFolder) -> tuple[Element, ...]:
+    wrong, images = run.evaluation.get("images_with_faults"), run.evaluation.get("images")
+    if wrong is None or images is None or epoch_of(run.evaluation) != epoch_of(run.samples[0]):
         return ()
     if not wrong:
         return (Callout("good", f"In none of the {images:,} validation images a box is missed or wrong."),)
     return (Paragraph(f"{wrong:,} of {images:,} validation images have a missed or wrong box; the worst come first."),)
 
 
-def _jpeg(run: RunFiles, name: str, problems: list[str]) -> bytes | None:
+def _jpeg(run: RunFolder, name: str, problems: list[str]) -> bytes | None:
     """Only from the folder of samples, whatever the list says. One that is there and cannot be read is a problem."""
-    path = run.folder / SAMPLES_FOLDER / name
+    path = run.path / FILES.samples / name
     if path.name != name:
         return None
     try:
         if stat.S_ISREG(path.stat().st_mode):
             content = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
             return content if content.startswith(b"\xff\xd8") else None
-        problems.append(f"{SAMPLES_FOLDER}/{name} is not a file")
+        problems.append(f"{FILES.samples}/{name} is not a file")
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:  # names, too, come from a file
-        problems.append(f"{SAMPLES_FOLDER}/{name} cannot be read: {getattr(error, 'strerror', None) or error}")
+        problems.append(f"{FILES.samples}/{name} cannot be read: {getattr(error, 'strerror', None) or error}")
     return None
 
 

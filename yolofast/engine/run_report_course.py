@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.engine.record import terms_of
-from yolofast.engine.run_report_files import RunFiles
 from yolofast.known_numbers import known_number
 from yolofast.pages.elements import (
     Bar,
@@ -21,25 +19,35 @@ from yolofast.pages.elements import (
     Series,
     Table,
 )
-from yolofast.report.history import Floats, best_place
-from yolofast.report.table_file import Columns
+from yolofast.runs.layout import (
+    BATCH_LOSS,
+    MEMORY,
+    RATES,
+    SPEED,
+    TIME,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    WAIT,
+    Column,
+    metric_charts,
+    metrics,
+    term_title,
+    terms_in,
+)
+from yolofast.runs.reader import RunFolder
+from yolofast.runs.table import Columns, Floats
 from yolofast.words import duration
 
-_MAP50, _MAP = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
-_SCORES = {
-    "mAP50": _MAP50, "mAP50-95": _MAP, "precision": "metrics/precision(B)", "recall": "metrics/recall(B)",
-}  # fmt: skip
-_TERMS = {"box": "box", "obj": "objectness", "cls": "class", "l1": "raw boxes (L1)"}
 
-
-def summary(run: RunFiles) -> tuple[Element, ...]:
-    results, best = run.results, best_row(run.results)
-    seconds, memory = float(results.numbers("time")[-1]), _memory(results)
+def summary(run: RunFolder) -> tuple[Element, ...]:
+    best, memory = run.best_row(), _memory(run)
+    seconds = float(run.results.numbers(TIME.name)[-1])
     items: list[tuple[str, Cell]] = []
     if best is not None:
-        items += [(name, float(_column(results, column)[best])) for name, column in _SCORES.items()]
-        items.append(("best epoch", f"{epochs_of(results)[best]:.0f} of {len(results)}"))
-    items += [("training time", duration(seconds)), ("img/s", _mean_of_time(results, "img/s"))]
+        shown = [column for column in metrics() if column.name in run.results]
+        items += [(column.title, float(run.column(column.name)[best])) for column in shown]
+        items.append(("best epoch", f"{run.epochs()[best]:.0f} of {len(run.results)}"))
+    items += [(TIME.title, duration(seconds)), (SPEED.title, _mean_of_time(run, SPEED))]
     if memory > 0:
         items.append(("GPU memory", f"{memory:.2f} GiB"))
     notes = [Callout("warn", problem) for problem in run.problems]
@@ -48,61 +56,44 @@ def summary(run: RunFiles) -> tuple[Element, ...]:
     return (Figures(tuple(items)), *notes)
 
 
-def curves(run: RunFiles) -> tuple[Element, ...]:
-    results = run.results
-    charts = [_chart(results, "Accuracy", "score", {"mAP50": _MAP50, "mAP50-95": _MAP})]
-    charts.append(
-        _chart(results, "Precision and recall", "score", {name: _SCORES[name] for name in ("precision", "recall")})
-    )
-    for term in terms_of([dict.fromkeys(results.text)]):
-        name = _TERMS.get(term, term)
-        columns = {"training": f"train/{term}_loss", "validation": f"val/{term}_loss"}
-        charts.append(_chart(results, f"Loss: {name}", "loss", columns, dashed="validation"))
-    charts.append(_chart(results, "Learning rate", "rate", {f"group {group}": f"lr/pg{group}" for group in range(3)}))
+def curves(run: RunFolder) -> tuple[Element, ...]:
+    charts = [
+        _chart(run, title, "score", {column.title: column.name for column in columns})
+        for title, columns in metric_charts().items()
+    ]
+    for term in terms_in(run.results.text):
+        lines = {column.title: column.of_term(term) for column in (TRAIN_LOSS, VAL_LOSS)}
+        charts.append(_chart(run, f"Loss: {term_title(term)}", "loss", lines, dashed=VAL_LOSS.title))
+    charts.append(_chart(run, RATES[0].chart, "rate", {column.title: column.name for column in RATES}))
     return tuple(chart for chart in charts if chart is not None)
 
 
-def batches(run: RunFiles) -> tuple[Element, ...]:
+def batches(run: RunFolder) -> tuple[Element, ...]:
     """Every batch of training, for those who ask where a bump comes from."""
     table = run.batches
-    if table is None or "total" not in table:
+    if table is None or BATCH_LOSS not in table:
         return ()
-    charts: list[Element] = [_per_batch(table, "Loss of every batch", "loss", "total")]
+    charts: list[Element] = [_per_batch(table, "Loss of every batch", "loss", BATCH_LOSS)]
     if "gradient_norm" in table:
         charts.append(_per_batch(table, "Gradient norm", "norm", "gradient_norm", log_y=True))
     return (*charts, Paragraph("Why a loss fluctuates, and what to change: yolofast diagnose on this folder."))
 
 
-def timing(run: RunFiles) -> tuple[Element, ...]:
-    results = run.results
-    rows: list[tuple[Cell, ...]] = [("training", duration(float(results.numbers("time")[-1])))]
+def timing(run: RunFolder) -> tuple[Element, ...]:
+    rows: list[tuple[Cell, ...]] = [("training", duration(float(run.results.numbers(TIME.name)[-1])))]
     if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
         rows.append(("with evaluation, checkpoints and pictures (last process)", duration(wall)))
-    rows.append(("images per second, all epochs", _mean_of_time(results, "img/s")))
-    rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(results, "data_wait")))
+    rows.append(("images per second, all epochs", _mean_of_time(run, SPEED)))
+    rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(run, WAIT)))
     if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
         rows.append(("% of the time the GPU was busy", 100 * busy))
-    columns = {"Speed": ("img/s", "img/s"), "Waiting for data": ("share", "data_wait")}
-    if (memory := _memory(results)) > 0:
+    columns = [SPEED, WAIT]
+    if (memory := _memory(run)) > 0:
         rows.append(("largest GPU memory reserved", f"{memory:.2f} GiB"))
-        columns["GPU memory"] = ("GiB", "gpu_memory")
-    charts = [_chart(results, title, unit, {unit: column}) for title, (unit, column) in columns.items()]
+        columns.append(MEMORY)
+    charts = [_chart(run, column.chart, column.title, {column.title: column.name}) for column in columns]
     elements: list[Element] = [Table(("", ""), tuple(rows)), *(chart for chart in charts if chart is not None)]
     return (*elements, *_phases(run.profile))
-
-
-def best_row(results: Columns) -> int | None:
-    """The epoch whose weights are `best.pt`."""
-    return best_place(fitness_of(results))
-
-
-def fitness_of(results: Columns) -> Floats:
-    return 0.1 * _column(results, _MAP50) + 0.9 * _column(results, _MAP)
-
-
-def epochs_of(results: Columns) -> Floats:
-    """From 1, as people count."""
-    return results.numbers("epoch") + 1
 
 
 def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
@@ -117,13 +108,13 @@ def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
     return (BarChart("Where the time of a step goes", "ms", shown),)
 
 
-def _chart(results: Columns, title: str, y_label: str, columns: Mapping[str, str], dashed: str = "") -> Chart | None:
+def _chart(run: RunFolder, title: str, y_label: str, columns: Mapping[str, str], dashed: str = "") -> Chart | None:
     """Of those columns that have a value at all."""
-    x = tuple(epochs_of(results).tolist())
+    x = tuple(run.epochs().tolist())
     series = [
-        Series(name, x, tuple(_column(results, column).tolist()), dashed=name == dashed)
+        Series(name, x, tuple(run.column(column).tolist()), dashed=name == dashed)
         for name, column in columns.items()
-        if not np.isnan(_column(results, column)).all()
+        if not np.isnan(run.column(column)).all()
     ]
     return LineChart(title, "epoch", y_label, tuple(series)) if series else None
 
@@ -134,21 +125,17 @@ def _per_batch(table: Columns, title: str, y_label: str, column: str, log_y: boo
     return LineChart(title, "batch", y_label, (series,), log_y=log_y)
 
 
-def _column(results: Columns, name: str) -> Floats:
-    return results.numbers(name) if name in results else np.full(len(results), np.nan)
-
-
-def _mean_of_time(results: Columns, name: str) -> float:
+def _mean_of_time(run: RunFolder, column: Column) -> float:
     """Epochs count by how long they took; those of which either is unknown do not."""
-    clock, values = _finite(results.numbers("time")), _finite(_column(results, name))
+    clock, values = _finite(run.results.numbers(TIME.name)), _finite(run.column(column.name))
     spent = np.diff(clock, prepend=0.0)
     known = np.isfinite(values) & (spent > 0)
     return float(np.average(values[known], weights=spent[known])) if known.any() else float("nan")
 
 
-def _memory(results: Columns) -> float:
+def _memory(run: RunFolder) -> float:
     """The most, in GiB; 0 without a GPU."""
-    return float(np.nan_to_num(_finite(_column(results, "gpu_memory"))).max(initial=0.0))
+    return float(np.nan_to_num(_finite(run.column(MEMORY.name))).max(initial=0.0))
 
 
 def _finite(values: Floats) -> Floats:

@@ -1,16 +1,16 @@
 """The part of a report that reads the curves: what `yolofast diagnose` finds."""
 
-from yolofast.engine.run_report_files import RunFiles
 from yolofast.errors import UserError
 from yolofast.pages.elements import Callout, Element, Paragraph
 from yolofast.report.advice import Advice
 from yolofast.report.diagnosis import Diagnosis, diagnose
 from yolofast.report.read_run import read_history
+from yolofast.runs.reader import RunFolder
 
 
-def diagnosis(run: RunFiles) -> tuple[Element, ...]:
+def diagnosis(run: RunFolder) -> tuple[Element, ...]:
     try:
-        found = diagnose(read_history(run.folder))
+        found = diagnose(read_history(run.path))
     except UserError:  # too little to say anything
         return ()
     verdicts: list[Element] = [Callout("warn", f"{one.kind}: {one.text}") for one in found.verdicts]

@@ -18,9 +18,9 @@ from yolofast.evaluate.ground_truth import ground_truth
 from yolofast.evaluate.image_faults import ImageFaults, Judged, judge
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import Image
+from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Detections
 
-SAMPLES_FOLDER, SAMPLES_FILE = "samples", "samples.json"
 _LONG_SIDE = 520
 _MOST_ENLARGED = 4
 """Names would hide a small picture."""
@@ -33,17 +33,19 @@ _RIGHT, _WRONG, _MISSED = (178, 114, 0), (0, 149, 230), (140, 40, 215)
 
 def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults, epoch: int | None = None) -> None:
     """The worst images into `samples/` of a run's folder, and what they show, after which epoch, into its list."""
-    place = folder / SAMPLES_FOLDER
+    place = folder / FILES.samples
     place.mkdir(exist_ok=True)
-    (place / SAMPLES_FILE).unlink(missing_ok=True)  # an interrupt leaves pictures unlisted, none with another's caption
+    (place / FILES.samples_list).unlink(
+        missing_ok=True
+    )  # an interrupt leaves pictures unlisted, none with another's caption
     rows = []
     for number, image in enumerate(faults.worst()):
         path = index.path(image.place)
         judged = judge(image.counted, ground_truth(index, [image.place])[0])
-        name = f"sample_{number:02}.jpg"
+        name = numbered(FILES.sample, number, 2)
         write_whole(place / name, drawn(read_picture(path), judged, index.names))
         rows.append({"file": name, "image": path.name, "epoch": epoch, **_counts(judged)})
-    write_whole(place / SAMPLES_FILE, (json.dumps(rows, indent=1) + "\n").encode())
+    write_whole(place / FILES.samples_list, (json.dumps(rows, indent=1) + "\n").encode())
 
 
 def drawn(picture: Image, judged: Judged, names: Sequence[str]) -> bytes:

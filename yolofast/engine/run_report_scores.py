@@ -16,15 +16,15 @@ from yolofast.atomic_file import write_whole
 from yolofast.engine.tally import Evaluated
 from yolofast.evaluate.curves import GRID
 from yolofast.evaluate.per_class import per_class_table
+from yolofast.runs.layout import FILES
 
-SCORES_FILE = "evaluation.json"
 _RECALLS = np.linspace(0, 1, 101)
 _MOST_CLASSES_WITH_CURVES = 200
 
 
 def save_scores(folder: Path, found: Evaluated, names: Sequence[str]) -> None:
     content = json.dumps(scores_of(found, names), separators=(",", ":"), allow_nan=False) + "\n"
-    write_whole(folder / SCORES_FILE, content.encode())
+    write_whole(folder / FILES.evaluation, content.encode())
 
 
 def scores_of(found: Evaluated, names: Sequence[str]) -> dict[str, Any]:

@@ -4,23 +4,24 @@ from yolofast.config.flags import from_settings
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.engine.run_report_command import repeat_command
-from yolofast.engine.run_report_files import RunFiles
 from yolofast.errors import UserError, shorten
 from yolofast.pages.elements import Callout, Cell, Code, Element, Paragraph, Table
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
 
 
-def repeat(run: RunFiles) -> tuple[Element, ...]:
+def repeat(run: RunFolder) -> tuple[Element, ...]:
     if not run.args:
         return ()
     try:
         config = from_settings(TrainConfig, run.args)
     except UserError as error:  # of another version, or edited since
-        return (Callout("warn", f"args.yaml does not describe a run of this version: {error.what}"),)
-    note = "hyp.yaml of this folder holds the hyper-parameters that ran, in case the file named above has changed."
+        return (Callout("warn", f"{FILES.settings} does not describe a run of this version: {error.what}"),)
+    note = f"{FILES.hyp} of this folder holds the hyper-parameters that ran, in case the file named above has changed."
     return (Code(repeat_command(config)), *((Paragraph(note),) if run.hyp else ()))
 
 
-def settings(run: RunFiles) -> tuple[Element, ...]:
+def settings(run: RunFolder) -> tuple[Element, ...]:
     declared, usual = settings_of(TrainConfig), TrainConfig()
     changed: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
@@ -44,7 +45,7 @@ def settings(run: RunFiles) -> tuple[Element, ...]:
     return tuple(tables)
 
 
-def environment(run: RunFiles) -> tuple[Element, ...]:
+def environment(run: RunFolder) -> tuple[Element, ...]:
     rows = tuple(
         (str(name).replace("_", " "), _text(value)) for name, value in run.environment.items() if value is not None
     )

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from yolofast.engine.checkpoints import LAST, PREVIOUS
 from yolofast.errors import UserError, nearest_file
+from yolofast.runs.layout import FILES
 
-SETTINGS_FILE = "args.yaml"
+SETTINGS_FILE = FILES.settings
 _FIX = "name a run's folder, or its last.pt: --resume RUN"
 
 
@@ -34,7 +35,7 @@ def run_to_resume(resume: bool | str, project: str | Path) -> RunToResume:
 def _folder_meant(named: Path) -> Path:
     """A `last.pt` that is not there yet means its run."""
     inside = named if named.is_dir() else named.parent
-    folder = inside.parent if inside.name == "weights" else inside
+    folder = inside.parent if inside.name == FILES.weights else inside
     if folder.is_dir() and (named.is_dir() or named.name == LAST):
         return folder
     raise UserError(f"there is no such file or folder{nearest_file(named)}", where=named, fix=_FIX)
@@ -42,11 +43,13 @@ def _folder_meant(named: Path) -> Path:
 
 def _saved_in(folder: Path) -> RunToResume:
     folder = _as_typed(folder.resolve())
-    weights = folder / "weights"
+    weights = folder / FILES.weights
     if (weights / LAST).exists() or (weights / PREVIOUS).exists():
         return RunToResume(folder, weights / LAST)
     if not (folder / SETTINGS_FILE).is_file():
-        raise UserError(f"there is no run to resume: no weights/{LAST} and no {SETTINGS_FILE}", where=folder, fix=_FIX)
+        raise UserError(
+            f"there is no run to resume: no {FILES.weights}/{LAST} and no {SETTINGS_FILE}", where=folder, fix=_FIX
+        )
     return RunToResume(folder, None)
 
 
@@ -57,7 +60,7 @@ def _as_typed(folder: Path) -> Path:
 
 
 def _latest_run(project: Path) -> Path:
-    names = (SETTINGS_FILE, f"weights/{LAST}", f"weights/{PREVIOUS}")
+    names = (SETTINGS_FILE, f"{FILES.weights}/{LAST}", f"{FILES.weights}/{PREVIOUS}")
     # Folders with a dot are those that runs are about to be made in.
     found = [path for name in names for path in project.glob(f"[!.]*/{name}")]
     if not found:

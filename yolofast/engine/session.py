@@ -20,7 +20,6 @@ from yolofast.engine.distributed import Place, joined, told_by_first
 from yolofast.engine.distributed_follower import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.engine.distributed_launch import Report, launch
 from yolofast.engine.distributed_machine import check_devices, device_of_rank
-from yolofast.engine.earlier_run import forget_earlier_run
 from yolofast.engine.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.engine.gear_box import GearBox
 from yolofast.engine.hyp_file import HYP_FILE, hyp_text, write_hyp
@@ -29,7 +28,6 @@ from yolofast.engine.out_of_memory import EpochOutOfMemoryError, fix_if_memory_r
 from yolofast.engine.plan_copy import PLAN_FILE, plan_text
 from yolofast.engine.profile_record import recorded_phases
 from yolofast.engine.record import INTERRUPTED_FILE, Recorder
-from yolofast.engine.run_folder import new_run_folder
 from yolofast.engine.run_pictures import RunPictures
 from yolofast.engine.run_to_resume import SETTINGS_FILE
 from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
@@ -41,6 +39,7 @@ from yolofast.engine.trainer import Progress, Trainer, gear_of
 from yolofast.errors import UserError
 from yolofast.exit_codes import call
 from yolofast.ranks import is_first
+from yolofast.runs.folder import forget_earlier_run, new_run_folder
 
 
 def train(config: TrainConfig, given: dict[str, Any]) -> Path:

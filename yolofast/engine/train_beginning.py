@@ -17,6 +17,7 @@ from yolofast.engine.hyp_file import read_hyp
 from yolofast.engine.kept_copies import with_kept_copies
 from yolofast.engine.plan_copy import kept_plan
 from yolofast.engine.run_to_resume import SETTINGS_FILE, run_to_resume
+from yolofast.runs.layout import RATES
 
 
 class Beginning(NamedTuple):
@@ -50,7 +51,7 @@ class Beginning(NamedTuple):
         return Past(
             epochs=state["next_epoch"],
             planned=state["config"]["epochs"],
-            lr=state["rows"][-1]["lr/pg0"],
+            lr=state["rows"][-1][RATES[0].name],
             lr_factor=state["lr_factor"],
         )
 

@@ -38,6 +38,19 @@ from yolofast.errors import UserError
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
+from yolofast.runs.layout import (
+    EPOCH,
+    MEMORY,
+    RATES,
+    SPEED,
+    TIME,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    WAIT,
+    losses_of,
+    scores_of,
+    weights_of_epoch,
+)
 from yolofast.structures import Batch
 
 
@@ -200,25 +213,24 @@ class Trainer:
         self._tell(undone)
         even_out(self._step)
         wall = time.perf_counter() - start
-        rates = {f"lr/pg{group}": lr * guard.lr_factor for group, lr in enumerate(settings.lr[:3])}
+        rates = {column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)}
         return {
-            "epoch": epoch,
-            "time": (self.progress.rows[-1]["time"] if self.progress.rows else 0.0) + wall,
+            EPOCH.name: epoch,
+            TIME.name: (self.progress.rows[-1][TIME.name] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **{f"train/{name}_loss": None if undone else losses[name] for name in self.run.step.terms},
+            **losses_of(TRAIN_LOSS, {name: None if undone else losses[name] for name in self.run.step.terms}),
             **rates,
-            "img/s": images / wall,
-            "data_wait": wait.seconds / wall,
-            "gpu_memory": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
+            SPEED.name: images / wall,
+            WAIT.name: wait.seconds / wall,
+            MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
 
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
         self._latest_found, metrics = found, found.metrics
-        row["metrics/precision(B)"], row["metrics/recall(B)"] = metrics.mean_precision, metrics.mean_recall
-        row["metrics/mAP50(B)"], row["metrics/mAP50-95(B)"] = metrics.map50, metrics.map
-        row.update({f"val/{name}_loss": value for name, value in found.losses.items()})
+        row.update(scores_of(metrics))
+        row.update(losses_of(VAL_LOSS, found.losses))
         if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
-            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row["epoch"]
+            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[EPOCH.name]
             self.best_found = found
 
     def _save(self, epoch: int, last: bool) -> None:
@@ -229,7 +241,7 @@ class Trainer:
             self.progress.kept_epoch, self.best_found = epoch, self._latest_found
             names.append(BEST)
         if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
-            names.append(f"epoch_{epoch + 1:03}.pt")
+            names.append(weights_of_epoch(epoch + 1))
         self.checkpoints.save(self._content(epoch), *names)
 
     def _content(self, epoch: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from yolofast.atomic_file import write_output
 from yolofast.boxes import cxcywh_to_xyxy, to_pixels
 from yolofast.pixels import Image
+from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Detections, Targets
 
 _MOST_IMAGES = 16
@@ -33,8 +34,12 @@ def save_mosaics(
     truth = _as_detections(targets, width, height)
     found = [one[one.scores > _CONFIDENCE] for one in detections]
     folder = Path(folder)
-    labels = write_output(folder / f"val_batch{batch}_labels.jpg", _picture(images, truth, names, scores=False))
-    predictions = write_output(folder / f"val_batch{batch}_pred.jpg", _picture(images, found, names, scores=True))
+    labels = write_output(
+        folder / numbered(FILES.val_batch_labels, batch), _picture(images, truth, names, scores=False)
+    )
+    predictions = write_output(
+        folder / numbered(FILES.val_batch_pred, batch), _picture(images, found, names, scores=True)
+    )
     return labels, predictions
 
 

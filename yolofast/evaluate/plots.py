@@ -12,6 +12,7 @@ from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.curves import GRID
 from yolofast.evaluate.figure import blank, encoded, plain
 from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.runs.layout import FILES
 
 # More lines than this cannot be told apart by colour, and more numbers than this not be read.
 _MOST_NAMED_CURVES = 20
@@ -28,14 +29,17 @@ def save_plots(
     curves, present = result.curves, [names[label] for label in result.classes]
     with_ap = [f"{name} {ap:.3f}" for name, ap in zip(present, result.ap[:, 0], strict=True)]
     pictures = {
-        "PR_curve.png": _draw_curves(
+        FILES.precision_recall_curve: _draw_curves(
             curves.precision_at_recall, with_ap, ("recall", "precision"), f"all classes {result.map50:.3f} mAP@0.5"
         ),
-        "confusion_matrix.png": _draw_matrix(confusion.shares(), names),
+        FILES.confusion: _draw_matrix(confusion.shares(), names),
     }
-    for name, values in (("F1", curves.f1), ("P", curves.precision), ("R", curves.recall)):
-        label = {"F1": "F1", "P": "precision", "R": "recall"}[name]
-        pictures[f"{name}_curve.png"] = _draw_curves(values, present, ("confidence", label), _peak(values))
+    for name, label, values in (
+        (FILES.f1_curve, "F1", curves.f1),
+        (FILES.precision_curve, "precision", curves.precision),
+        (FILES.recall_curve, "recall", curves.recall),
+    ):
+        pictures[name] = _draw_curves(values, present, ("confidence", label), _peak(values))
     folder = Path(folder)
     return {name: write_output(folder / name, content) for name, content in pictures.items()}
 

@@ -16,6 +16,7 @@ from yolofast.evaluate.ground_truth import GroundTruth
 from yolofast.evaluate.pairs import Found, Truth, lay_out, lay_out_truth, pairs_of
 from yolofast.evaluate.v7_matching import THRESHOLDS, right_detections
 from yolofast.image_index import Ints, expand, starts_of
+from yolofast.runs.layout import fitness
 from yolofast.structures import Detections
 
 Floats = npt.NDArray[np.float64]
@@ -76,7 +77,7 @@ class V7Result:
     @property
     def fitness(self) -> float:
         """What YOLOv7 chooses its best checkpoint by."""
-        return 0.1 * self.map50 + 0.9 * self.map
+        return fitness(self.map50, self.map)
 
     def map_per_class(self, nc: int) -> Floats:
         """[nc] mAP50-95; a class that does not occur has the mean of the others."""

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from yolofast.report.last_run import last_run
-from yolofast.report.table_file import Columns
+from yolofast.runs.table import Columns
 
 
 def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Columns, tuple[str, ...]]:

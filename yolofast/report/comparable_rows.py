@@ -1,6 +1,6 @@
 """Rows of a CSV file whose losses can be compared with one another: each once, and made of the same terms."""
 
-from yolofast.report.table_file import Columns
+from yolofast.runs.table import Columns
 
 _L1 = "/l1_loss"
 """YOLOX switches this term on for the last epochs, and the total steps up without anything getting worse."""

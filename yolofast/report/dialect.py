@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from yolofast.report.history import RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG, History
+from yolofast.runs.layout import FILES
 
 Dialect = Literal["our YOLOX", "our YOLOv7", "YOLOX", "YOLOv7", "unknown"]
 LR, MOSAIC, MIXUP = ("basic_lr_per_img", "lr0", "lr"), ("mosaic_prob", "mosaic"), ("mixup_prob", "mixup")
@@ -92,7 +93,7 @@ def _in_hyp(changes: Iterable[Change]) -> list[Change]:
 
 def _hyp_file(history: History, changes: Iterable[Change]) -> str:
     edits = " ".join(f"-e 's/^{one.key}:.*/{one.key}: {spelled(one.after)}/'" for one in _in_hyp(changes))
-    source = shlex.quote(str(Path(history.source) / "hyp.yaml"))
+    source = shlex.quote(str(Path(history.source) / FILES.hyp))
     return f"sed {edits} {source} > {_TRIED} && " if edits else ""
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.known_numbers import HUGE
+from yolofast.runs.layout import FITNESS_WORDS
+from yolofast.runs.table import bounded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,24 +26,9 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 """What a batch holds: shares of its images, boxes in all, mean side as a share of the image, pixels of a side."""
 
 
-BOTH_SCORES = "0.1 · mAP50 + 0.9 · mAP50-95"
-_TINY = 1e-30
-
-
-def bounded(values: Floats) -> Floats:
-    """A loss beyond all bounds is infinite, and one next to nothing is 0: squares and ratios could not be computed."""
-    return np.where(np.abs(values) > HUGE, np.inf, np.where(np.abs(values) < _TINY, 0.0, values))
-
-
 def known_losses(values: Floats) -> Floats:
     """Of a log that writes every loss: one that is not a number was none in the training, too."""
     return np.where(np.isnan(values), np.inf, bounded(values))
-
-
-def best_place(fitness: Floats) -> int | None:
-    """Where the weights of `best.pt` are from: of equally good epochs training keeps the last, as while all are 0."""
-    known = np.isfinite(fitness)
-    return int(np.flatnonzero(fitness == fitness[known].max())[-1]) if known.any() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +40,7 @@ class Epochs:
     val: Floats
     fitness: Floats
     lr: Floats
-    score: str = BOTH_SCORES
+    score: str = FITNESS_WORDS
     """What `fitness` is: of logs that have one of the two, that one by its name."""
     unit: str = "epoch"
     """`part` where no file says epochs: rows are counted in parts of equal length."""
@@ -141,5 +127,5 @@ def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:
 
     first, counts = np.unique(batches.epoch, return_index=True)[1], np.bincount(batches.epoch)[numbers]
     means = [np.add.reduceat(values, first) / counts for values in (batches.loss, batches.lr)]
-    score = BOTH_SCORES if last is None else last.score
+    score = FITNESS_WORDS if last is None else last.score
     return Epochs(number=numbers, train=means[0], val=given("val"), fitness=given("fitness"), lr=means[1], score=score)

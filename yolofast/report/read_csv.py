@@ -9,16 +9,38 @@ import numpy as np
 from yolofast.errors import UserError
 from yolofast.report.appended_rows import of_last_run
 from yolofast.report.comparable_rows import each_once, without_late_terms
-from yolofast.report.history import BOTH_SCORES, CONTENTS, Batches, Epochs, Floats, History, epochs_of
-from yolofast.report.table_file import Columns, read_columns
+from yolofast.report.history import CONTENTS, Batches, Epochs, Floats, History, epochs_of
+from yolofast.runs.layout import (
+    FITNESS_WORDS,
+    MAP,
+    MAP50,
+    PRECISION,
+    RATES,
+    RECALL,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    Column,
+    fitness,
+)
+from yolofast.runs.table import Columns, read_columns
 
 MOST_EPOCHS = 10**7
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
-_TRAIN = ("train/loss", "train_loss", "total_loss", "train/total_loss", "total", "loss")
-_VAL = ("val/loss", "val_loss", "val/total_loss", "valid_loss", "test_loss")
-_LR = ("lr/pg0", "lr", "x/lr0", "learning_rate")
-_MAP = ("metrics/mAP50-95(B)", "metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP")
-_MAP50 = ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50")
+_TRAIN = ("train/loss", "train_loss", "total_loss", TRAIN_LOSS.of_term("total"), "total", "loss")
+_VAL = ("val/loss", "val_loss", VAL_LOSS.of_term("total"), "valid_loss", "test_loss")
+RATE_NAMES = (RATES[0].name, "lr", "x/lr0", "learning_rate")
+_OF_OTHERS = {
+    PRECISION.name: ("metrics/precision", "precision", "P"),
+    RECALL.name: ("metrics/recall", "recall", "R"),
+    MAP50.name: ("metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50"),
+    MAP.name: ("metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP"),
+}
+"""What other trainers call our columns."""
+
+
+def names_of(metric: Column) -> tuple[str, ...]:
+    """Of its column, in files of ours and of others."""
+    return (metric.name, *_OF_OTHERS.get(metric.name, ()))
 
 
 def read_csv(path: Path) -> History:
@@ -87,13 +109,13 @@ def steady_epochs_of(columns: Columns) -> Epochs:
 def epochs_of_columns(columns: Columns) -> Epochs:
     """Total losses are the sums of their terms where no column says them."""
     count = len(columns)
-    train = _total(columns, _TRAIN, "train/")
+    train = _total(columns, _TRAIN, TRAIN_LOSS)
     if train is None:
         known = ", ".join(list(columns.text)[:20])
         fix = "name the column of the loss train/loss, loss or train/…_loss"
         raise UserError(f"no column is a training loss: {known}", where=columns.path, line=1, fix=fix)
     unknown = np.full(count, np.nan)
-    val, lr = _total(columns, _VAL, "val/"), columns.first_of(_LR)
+    val, lr = _total(columns, _VAL, VAL_LOSS), columns.first_of(RATE_NAMES)
     good, score = _scores(columns)
     return Epochs(
         number=_numbers_from_one(columns, count),
@@ -111,7 +133,7 @@ def batches_of(columns: Columns) -> Batches:
         raise UserError("no column is a loss", where=columns.path, line=1, fix="name it loss or total_loss")
     if np.isnan(loss).all():
         raise UserError("no row has a loss", where=columns.path, fix="give a file with a loss per batch")
-    lr, unknown = columns.first_of(_LR), np.full(len(columns), np.nan)
+    lr, unknown = columns.first_of(RATE_NAMES), np.full(len(columns), np.nan)
     epoch = _numbers_from_one(columns, len(columns)) if "epoch" in columns else _parts(len(columns))
     order = np.argsort(epoch, kind="stable")
     order = order[~np.isnan(loss[order])]
@@ -138,26 +160,28 @@ def _is_first(columns: Columns, epoch: int, row: int) -> bool:
 
 def _scores(columns: Columns) -> tuple[Floats, str]:
     """Of each epoch, and what they are: a column without a number is as good as none."""
-    known = [name for names in (_MAP, _MAP50) for name in _with_numbers(columns, names)[:1]]
-    mean, at_half = (next((columns.numbers(name) for name in known if name in names), None) for names in (_MAP, _MAP50))
-    return fitness(mean, at_half, len(columns)), known[0] if len(known) == 1 else BOTH_SCORES
+    both = names_of(MAP), names_of(MAP50)
+    known = [name for names in both for name in _with_numbers(columns, names)[:1]]
+    mean, at_half = (next((columns.numbers(name) for name in known if name in names), None) for names in both)
+    return fitness_of(mean, at_half, len(columns)), known[0] if len(known) == 1 else FITNESS_WORDS
 
 
 def _with_numbers(columns: Columns, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name in columns and np.isfinite(columns.numbers(name)).any()]
 
 
-def fitness(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:
+def fitness_of(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:
+    """Where a file has one of the two scores, that one."""
     if mean is None or at_half is None:
         only = mean if mean is not None else at_half
         return np.full(count, np.nan) if only is None else only
-    return np.asarray(0.9 * mean + 0.1 * at_half)
+    return fitness(at_half, mean)
 
 
-def _total(columns: Columns, names: tuple[str, ...], prefix: str) -> Floats | None:
+def _total(columns: Columns, names: tuple[str, ...], pattern: Column) -> Floats | None:
     if (total := columns.first_losses_of(names)) is not None:
         return total
-    terms = [name for name in columns.text if name.startswith(prefix) and name.endswith("_loss")]
+    terms = [name for name in columns.text if pattern.term_in(name) is not None]
     return None if not terms else np.sum([columns.losses(name) for name in terms], axis=0)
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.history import LOOP_LOG, Batches, History, bounded, epochs_of, known_losses
+from yolofast.report.history import LOOP_LOG, Batches, History, epochs_of, known_losses
 from yolofast.report.last_run import last_run, of_incomplete_epoch
-from yolofast.report.table_file import TORN, has_no_end, may_be_torn, read_text
+from yolofast.runs.table import TORN, bounded, has_no_end, may_be_torn, read_text
 
 _LINE = re.compile(r"\biter:?\s+(\d{1,9})/(\d{1,9})\s*-\s*loss:\s*(.*)", re.IGNORECASE)
 _EPOCH = re.compile(r"(?<![a-z_])[epochitrls]{0,5}?epoch\W{0,3}(\d{1,7})(?!\d)", re.IGNORECASE)

@@ -10,13 +10,12 @@ from yolofast.report.read_csv import last_batches_of, last_rows_of, read_csv, st
 from yolofast.report.read_loop import is_loop_log, read_loop_log
 from yolofast.report.read_yolov7 import read_results_txt
 from yolofast.report.read_yolox import read_train_log
-from yolofast.report.table_file import KINDS, read_columns, read_text, refuse_binary
-from yolofast.run_settings import settings_in_effect
+from yolofast.runs.layout import FILES
+from yolofast.runs.settings import SETTINGS_FILES, settings_in_effect
+from yolofast.runs.table import KINDS, read_columns, read_text, refuse_binary
 from yolofast.yaml_file import read_yaml
 
-RESULTS, BATCHES, RESULTS_TXT, TRAIN_LOG = "results.csv", "batches.csv", "results.txt", "train_log.txt"
-_SETTINGS = ("hyp.yaml", "opt.yaml", "args.yaml")
-"""Later ones win: flags are above what a recipe says."""
+RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
 _MOST_RUNS = 5
 _PAGES = ("<!doctype", "<html")
 _SAME_IN_VALIDATION = ("anchor", "simota")
@@ -27,22 +26,22 @@ def read_history(path: Path) -> History:
         return _read_folder(path)
     if not path.exists():
         raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=f"give {KINDS}")
-    if path.name in (RESULTS, BATCHES) and (path.parent / "args.yaml").exists():
+    if path.name in (FILES.results, FILES.batches) and (path.parent / FILES.settings).exists():
         return _read_folder(path.parent)
     return _with_settings(_read_file(path), path.parent)
 
 
 def _read_folder(folder: Path) -> History:
-    if (folder / RESULTS).is_file():
+    if (folder / FILES.results).is_file():
         return _read_own(folder)
     for name in (RESULTS_TXT, TRAIN_LOG):
         if (folder / name).is_file():
             return _with_settings(_read_file(folder / name), folder)
-    names = (RESULTS, RESULTS_TXT, TRAIN_LOG)
+    names = (FILES.results, RESULTS_TXT, TRAIN_LOG)
     if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
         some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
         raise UserError("is a folder of runs and no run", where=folder, fix=f"give one of them: {some}")
-    fix = f"give the folder of a run that has finished an epoch: it has {RESULTS}, {RESULTS_TXT} or {TRAIN_LOG}"
+    fix = f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
     raise UserError("holds no results", where=folder, fix=fix)
 
 
@@ -54,10 +53,10 @@ def _with_settings(history: History, folder: Path) -> History:
 def _read_own(folder: Path) -> History:
     settings = _settings(folder)
     assigner = settings_in_effect(settings, {}).get("assigner", "ota")
-    results, remarks = last_rows_of(read_columns(folder / RESULTS))
+    results, remarks = last_rows_of(read_columns(folder / FILES.results))
     epochs = steady_epochs_of(results)
-    has_batches = (folder / BATCHES).is_file()
-    batches, of_batches = last_batches_of(read_columns(folder / BATCHES)) if has_batches else (None, ())
+    recorded = folder / FILES.batches
+    batches, of_batches = last_batches_of(read_columns(recorded)) if recorded.is_file() else (None, ())
     return History(
         source=str(folder),
         format=RUN_FOLDER,
@@ -77,7 +76,9 @@ def _of_unfinished(batches: Batches | None, epochs: Epochs) -> list[str]:
     if not count:
         return []
     losses = f"the last {count:,} loss{'es are' if count > 1 else ' is'}"
-    return [f"{losses} of an epoch after epoch {last} that {RESULTS} does not have: it was not finished, or not yet"]
+    return [
+        f"{losses} of an epoch after epoch {last} that {FILES.results} does not have: it was not finished, or not yet"
+    ]
 
 
 def _read_file(path: Path) -> History:
@@ -102,7 +103,7 @@ def _read_file(path: Path) -> History:
 
 def _settings(folder: Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name in _SETTINGS:
+    for name in SETTINGS_FILES:
         if (folder / name).is_file():
             given = {str(key): value for key, value in read_yaml(folder / name).values.items() if value is not None}
             if values.get("multi_scale"):  # a flag that is off leaves a recipe's multi-scale training on

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, shorten
-from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, bounded, known_losses
+from yolofast.report.history import YOLOV7_LOG, Epochs, Floats, History, Ints, known_losses
 from yolofast.report.last_run import last_run
-from yolofast.report.read_csv import MOST_EPOCHS, fitness
-from yolofast.report.table_file import KINDS, TORN, has_no_end, may_be_torn, read_text
+from yolofast.report.read_csv import MOST_EPOCHS, fitness_of
+from yolofast.runs.table import KINDS, TORN, bounded, has_no_end, may_be_torn, read_text
 
 _FIELDS = 15
 _TOTAL, _MAP50, _MAP, _VAL = 5, 10, 11, slice(12, 15)
@@ -21,7 +21,7 @@ def read_results_txt(path: Path) -> History:
         number=numbers,
         train=known_losses(table[:, _TOTAL]),
         val=table[:, _VAL].sum(axis=1),
-        fitness=fitness(table[:, _MAP], table[:, _MAP50], len(table)),
+        fitness=fitness_of(table[:, _MAP], table[:, _MAP50], len(table)),
         lr=np.full(len(table), np.nan),
     )
     is_evaluated = epochs.val != 0

@@ -13,19 +13,18 @@ import numpy as np
 from yolofast.errors import UserError
 from yolofast.report.experiment_table import read_experiment
 from yolofast.report.history import (
-    BOTH_SCORES,
     YOLOX_LOG,
     Batches,
     Epochs,
     Floats,
     History,
-    bounded,
     epochs_of,
     known_losses,
 )
 from yolofast.report.last_run import last_run, of_incomplete_epoch
-from yolofast.report.read_csv import fitness
-from yolofast.report.table_file import KINDS, TORN, has_no_end, read_text
+from yolofast.report.read_csv import fitness_of
+from yolofast.runs.layout import FITNESS_WORDS
+from yolofast.runs.table import KINDS, TORN, bounded, has_no_end, read_text
 
 _NUMBER = r"([-+.\w]+)"
 _RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
@@ -126,8 +125,8 @@ def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
 
     unknown = np.full(len(numbers), np.nan)
     known = {name: values for name in _NAMES if np.isfinite(values := column(name)).any()}
-    good = fitness(known.get("0.50:0.95"), known.get("0.50"), len(numbers))
-    score = _NAMES[next(iter(known))] if len(known) == 1 else BOTH_SCORES
+    good = fitness_of(known.get("0.50:0.95"), known.get("0.50"), len(numbers))
+    score = _NAMES[next(iter(known))] if len(known) == 1 else FITNESS_WORDS
     return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown, score=score)
 
 

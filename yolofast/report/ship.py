@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from yolofast.report.history import Epochs, Floats, Ints, best_place
+from yolofast.report.history import Epochs, Floats, Ints
 from yolofast.report.statistics import noise_near
+from yolofast.runs.layout import best_place
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
 

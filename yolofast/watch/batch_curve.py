@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-from yolofast.watch.csv_rows import headings, number
+from yolofast.runs.layout import BATCH_LOSS, FILES
+from yolofast.runs.table import headings, number
 from yolofast.watch.growing_file import GrowingFile
 from yolofast.watch.thinned import Thinned
 
-BATCHES = "batches.csv"
-_LOSS = "total"
 _BYTES_AT_ONCE = 4 * 2**20
 
 
 class BatchCurve:
     def __init__(self, folder: Path) -> None:
-        self._file = GrowingFile(folder / BATCHES)
+        self._file = GrowingFile(folder / FILES.batches)
         self._columns: tuple[str, ...] = ()
         self.loss = Thinned()
 
@@ -25,8 +24,8 @@ class BatchCurve:
         lines = iter(news.lines)
         if not self._columns and news.lines:
             self._columns = headings(next(lines))
-        if _LOSS in self._columns:
-            self._add(list(lines), self._columns.index(_LOSS))
+        if BATCH_LOSS in self._columns:
+            self._add(list(lines), self._columns.index(BATCH_LOSS))
         return news.more
 
     def _add(self, lines: list[bytes], place: int) -> None:

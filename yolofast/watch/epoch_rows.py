@@ -4,10 +4,10 @@ import secrets
 from collections.abc import Collection
 from pathlib import Path
 
-from yolofast.watch.csv_rows import Row, headings, row_of
+from yolofast.runs.layout import EPOCH, FILES
+from yolofast.runs.table import Row, headings, row_of
 from yolofast.watch.growing_file import GrowingFile
 
-RESULTS = "results.csv"
 MAX_ROWS = 20_000
 _BYTES_AT_ONCE = 8 * 2**20
 
@@ -17,7 +17,7 @@ class EpochRows:
 
     def __init__(self, folder: Path, only: Collection[str] | None = None) -> None:
         """`only`: the columns to keep, because of a thousand runs nobody can keep everything."""
-        self._file, self._only = GrowingFile(folder / RESULTS), only
+        self._file, self._only = GrowingFile(folder / FILES.results), only
         self._headings: tuple[str, ...] = ()
         self._kept: list[int] = []
         self.columns: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class EpochRows:
 
     def _add(self, row: Row) -> None:
         """An epoch that was repeated takes the place of its first attempt and of all that followed that."""
-        place = self.columns.index("epoch") if "epoch" in self.columns else None
+        place = self.columns.index(EPOCH.name) if EPOCH.name in self.columns else None
         if place is not None and (epoch := row[place]) is not None:
             while self.rows and (last := self.rows[-1][place]) is not None and last >= epoch:
                 self.rows.pop()

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from yolofast.watch.epoch_rows import RESULTS
+from yolofast.runs.layout import FILES
 
-SETTINGS, ENVIRONMENT = "args.yaml", "env.json"
 DEEPEST = 6
 MOST_FOLDERS = 20_000
 MOST_RUNS = 2_000
-_PARTS_OF_A_RUN = ("weights", "labels", "samples")
+_PARTS_OF_A_RUN = (FILES.weights, "labels", FILES.samples)
 """Folders that `train` and `val` make in one; elsewhere a run may have such a name."""
 
 
-class RunFolder(NamedTuple):
+class FoundRun(NamedTuple):
     id: str
     """ASCII, whatever bytes the folder's name has."""
     name: str
@@ -28,19 +27,19 @@ class RunFolder(NamedTuple):
 
 
 class Found(NamedTuple):
-    runs: list[RunFolder]
+    runs: list[FoundRun]
     complete: bool
     """False if there are more folders, or runs, than are looked at."""
 
 
 def find_runs(root: Path) -> Found:
     """Breadth first, so that a limit cuts what lies deepest."""
-    waiting, runs = [(root, 0)], list[RunFolder]()
+    waiting, runs = [(root, 0)], list[FoundRun]()
     for visited, (folder, depth) in enumerate(waiting):
         if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
             return Found(runs, False)
         files, folders = _entries(folder)
-        is_run = RESULTS in files or (SETTINGS in files and ENVIRONMENT in files)
+        is_run = FILES.results in files or (FILES.settings in files and FILES.environment in files)
         if is_run:
             runs.append(_run_folder(root, folder))
         if depth < DEEPEST:
@@ -66,7 +65,7 @@ def _entries(folder: Path) -> tuple[set[str], list[str]]:
     return files, folders
 
 
-def _run_folder(root: Path, folder: Path) -> RunFolder:
+def _run_folder(root: Path, folder: Path) -> FoundRun:
     relative = os.fsencode(folder.relative_to(root))
     shown = os.fsencode(folder.name) if folder == root else relative
-    return RunFolder(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder)
+    return FoundRun(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder)

@@ -1,6 +1,5 @@
 """One line per run for the list: how far it is, how good, how fast. Files are read only when they have changed."""
 
-import json
 import re
 import time
 from dataclasses import dataclass
@@ -8,17 +7,18 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
-from yolofast.watch.batch_curve import BATCHES
-from yolofast.watch.epoch_rows import RESULTS, EpochRows
-from yolofast.watch.find_runs import ENVIRONMENT, SETTINGS, RunFolder
+from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, SPEED, TIME, fitness
+from yolofast.runs.reader import parse_entries
+from yolofast.watch.epoch_rows import EpochRows
+from yolofast.watch.find_runs import FoundRun
 from yolofast.watch.plain_file import Stamp, read_plain, stamp
 from yolofast.watch.run_state import Signs, state_of
 
-SUMMARY, REPORT, HYP, LABELS = "summary.json", "report.html", "hyp.yaml", "labels.jpg"
-INTERRUPTED = "interrupted.json"
-MAP, MAP50, SPEED = "metrics/mAP50-95(B)", "metrics/mAP50(B)", "img/s"
-_LOOKED_AT = (RESULTS, BATCHES, SETTINGS, ENVIRONMENT, HYP, SUMMARY, REPORT, LABELS, INTERRUPTED)
-_LIFE_SIGNS = (RESULTS, BATCHES, SETTINGS)
+_LIFE_SIGNS = (FILES.results, FILES.batches, FILES.settings)
+_LOOKED_AT = (
+    *_LIFE_SIGNS, FILES.environment, FILES.hyp, FILES.summary, FILES.report, FILES.labels, FILES.interrupted,
+)  # fmt: skip
+_COLUMNS = (EPOCH, TIME, MAP, MAP50, SPEED)
 _MAX_SETTINGS = 2**18
 _NOTHING_KNOWN: dict[str, Any] = {
     "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
@@ -36,8 +36,8 @@ class Facts:
 
 
 class Overview:
-    def __init__(self, run: RunFolder) -> None:
-        self._run, self._rows = run, EpochRows(run.path, only=("epoch", "time", MAP, MAP50, SPEED))
+    def __init__(self, run: FoundRun) -> None:
+        self._run, self._rows = run, EpochRows(run.path, only=[column.name for column in _COLUMNS])
         self._stamps: dict[str, Stamp | None] | None = None
         self._facts: Facts | None = None
 
@@ -57,16 +57,16 @@ class Overview:
     def _read(self, stamps: dict[str, Stamp | None]) -> Facts:
         rows = self._rows
         rows.refresh()
-        epochs = _epochs_wanted(self._run.path / SETTINGS)
+        epochs = _epochs_wanted(self._run.path / FILES.settings)
         times = {name: found.seconds for name, found in stamps.items() if found is not None}
         signs = Signs(
             rows=len(rows.rows),
             epochs=epochs,
-            longest_epoch=_longest(rows.column("time")),
-            summary_epochs=_epochs_of_summary(self._run.path / SUMMARY),
-            summary_at=times.get(SUMMARY, 0.0),
-            interrupted=stamps[INTERRUPTED] is not None,
-            settings_at=times.get(SETTINGS, 0.0),
+            longest_epoch=_longest(rows.column(TIME.name)),
+            summary_epochs=_epochs_of_summary(self._run.path / FILES.summary),
+            summary_at=times.get(FILES.summary, 0.0),
+            interrupted=stamps[FILES.interrupted] is not None,
+            settings_at=times.get(FILES.settings, 0.0),
             written_at=max((times[name] for name in _LIFE_SIGNS if name in times), default=0.0),
         )
         values = {
@@ -74,11 +74,11 @@ class Overview:
             "name": self._run.name,
             "epoch": len(rows.rows),
             "epochs": epochs,
-            "map": _of_best_epoch(rows.column(MAP), rows.column(MAP50)),
-            "speed": _whole_speed(rows.column("time"), rows.column(SPEED)),
+            "map": _of_best_epoch(rows.column(MAP.name), rows.column(MAP50.name)),
+            "speed": _whole_speed(rows.column(TIME.name), rows.column(SPEED.name)),
             "started": min(times.values(), default=0.0),
             "updated": max(times.values(), default=0.0),
-            "report": stamps[REPORT] is not None,
+            "report": stamps[FILES.report] is not None,
         }
         return Facts(signs, values)
 
@@ -91,7 +91,7 @@ def _epochs_wanted(path: Path) -> int | None:
 
 def _epochs_of_summary(path: Path) -> int | None:
     try:
-        epochs = json.loads(read_plain(path, _MAX_SETTINGS) or b"")["epochs"]
+        epochs = parse_entries(path.name, read_plain(path, _MAX_SETTINGS) or b"")[0]["epochs"]
     except (ValueError, KeyError, TypeError, RecursionError):  # half-written, or somebody else's
         return None
     return epochs if isinstance(epochs, int) else None
@@ -107,7 +107,7 @@ def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> f
     both = [
         (score, score if half is None else half) for score, half in zip_longest(scores, at_half) if score is not None
     ]
-    return max(((0.9 * score + 0.1 * half, score) for score, half in both), default=(0.0, None))[1]
+    return max(((fitness(half, score), score) for score, half in both), default=(0.0, None))[1]
 
 
 def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:

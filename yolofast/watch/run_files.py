@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from yolofast.runs.layout import FILES
 from yolofast.watch.plain_file import read_plain
 
-REPORT = "report.html"
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,98}", re.ASCII)
 _MAX_BYTES = 64 * 2**20
@@ -28,7 +28,7 @@ def read_run_file(folder: Path, name: str) -> RunFile | None:
 
 def content_type(name: str) -> str | None:
     """None if a browser may not have a file of that name."""
-    if name == REPORT:
+    if name == FILES.report:
         return "text/html; charset=utf-8"
     return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
 
@@ -39,4 +39,4 @@ def pictures(folder: Path) -> list[str]:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except OSError:
         return []
-    return sorted(name for name in names if name != REPORT and content_type(name))[:_MOST_PICTURES]
+    return sorted(name for name in names if name != FILES.report and content_type(name))[:_MOST_PICTURES]

@@ -8,7 +8,7 @@ from typing import Any
 
 from yolofast.watch.batch_curve import BatchCurve
 from yolofast.watch.epoch_rows import EpochRows
-from yolofast.watch.find_runs import RunFolder, find_runs
+from yolofast.watch.find_runs import FoundRun, find_runs
 from yolofast.watch.overview import Overview
 from yolofast.watch.run_files import RunFile, pictures, read_run_file
 from yolofast.watch.settings_files import SettingsFiles
@@ -26,7 +26,7 @@ class _Shown:
 
 
 class _Run:
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: FoundRun) -> None:
         self.path, self.overview = folder.path, Overview(folder)
 
     @cached_property

@@ -3,6 +3,7 @@
 Nothing here reads a path out of an address: files of the page are a fixed set, runs are those that were found.
 """
 
+import json
 import socket
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,21 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from yolofast.errors import UserError
+from yolofast.runs.layout import (
+    EPOCH,
+    FILES,
+    FITNESS,
+    MEMORY,
+    RATES,
+    SPEED,
+    TERM,
+    TERMS,
+    TIME,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    WAIT,
+    metrics,
+)
 from yolofast.watch.answer import Answer, file_answer, json_answer, refusal
 from yolofast.watch.gate import Gate
 from yolofast.watch.runs import Runs
@@ -24,6 +40,7 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _LARGEST_COUNT = 10**9
+_BETTER = {"higher": 1, "lower": -1, "": 0}
 
 
 class WatchServer(ThreadingHTTPServer):
@@ -34,7 +51,7 @@ class WatchServer(ThreadingHTTPServer):
         """`assets` are files of the page by name, beside those that lie in `web/`. Port 0 takes any that is free."""
         self.runs = Runs(runs)
         own = {path.name: path.read_bytes() for path in WEB.iterdir() if path.suffix in _TYPES}
-        self.assets = {**own, **assets}
+        self.assets = {**own, "layout.js": layout_script(), **assets}
         self.address_family, address = _address(host, port)
         try:
             super().__init__(address, _Handler)
@@ -54,6 +71,29 @@ class WatchServer(ThreadingHTTPServer):
         """A browser that leaves in the middle is nothing to report."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
+
+
+def layout_script() -> bytes:
+    """`layout.js`: what the page has to know of a run's folder, as data."""
+    content: dict[str, Any] = {
+        "FILES": {"report": FILES.report},
+        "COLUMNS": {
+            "epoch": EPOCH.name,
+            "time": TIME.name,
+            "rate": RATES[0].name,
+            "speed": SPEED.name,
+            "wait": WAIT.name,
+            "memory": MEMORY.name,
+        },
+        "METRICS": [
+            {"name": one.name, "title": one.title, "chart": one.chart or one.title, "better": _BETTER[one.better]}
+            for one in metrics()
+        ],
+        "FITNESS": FITNESS,
+        "LOSSES": [{"title": one.title, "parts": one.name.split(TERM)} for one in (TRAIN_LOSS, VAL_LOSS)],
+        "TERMS": TERMS,
+    }
+    return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in content.items()).encode()
 
 
 def _address(host: str, port: int) -> tuple[socket.AddressFamily, Any]:

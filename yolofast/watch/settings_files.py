@@ -3,18 +3,15 @@
 From the yaml files that trainers leave, and `env.json`.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-from yolofast.errors import UserError, shorten
-from yolofast.hardware_used import hardware_used
-from yolofast.run_settings import settings_in_effect
-from yolofast.watch.find_runs import ENVIRONMENT
+from yolofast.errors import shorten
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import parse_entries
+from yolofast.runs.settings import SETTINGS_FILES, hardware_used, settings_in_effect
 from yolofast.watch.plain_file import Stamp, read_plain, stamp
-from yolofast.yaml_file import parse_yaml
 
-_FILES = ("hyp.yaml", "opt.yaml", "args.yaml")
 _MAX_BYTES = 2**18
 _MOST = 400
 _LONGEST = 120
@@ -24,7 +21,7 @@ Value = str | int | float | bool | None
 
 class SettingsFiles:
     def __init__(self, folder: Path) -> None:
-        self._paths, self._environment = [folder / name for name in _FILES], folder / ENVIRONMENT
+        self._paths, self._environment = [folder / name for name in SETTINGS_FILES], folder / FILES.environment
         self._stamps: list[Stamp | None] | None = None
         self._values: dict[str, Value] = {}
         self._hardware: dict[str, Value] = {}
@@ -52,16 +49,12 @@ class SettingsFiles:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    try:
-        given = parse_yaml((read_plain(path, _MAX_BYTES) or b"").decode("utf-8"), None).values
-    except (UserError, UnicodeDecodeError):
-        return {}
-    return {_name(key): value for key, value in list(given.items())[:_MOST]}
+    return {_name(key): value for key, value in list(_entries(path).items())[:_MOST]}
 
 
-def _entries(path: Path) -> dict[str, Any]:
+def _entries(path: Path) -> dict[Any, Any]:
     try:
-        given = json.loads(read_plain(path, _MAX_BYTES) or b"")
+        given, _ = parse_entries(path.name, read_plain(path, _MAX_BYTES) or b"")
     except (ValueError, RecursionError):  # half-written, or somebody else's
         return {}
     return given if isinstance(given, dict) else {}

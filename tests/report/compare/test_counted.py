@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.report.compare.folders import ours, rising
-from yolofast.report.compare.comparability import ACCURACIES
+from yolofast.report.compare.comparability import accuracies
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.report.compare.schedule import schedule_is_over
@@ -95,7 +95,7 @@ def test_nobody_wins_on_different_images(tmp_path, args):
     ones = pair(tmp_path, "a", [0.40, 0.41], img_size=320)
     others = pair(tmp_path, "b", [0.50, 0.51], **{"img_size": 320, **args})
     found = compared(*ones, *others)
-    assert all(line.winner is None for line in found.summary if line.name in ACCURACIES)
+    assert all(line.winner is None for line in found.summary if line.name in accuracies())
     assert row(found).remark == "not comparable" and not any(found.overtakings.values())
     assert not any(cost.on_front for cost in found.costs)
     (conclusion,) = found.conclusions

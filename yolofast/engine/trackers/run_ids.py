@@ -6,8 +6,8 @@ from pathlib import Path
 
 from yolofast.atomic_file import write_whole
 from yolofast.engine.trackers.tracker import TrackedRun
+from yolofast.runs.layout import FILES
 
-_FILE = "trackers.json"
 _writing = threading.Lock()  # trackers start at the same time, each in its thread
 
 
@@ -19,12 +19,12 @@ def id_of_resumed(run: TrackedRun, tracker: str) -> str | None:
 def keep_id(run: TrackedRun, tracker: str, identity: str) -> None:
     with _writing:
         ids = {**_ids(run.folder), tracker: identity}
-        write_whole(run.folder / _FILE, (json.dumps(ids, indent=2) + "\n").encode())
+        write_whole(run.folder / FILES.loggers, (json.dumps(ids, indent=2) + "\n").encode())
 
 
 def _ids(folder: Path) -> dict[str, str]:
     try:
-        ids = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        ids = json.loads((folder / FILES.loggers).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # not there, or damaged: a record of its own is better than none
         return {}
     return ids if isinstance(ids, dict) else {}

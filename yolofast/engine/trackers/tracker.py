@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-_CONTENTS = ("args.yaml", "env.json", "summary.json", "results.csv")
+from yolofast.runs.layout import FILES
+
+_CONTENTS = (FILES.settings, FILES.environment, FILES.summary, FILES.results)
 _PICTURES = ("*.png", "*.jpg")
-BEST = "weights/best.pt"
+BEST = f"{FILES.weights}/{FILES.best}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,16 +8,15 @@ import numpy as np
 
 from yolofast.report.compare.by_value import UNKNOWN, by_value, differ
 from yolofast.report.compare.remark import INCOMPLETE, NOT_COMPARABLE, NOTE, Remark
-from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, YOLOV7, Run
+from yolofast.report.compare.run import MAP, MAP50, YOLOV7, Run
 from yolofast.report.compare.same_clock import rows_of_hours
 from yolofast.report.compare.summary import WEIGHTS
+from yolofast.runs.layout import FILES, metrics
 
 TRAIN_LOSS, VAL_LOSS = "train loss, last epoch", "val loss, last epoch"
 _GAINS = ("box", "obj", "cls", "cls_pw", "obj_pw", "fl_gamma", "label_smoothing", "dfl", "autobalance")
 _EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "iou_thres", "test_conf", "nms")
 """The last two are those of a YOLOX recipe."""
-ACCURACIES = (MAP50, MAP, PRECISION, RECALL, f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
-"""Rows of the summary that nobody wins unless everybody was evaluated alike."""
 
 
 def check_together(runs: Sequence[Run]) -> list[Remark]:
@@ -35,12 +34,17 @@ def without_winner(runs: Sequence[Run]) -> dict[str, str]:
         reasons[VAL_LOSS] = "not comparable"
     if differ(runs, lambda run: run.number("batch_size")):
         reasons["it/s"] = "batches differ"
-    if any(file.name == "best.pt" and file.has_more_than_weights for run in runs for file in run.weights):
+    if any(file.name == FILES.best and file.has_more_than_weights for run in runs for file in run.weights):
         reasons[WEIGHTS] = "not stripped"
     reasons |= rows_of_hours(runs)
     if accuracies_differ(runs):
-        reasons |= dict.fromkeys((*ACCURACIES, VAL_LOSS), "not comparable")
+        reasons |= dict.fromkeys((*accuracies(), VAL_LOSS), "not comparable")
     return reasons
+
+
+def accuracies() -> tuple[str, ...]:
+    """Rows of the summary that nobody wins unless everybody was evaluated alike."""
+    return (*(one.title for one in metrics()), f"{MAP50}, last epoch", f"{MAP}, last epoch", f"{MAP} per hour")
 
 
 def accuracies_differ(runs: Sequence[Run]) -> list[str]:

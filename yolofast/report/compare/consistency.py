@@ -8,7 +8,9 @@ import numpy as np
 from yolofast.known_numbers import known_number
 from yolofast.report.compare.remark import CONTRADICTION, INCOMPLETE, NOTE, Remark
 from yolofast.report.compare.run import MAP, MAP50, OURS, Run
-from yolofast.report.evaluated_epoch import of_another_epoch
+from yolofast.runs import layout
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import of_another_epoch
 
 KNOWN_IMAGES = {"coco": 118_287, "coco320": 118_287, "coco128": 128, "coco8": 4, "voc": 16_551}
 """Training images of public data sets, by the names of their files."""
@@ -106,10 +108,10 @@ def _losses(run: Run) -> Remark | None:
 
 def _summary(run: Run) -> Remark | None:
     best = run.summary.get("best")
-    said = known_number(best.get("metrics/mAP50-95(B)")) if isinstance(best, dict) else None
+    said = known_number(best.get(layout.MAP.name)) if isinstance(best, dict) else None
     if said is None or run.best is None or abs(said - run.at_best(MAP)) <= 1e-3:
         return None
-    text = f"summary.json says mAP50-95 {said:.4f}, the best row of its results {run.at_best(MAP):.4f}"
+    text = f"{FILES.summary} says mAP50-95 {said:.4f}, the best row of its results {run.at_best(MAP):.4f}"
     return Remark(CONTRADICTION, f"{run.name}: {text}: they are of different runs.")
 
 
@@ -135,8 +137,8 @@ def _weights(run: Run) -> list[Remark]:
     for file in run.weights:
         if file.problem:
             found.append(Remark(NOTE, f"{run.name}: {file.name} cannot be read: {file.problem}"))
-        elif file.name == "best.pt" and not file.stripped:
+        elif file.name == FILES.best and not file.stripped:
             what = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in file.entries.items())
-            text = f"best.pt was never stripped: {file.bytes / 1e6:.1f} MB, of which {what}"
+            text = f"{FILES.best} was never stripped: {file.bytes / 1e6:.1f} MB, of which {what}"
             found.append(Remark(NOTE, f"{run.name}: {text}. `yolofast strip --weights` keeps the weights alone."))
     return found

@@ -11,8 +11,9 @@ import numpy as np
 from yolofast.report.compare.groups import Group
 from yolofast.report.compare.remark import INCOMPLETE, NOTE, Remark
 from yolofast.report.compare.run import Run
+from yolofast.runs.layout import WAIT
 
-_OF_THE_MACHINE = ("memory", "data_wait")
+_OF_THE_MACHINE = ("memory", WAIT.name)
 """Columns that a repeat with the same seed may have otherwise."""
 
 

@@ -8,22 +8,20 @@ import numpy as np
 from yolofast.errors import UserError
 from yolofast.report.compare.run import MAP, MAP50, OTHER, OURS, PRECISION, RECALL, ULTRALYTICS, YOLOV7, YOLOX
 from yolofast.report.history import Floats, Ints
-from yolofast.report.read_csv import epochs_of_columns, last_rows_of
+from yolofast.report.read_csv import RATE_NAMES, epochs_of_columns, last_rows_of, names_of
 from yolofast.report.read_yolov7 import read_table
 from yolofast.report.read_yolox import read_scores, read_train_log
-from yolofast.report.table_file import Columns, is_number, read_columns
+from yolofast.runs import layout
+from yolofast.runs.layout import FILES
+from yolofast.runs.table import Columns, is_number, read_columns
 
-RESULTS, RESULTS_TXT, TRAIN_LOG = "results.csv", "results.txt", "train_log.txt"
-_NAMES = {
-    PRECISION: ("metrics/precision(B)", "metrics/precision", "precision", "P"),
-    RECALL: ("metrics/recall(B)", "metrics/recall", "recall", "R"),
-    MAP50: ("metrics/mAP50(B)", "metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50"),
-    MAP: ("metrics/mAP50-95(B)", "metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP"),
-    "lr": ("lr/pg0", "lr", "x/lr0", "learning_rate"),
-    "memory": ("gpu_memory",),
-    "data_wait": ("data_wait",),
-    "img/s": ("img/s",),
-    "seconds": ("time",),
+RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
+_BESIDE_METRICS = {
+    "lr": RATE_NAMES,
+    "memory": (layout.MEMORY.name,),
+    layout.WAIT.name: (layout.WAIT.name,),
+    layout.SPEED.name: (layout.SPEED.name,),
+    "seconds": (layout.TIME.name,),
 }
 
 
@@ -42,10 +40,12 @@ class Rows:
 
 
 def read_rows(folder: Path) -> Rows:
-    readers = ((RESULTS, _of_csv), (RESULTS_TXT, _of_yolov7), (TRAIN_LOG, _of_yolox))
+    readers = ((FILES.results, _of_csv), (RESULTS_TXT, _of_yolov7), (TRAIN_LOG, _of_yolox))
     found = next(((folder / name, read) for name, read in readers if (folder / name).is_file()), None)
     if found is None:
-        fix = f"give the folder of a run that has finished an epoch: it has {RESULTS}, {RESULTS_TXT} or {TRAIN_LOG}"
+        fix = (
+            f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
+        )
         raise UserError("holds no results", where=folder, fix=fix)
     path, read = found
     return _each_epoch_once(read(path))
@@ -54,15 +54,16 @@ def read_rows(folder: Path) -> Rows:
 def _of_csv(path: Path) -> Rows:
     table, remarks = last_rows_of(_without_torn_row(read_columns(path)))
     epochs = epochs_of_columns(table)
-    columns = {name: values for name, names in _NAMES.items() if (values := table.first_of(names)) is not None}
-    for side in ("train", "val"):
+    named = {metric.title: names_of(metric) for metric in layout.columns_from("metric")} | _BESIDE_METRICS
+    columns = {name: values for name, names in named.items() if (values := table.first_of(names)) is not None}
+    for side, pattern in (("train", layout.TRAIN_LOSS), ("val", layout.VAL_LOSS)):
         for name in table.text:
-            if name.startswith(f"{side}/") and name.endswith("_loss"):
-                columns[name.removesuffix("_loss")] = table.numbers(name)
+            if (term := pattern.term_in(name)) is not None:
+                columns[f"{side}/{term}"] = table.numbers(name)
     columns |= {"train/total": epochs.train, "val/total": epochs.val}
-    if "img/s" in table:
+    if layout.SPEED.name in table:
         return Rows(OURS, epochs.number, columns, remarks)
-    return Rows(ULTRALYTICS if "metrics/mAP50(B)" in table else OTHER, epochs.number, columns, remarks)
+    return Rows(ULTRALYTICS if layout.MAP50.name in table else OTHER, epochs.number, columns, remarks)
 
 
 def _without_torn_row(table: Columns) -> Columns:

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 
-from yolofast.report.compare.comparability import ACCURACIES, TRAIN_LOSS, VAL_LOSS, accuracies_differ, without_winner
+from yolofast.report.compare.comparability import TRAIN_LOSS, VAL_LOSS, accuracies, accuracies_differ, without_winner
 from yolofast.report.compare.groups import Group
 from yolofast.report.compare.summary import HOURS
-
-_OF_THE_END = (*ACCURACIES, TRAIN_LOSS, VAL_LOSS, HOURS)
 
 
 def no_one_wins(groups: Sequence[Group]) -> dict[str, str]:
     """Rows of the summary -> why their values decide nothing."""
     reasons = without_winner([run for group in groups for run in group.runs])
     if any(_not_as_far(groups[0], other) for other in groups[1:]):
-        reasons = dict.fromkeys(_OF_THE_END, "not finished") | reasons
+        reasons = dict.fromkeys((*accuracies(), TRAIN_LOSS, VAL_LOSS, HOURS), "not finished") | reasons
     return reasons
 
 

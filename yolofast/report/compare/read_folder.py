@@ -6,18 +6,15 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.compare.curves_file import RESULTS, RESULTS_TXT, TRAIN_LOG, read_rows
+from yolofast.report.compare.curves_file import RESULTS_TXT, TRAIN_LOG, read_rows
 from yolofast.report.compare.run import Run
-from yolofast.report.compare.settings_file import read_json, read_settings
-from yolofast.report.compare.side_files import read_classes, read_classes_epoch, read_profile, read_validated
 from yolofast.report.compare.timing import find_timing
 from yolofast.report.compare.words import printable
-from yolofast.report.finished_run import summary_of
 from yolofast.report.read_csv import last_batch_rows_of
-from yolofast.report.table_file import read_columns
+from yolofast.runs.layout import EPOCH, FILES, SPEED
+from yolofast.runs.reader import RunFolder
 
-_ARGS, _HYP = ("opt.yaml", "args.yaml"), ("hyp.yaml",)
-_NOT_CURVES = ("seconds", "img/s")
+_NOT_CURVES = ("seconds", SPEED.name)
 
 
 def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
@@ -32,11 +29,12 @@ def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
 
 
 def read_run(folder: Path, name: str) -> Run:
-    rows = read_rows(folder)
-    problems = list(rows.remarks)
-    args, hyp = read_settings(folder, _ARGS, problems), read_settings(folder, _HYP, problems)
-    summary = summary_of(read_json(folder / "summary.json", problems), len(rows.epoch))
-    batches, assigners = _of_batches(folder, problems)
+    rows, files = read_rows(folder), RunFolder(folder)
+    problems = files.problems
+    problems += rows.remarks
+    args, hyp = files.tidy_flags(), files.tidy_hyp()
+    summary = files.summary_of(len(rows.epoch))
+    batches, assigners = _of_batches(files)
     return Run(
         name=printable(name),
         folder=folder,
@@ -45,13 +43,13 @@ def read_run(folder: Path, name: str) -> Run:
         columns={key: values for key, values in rows.columns.items() if key not in _NOT_CURVES},
         args=args,
         hyp=hyp,
-        environment=read_json(folder / "env.json", problems),
+        environment=files.environment,
         timing=find_timing(rows, summary, batches, args),
         summary=summary,
-        classes=read_classes(folder, problems),
-        classes_epoch=read_classes_epoch(folder),
-        validated=read_validated(folder),
-        profile=read_profile(folder, problems),
+        classes=files.classes(),
+        classes_epoch=files.classes_epoch(),
+        validated=files.validated(),
+        profile=files.step_profile(),
         assigners=assigners,
         problems=tuple(problems),
     )
@@ -70,7 +68,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 def _folder(path: Path) -> Path:
     if path.is_dir():
         return path
-    if path.is_file() and path.name in (RESULTS, RESULTS_TXT, TRAIN_LOG):
+    if path.is_file() and path.name in (FILES.results, RESULTS_TXT, TRAIN_LOG):
         return path.parent
     if path.exists():
         raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")
@@ -85,17 +83,19 @@ def _refuse_same_twice(folders: Sequence[Path]) -> None:
         seen[place] = folder
 
 
-def _of_batches(folder: Path, problems: list[str]) -> tuple[int | None, tuple[str, ...]]:
+def _of_batches(files: RunFolder) -> tuple[int | None, tuple[str, ...]]:
     """Batches of an epoch, and the assigners that were used, in order; of the last run where several were written."""
-    if not (folder / "batches.csv").is_file():
+    if files.batches is None:
         return None, ()
+    problems = files.problems
     try:
-        table, remarks = last_batch_rows_of(read_columns(folder / "batches.csv"))
-        epochs = table.numbers("epoch") if "epoch" in table else np.zeros(0)
+        table, remarks = last_batch_rows_of(files.batches)
+        epochs = table.numbers(EPOCH.name) if EPOCH.name in table else np.zeros(0)
     except UserError as error:
-        problems.append(f"batches.csv {error.what}")
+        problems.append(f"{FILES.batches} {error.what}")
         return None, ()
-    problems += [f"batches.csv: {remark}" for remark in remarks if remark not in problems]  # results.csv says the same
+    told = [remark for remark in remarks if remark not in problems]  # the results may say the same
+    problems += [f"{FILES.batches}: {remark}" for remark in told]
     assigners = tuple(dict.fromkeys(name for name in table.text.get("assigner", ()) if name))
     counts = np.unique(epochs[np.isfinite(epochs)], return_counts=True)[1]
     return (int(np.median(counts)) if len(counts) else None), assigners

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from yolofast.known_numbers import known_number
-from yolofast.report.history import Floats, Ints, best_place
-from yolofast.report.read_csv import fitness
-from yolofast.run_settings import settings_in_effect
+from yolofast.report.history import Floats, Ints
+from yolofast.report.read_csv import fitness_of
+from yolofast.runs import layout
+from yolofast.runs.layout import best_place
+from yolofast.runs.reader import ClassScore, StepProfile
+from yolofast.runs.settings import settings_in_effect
 
-MAP50, MAP, PRECISION, RECALL = "mAP50", "mAP50-95", "precision", "recall"
+MAP50, MAP, PRECISION, RECALL = (one.title for one in (layout.MAP50, layout.MAP, layout.PRECISION, layout.RECALL))
+"""Columns go by the titles people know them by."""
 OURS, YOLOV7, ULTRALYTICS, YOLOX, OTHER = "yolofast", "YOLOv7", "Ultralytics", "YOLOX", "CSV"
 
 
@@ -32,30 +36,6 @@ class Timing:
     images_per_second: float | None = None
     images: int | None = None
     """Of an epoch, as the run counted them."""
-
-
-@dataclass(frozen=True)
-class ClassScore:
-    ap50: float
-    ap: float
-
-
-@dataclass(frozen=True)
-class Phase:
-    name: str
-    mean_ms: float
-    std_ms: float
-    share: float
-    beside: str = ""
-    """Where it happens, if at the same time as the step and not in it."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    phases: tuple[Phase, ...]
-    gear: str = ""
-    gpu_busy: float | None = None
-    """Share of the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +75,7 @@ class Run:
     """Which epoch they are of, where their file says it."""
     validated: tuple[int | None, int | None] = (None, None)
     """Images and boxes of the validation set."""
-    profile: Profile | None = None
+    profile: StepProfile | None = None
     weights: tuple[WeightsFile, ...] = ()
     assigners: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -112,7 +92,7 @@ class Run:
     @property
     def fitness(self) -> Floats:
         both = self.columns.get(MAP), self.columns.get(MAP50)
-        return fitness(both[0], both[1], len(self.epoch))
+        return fitness_of(both[0], both[1], len(self.epoch))
 
     @property
     def best(self) -> int | None:

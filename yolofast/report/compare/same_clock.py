@@ -7,10 +7,10 @@ one had reached when another was over, the Pareto front – would be of the mach
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from yolofast.hardware_used import hardware_used
 from yolofast.report.compare.by_value import by_value, differ
 from yolofast.report.compare.remark import NOT_COMPARABLE, Remark
 from yolofast.report.compare.run import MAP, Run
+from yolofast.runs.settings import hardware_used
 
 _OF_HOURS = ("hours", "seconds per epoch", f"{MAP} per hour")
 _OF_THE_MACHINE = (*_OF_HOURS, "it/s", "img/s", "GPU busy, %", "wait for data, %")

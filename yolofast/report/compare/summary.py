@@ -7,15 +7,17 @@ repeated runs do not tell them apart.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from yolofast.report.compare.groups import Group
-from yolofast.report.compare.run import MAP, MAP50, PRECISION, RECALL, Run
+from yolofast.report.compare.run import MAP, MAP50, Run
 from yolofast.report.compare.spread import SURE, Spread, spread_of, welch
+from yolofast.runs.layout import FILES, SPEED, WAIT, metrics
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
-HOURS, GPU_BUSY, WEIGHTS = "hours", "GPU busy, %", "best.pt, MB"
+HOURS, GPU_BUSY, WEIGHTS = "hours", "GPU busy, %", f"{FILES.best}, MB"
 _COST = "cost at"
 NOT_MEASURED = "not measured (--profile-every)"
 
@@ -47,10 +49,7 @@ class Row:
 
 def figures(price: float | None) -> list[Figure]:
     listed = [
-        Figure("mAP50", HIGHER, lambda run: run.at_best(MAP50), 4),
-        Figure("mAP50-95", HIGHER, lambda run: run.at_best(MAP), 4),
-        Figure("precision", HIGHER, lambda run: run.at_best(PRECISION), 4),
-        Figure("recall", HIGHER, lambda run: run.at_best(RECALL), 4),
+        *(Figure(metric.title, metric.better, partial(_at_best, metric.title), 4) for metric in metrics()),
         Figure("best epoch", NEITHER, _best_epoch, 0),
         Figure("mAP50, last epoch", HIGHER, lambda run: run.last(MAP50), 4),
         Figure("mAP50-95, last epoch", HIGHER, lambda run: run.last(MAP), 4),
@@ -60,7 +59,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure(HOURS, LOWER, lambda run: run.hours, 3),
         Figure("seconds per epoch", LOWER, lambda run: 3600 * run.hours / len(run.epoch), 2),
         Figure("it/s", HIGHER, lambda run: _known(run.timing.iterations_per_second), 2),
-        Figure("img/s", HIGHER, images_per_second, 1),
+        Figure(SPEED.title, HIGHER, images_per_second, 1),
         Figure(GPU_BUSY, HIGHER, _busy, 1),
         Figure("wait for data, %", LOWER, _wait, 1),
         Figure("GPU memory, GiB", LOWER, _memory, 2),
@@ -127,6 +126,10 @@ def images_per_second(run: Run) -> float:
     return math.nan
 
 
+def _at_best(name: str, run: Run) -> float:
+    return run.at_best(name)
+
+
 def _best_epoch(run: Run) -> float:
     return math.nan if run.best is None else float(run.epoch[run.best])
 
@@ -138,7 +141,7 @@ def _busy(run: Run) -> float:
 
 def _wait(run: Run) -> float:
     """Over the whole run: a long epoch counts for more than a short one."""
-    share = run.column("data_wait")
+    share = run.column(WAIT.name)
     length = np.ones(len(share)) if run.timing.seconds is None else np.diff(run.timing.seconds, prepend=0.0)
     known = np.isfinite(share) & (length > 0)
     return 100 * float(np.average(share[known], weights=length[known])) if known.any() else math.nan
@@ -150,7 +153,7 @@ def _memory(run: Run) -> float:
 
 
 def _weights(run: Run) -> float:
-    return next((file.bytes / 1e6 for file in run.weights if file.name == "best.pt"), math.nan)
+    return next((file.bytes / 1e6 for file in run.weights if file.name == FILES.best), math.nan)
 
 
 def _known(value: float | None) -> float:

@@ -15,6 +15,7 @@ from yolofast.known_numbers import known_number
 from yolofast.report.compare.curves_file import Rows
 from yolofast.report.compare.run import OURS, Timing, as_batch
 from yolofast.report.history import Floats
+from yolofast.runs.layout import FILES, SPEED
 
 _SHORTEST, _LONGEST = 1e-6, 1e12
 """Seconds that a run can have taken. Others are not known: how often one goes into the other would overflow."""
@@ -41,13 +42,13 @@ def with_hours(timing: Timing, hours: float, epochs: int) -> Timing:
 def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> Timing:
     wall, trained = known_number(summary.get("wall_seconds")), float(train[-1])
     whole = wall if wall is not None and trained <= wall <= _LONGEST else trained
-    speeds, lengths = rows.columns["img/s"], np.diff(train, prepend=0.0)
+    speeds, lengths = rows.columns[SPEED.name], np.diff(train, prepend=0.0)
     images = float(np.nansum(speeds * lengths))
     pace = images / trained
     return Timing(
         seconds=train * (whole / trained),
         total=whole,
-        source="summary.json" if whole > trained else "the column `time`, training alone",
+        source=FILES.summary if whole > trained else "the column `time`, training alone",
         iterations=batches,
         iterations_per_second=_pace(batches, len(rows.epoch), trained, pace, batch),
         images_per_second=pace,

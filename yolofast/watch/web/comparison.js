@@ -1,6 +1,7 @@
 /* A few figures per run, which of them is best, and in which settings runs differ. Nothing here touches the page. */
 
-import { MAP, MAP50, PRECISION, RECALL, column, epochs } from "./curves.js";
+import { OTHERS, SCORES, column, epochs } from "./curves.js";
+import { COLUMNS, FITNESS } from "./layout.js";
 
 const NOT_SETTINGS = new Set(["name", "project", "exist_ok", "save_dir", "resume"]);
 
@@ -10,7 +11,7 @@ const last = (values) => known(values).slice(-1)[0] ?? null;
 
 /* Images over time of all epochs, as reports and comparisons count; overview.py has the same. */
 function wholeSpeed(run) {
-  const [times, speeds] = [column(run, "time"), column(run, "img/s")];
+  const [times, speeds] = [column(run, COLUMNS.time), column(run, COLUMNS.speed)];
   let [images, seconds, before] = [0, 0, 0];
   times.forEach((time, i) => {
     if (time === null) return;
@@ -23,10 +24,12 @@ function wholeSpeed(run) {
   return seconds ? images / seconds : null;
 }
 
-/* The epoch `best.pt` is of: the highest 0.1 · mAP50 + 0.9 · mAP50-95, of equals the last; overview.py has the same. */
+/* The epoch `best.pt` is of: that of the highest fitness, of equals the last; overview.py has the same. Where one score
+   is not known it counts as the weightiest. */
 function bestPlace(run) {
-  const halves = column(run, MAP50);
-  const fitness = column(run, MAP).map((score, i) => (score === null ? null : 0.9 * score + 0.1 * (halves[i] ?? score)));
+  const [main, ...rest] = SCORES.map(({ name }) => ({ weight: FITNESS[name], values: column(run, name) }));
+  const fitness = main.values.map((score, i) =>
+    score === null ? null : rest.reduce((sum, one) => sum + one.weight * (one.values[i] ?? score), main.weight * score));
   const best = highest(fitness);
   return best === null ? -1 : fitness.lastIndexOf(best);
 }
@@ -38,7 +41,7 @@ export function contestOf(runs) {
   const values = (part) => [...new Set(known(timed.map((run) => run.hardware[part])))];
   const differing = ["gpu", "gpus", "cpu", "cpu_cores"].filter((part) => values(part).length > 1);
   const sameHardware = differing.length === 0;
-  const sameClock = new Set(timed.map((run) => run.columns.includes("img/s"))).size < 2; // ours is of training alone
+  const sameClock = new Set(timed.map((run) => run.columns.includes(COLUMNS.speed))).size < 2; // ours is of training alone
   const sameLength = new Set(runs.map((run) => run.rows.length)).size === 1;
   let why = sameClock ? "" : "Nobody wins in training time: some count training alone, others everything.";
   if (!sameHardware) {
@@ -55,16 +58,14 @@ export function figuresOf(run, contest) {
   const at = best < 0 ? run.rows.length - 1 : best;
   const there = (name) => column(run, name)[at] ?? null;
   return [
-    { name: "best mAP50-95", value: there(MAP), better: 1 },
-    { name: "best mAP50", value: there(MAP50), better: 1 },
-    { name: "precision", value: there(PRECISION), better: 1 },
-    { name: "recall", value: there(RECALL), better: 1 },
+    ...SCORES.map(({ name, title, better }) => ({ name: `best ${title}`, value: there(name), better })),
+    ...OTHERS.map(({ name, title, better }) => ({ name: title, value: there(name), better })),
     { name: "best epoch", value: best < 0 ? null : epochs(run)[at] },
-    { name: "last mAP50-95", value: last(column(run, MAP)), better: 1 },
+    { name: `last ${SCORES[0].title}`, value: last(column(run, SCORES[0].name)), better: SCORES[0].better },
     { name: "epochs", value: run.rows.length },
-    { name: "training time", value: last(column(run, "time")), better: contest.time ? -1 : 0, kind: "duration" },
+    { name: "training time", value: last(column(run, COLUMNS.time)), better: contest.time ? -1 : 0, kind: "duration" },
     { name: "images per second", value: wholeSpeed(run), better: contest.speed ? 1 : 0 },
-    { name: "GPU memory, GiB", value: highest(column(run, "gpu_memory")) || null, better: -1 },
+    { name: "GPU memory, GiB", value: highest(column(run, COLUMNS.memory)) || null, better: -1 },
   ];
 }
 

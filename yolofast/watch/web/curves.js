@@ -1,13 +1,12 @@
 /* Rows of results.csv -> what chart.js draws. Nothing here touches the page. */
 
-export const MAP = "metrics/mAP50-95(B)";
-export const MAP50 = "metrics/mAP50(B)";
-export const PRECISION = "metrics/precision(B)";
-export const RECALL = "metrics/recall(B)";
+import { COLUMNS, FITNESS, LOSSES, METRICS, TERMS } from "./layout.js";
 
-const SCORES = [[MAP, "mAP50-95"], [MAP50, "mAP50"]];
-const RATES = [["lr/pg0", "Learning rate", "rate"], ["img/s", "Speed", "images per second"], ["data_wait", "Share of time waiting for data", "share"]];
-const LOSSES = { obj: "objectness", cls: "class", dfl: "distribution" };
+/* What the best epoch is chosen by, the weightiest first; and all other metrics. */
+export const SCORES = METRICS.filter((one) => one.name in FITNESS).sort((a, b) => FITNESS[b.name] - FITNESS[a.name]);
+export const OTHERS = METRICS.filter((one) => !(one.name in FITNESS));
+
+const RATES = [[COLUMNS.rate, "Learning rate", "rate"], [COLUMNS.speed, "Speed", "images per second"], [COLUMNS.wait, "Share of time waiting for data", "share"]];
 const UNITS = [["hours", 3600], ["minutes", 60], ["seconds", 1]];
 
 export function column(run, name) {
@@ -17,7 +16,7 @@ export function column(run, name) {
 
 /* As people count them: some trainers begin with 0. */
 export function epochs(run) {
-  const numbers = column(run, "epoch");
+  const numbers = column(run, COLUMNS.epoch);
   if (!numbers.length) return run.rows.map((_, i) => i + 1);
   const shift = numbers[0] === 0 ? 1 : 0;
   return numbers.map((number, i) => (number === null ? i + 1 : number + shift));
@@ -25,9 +24,9 @@ export function epochs(run) {
 
 function axisOf(runs, by) {
   if (by !== "time") return { label: "epoch", of: epochs };
-  const longest = Math.max(1, ...runs.flatMap((run) => column(run, "time").slice(-1)));
+  const longest = Math.max(1, ...runs.flatMap((run) => column(run, COLUMNS.time).slice(-1)));
   const [label, seconds] = UNITS.find(([, length]) => longest >= 2 * length) || UNITS[2];
-  return { label, of: (run) => column(run, "time").map((time) => (time === null ? null : time / seconds)) };
+  return { label, of: (run) => column(run, COLUMNS.time).map((time) => (time === null ? null : time / seconds)) };
 }
 
 /* Every run is in every chart, so that its colour is the same in all of them. */
@@ -49,9 +48,23 @@ function chart(runs, axis, title, yLabel, lines, more) {
   return known ? [spec] : [];
 }
 
+function termIn(name, [before, after]) {
+  const isOne = name.startsWith(before) && name.endsWith(after) && name.length > before.length + after.length;
+  return isOne ? [name.slice(before.length, name.length - after.length)] : [];
+}
+
 function lossTerms(runs) {
-  const names = runs.flatMap((run) => run.columns).map((name) => /^(?:train|val)\/(.+_loss)$/.exec(name));
-  return [...new Set(names.filter(Boolean).map((found) => found[1]))].slice(0, 12);
+  const names = runs.flatMap((run) => run.columns);
+  return [...new Set(names.flatMap((name) => LOSSES.flatMap((loss) => termIn(name, loss.parts))))].slice(0, 12);
+}
+
+/* Metrics that share a chart: the first is a full line. */
+function metricCharts(runs, axis) {
+  const titles = [...new Set(OTHERS.map((one) => one.chart))];
+  return titles.flatMap((title) => {
+    const shown = OTHERS.filter((one) => one.chart === title);
+    return chart(runs, axis, title, "share", shown.map((one, i) => [one.name, one.title, i > 0]));
+  });
 }
 
 function batchChart(runs, logLosses) {
@@ -67,15 +80,13 @@ function batchChart(runs, logLosses) {
 export function chartsOf(runs, by, logLosses) {
   const axis = axisOf(runs, by);
   const losses = lossTerms(runs).flatMap((term) => {
-    const name = term.replace("_loss", "");
-    const title = `Loss: ${LOSSES[name] || name}`;
-    const lines = [[`train/${term}`, "training", false], [`val/${term}`, "validation", true]];
-    return chart(runs, axis, title, "loss", lines, { log_y: logLosses });
+    const lines = LOSSES.map(({ title, parts }, i) => [parts.join(term), title, i > 0]);
+    return chart(runs, axis, `Loss: ${TERMS[term] || term}`, "loss", lines, { log_y: logLosses });
   });
   return [
-    ...SCORES.flatMap(([name, title]) => chart(runs, axis, title, title, [[name, title, false]])),
+    ...SCORES.flatMap(({ name, title }) => chart(runs, axis, title, title, [[name, title, false]])),
     ...losses,
-    ...chart(runs, axis, "Precision and recall", "share", [[PRECISION, "precision", false], [RECALL, "recall", true]]),
+    ...metricCharts(runs, axis),
     ...batchChart(runs, logLosses),
     ...RATES.flatMap(([name, title, unit]) => chart(runs, axis, title, unit, [[name, title, false]])),
     ...memory(runs, axis),
@@ -84,6 +95,6 @@ export function chartsOf(runs, by, logLosses) {
 
 /* On a CPU it is 0 all the time. */
 function memory(runs, axis) {
-  const used = runs.some((run) => column(run, "gpu_memory").some((value) => value > 0));
-  return used ? chart(runs, axis, "GPU memory", "GiB", [["gpu_memory", "GPU memory", false]]) : [];
+  const used = runs.some((run) => column(run, COLUMNS.memory).some((value) => value > 0));
+  return used ? chart(runs, axis, "GPU memory", "GiB", [[COLUMNS.memory, "GPU memory", false]]) : [];
 }

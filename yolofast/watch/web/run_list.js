@@ -1,6 +1,7 @@
 /* The list at the side. A click shows one run; the boxes, or Ctrl and a click, put several together. */
 
 import { byId, fileAddress, make, when } from "./page_parts.js";
+import { FILES } from "./layout.js";
 import { runs } from "./live.js";
 
 const ORDERS = {
@@ -50,6 +51,6 @@ function line(run, place, onChoose) {
 }
 
 export function reportLink(parent, run) {
-  const address = fileAddress(run.id, "report.html", run.updated);
+  const address = fileAddress(run.id, FILES.report, run.updated);
   make(parent, "a", { class: "report", href: address, target: "_blank", rel: "noopener", title: `report of ${run.name}` }, "report");
 }

@@ -3,18 +3,25 @@
 So are headings that are written again by a run that goes on in the same file.
 
 Spreadsheets separate cells by semicolons or tabs where a comma is the decimal point.
+
+A file that is still being written is read line by line (`headings`, `row_of`), so that no byte is read twice.
 """
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
-from yolofast.report.history import Floats, bounded
+from yolofast.known_numbers import HUGE
+
+Floats = npt.NDArray[np.float64]
+Row = tuple[float | None, ...]
 
 MAX_BYTES = 512 * 2**20
 KINDS = (
@@ -23,8 +30,17 @@ KINDS = (
 )
 """Of files that can be read."""
 TORN = "the last line has no end, as where a run was killed or is writing it, and may be torn: it is left out"
+MAX_COLUMNS = 200
+"""Of a file that is being written."""
+_LONGEST_NAME = 60
 _SEPARATORS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
+_TINY = 1e-30
+
+
+def bounded(values: Floats) -> Floats:
+    """A loss beyond all bounds is infinite, and one next to nothing is 0: squares and ratios could not be computed."""
+    return np.where(np.abs(values) > HUGE, np.inf, np.where(np.abs(values) < _TINY, 0.0, values))
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _with_point(cell: str) -> str:
-    return f"{number[1]}.{number[2]}" if (number := _DECIMAL_COMMA.fullmatch(cell)) else cell
+    return f"{found[1]}.{found[2]}" if (found := _DECIMAL_COMMA.fullmatch(cell)) else cell
 
 
 def is_number(cell: str) -> bool:
@@ -126,3 +142,23 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def headings(line: bytes) -> tuple[str, ...]:
+    names = [name.strip().strip('"') for name in line.decode("utf-8", "replace").removeprefix("\ufeff").split(",")]
+    return tuple(name[:_LONGEST_NAME] for name in names[:MAX_COLUMNS])
+
+
+def number(cell: bytes) -> float | None:
+    """None for what is no finite number."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def row_of(line: bytes, count: int, kept: Sequence[int]) -> Row | None:
+    """The cells at those places; None for a row that has not as many as there are columns: a kill has torn it."""
+    cells = line.split(b",")
+    return tuple([number(cells[i]) for i in kept]) if len(cells) == count else None

@@ -1,4 +1,7 @@
-"""Where a run leaves what it makes: a folder of its own, numbered so that nothing is overwritten."""
+"""Where a run leaves what it makes: a folder of its own, numbered so that nothing is overwritten.
+
+With `--exist-ok` it may be that of an earlier run, whose files then go, so that the two never mix.
+"""
 
 import errno
 import os
@@ -8,6 +11,16 @@ from pathlib import Path
 
 from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
+from yolofast.runs.layout import FILES
+
+_LEFT_BEHIND = (
+    *(f"{FILES.weights}/{name}" for name in (FILES.previous, FILES.last, FILES.best, FILES.fresh, FILES.of_epoch)),
+    FILES.summary, FILES.results, "results.txt", FILES.batches, FILES.phases, FILES.profile,
+    FILES.report, FILES.evaluation, FILES.samples, FILES.seen_after,
+    FILES.labels, FILES.train_batch, FILES.val_batch_labels, FILES.val_batch_pred, FILES.seen, FILES.curves,
+    FILES.precision_recall_curve, FILES.f1_curve, FILES.precision_curve, FILES.recall_curve, FILES.confusion,
+    FILES.loggers, "events.out.tfevents.*",
+)  # fmt: skip
 
 
 def new_run_folder(
@@ -55,3 +68,14 @@ def _make(folder: Path, exist_ok: bool, files: Mapping[str, bytes]) -> None:
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         write_whole(folder / name, content)
+
+
+def forget_earlier_run(folder: Path) -> None:
+    """Only what runs write is removed. The new run's settings are in the folder by then, and checkpoints go first: a
+    kill in between leaves either the earlier run as it was, or the new one, which can be started again."""
+    for pattern in _LEFT_BEHIND:
+        for path in folder.glob(pattern):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from yolofast.engine.assigner_schedule import AssignerSchedule
-from yolofast.run_settings import settings_in_effect
+from yolofast.runs.settings import settings_in_effect
 
 SWITCH = [[0, "anchor"], [70, "ota"]]
 

@@ -1,0 +1,267 @@
+"""A run's folder, as far as it can be read: of a torn or half-finished run there is what there is.
+
+Only who asks for a file reads it, once. One that is there and cannot be read is a problem to be told, not a reason to
+show nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.errors import UserError, nearest_file
+from yolofast.known_numbers import known_number, parse_json
+from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, best_place, fitness
+from yolofast.runs.settings import FLAG_FILES, tidy
+from yolofast.runs.table import Columns, Floats, read_columns
+from yolofast.yaml_file import parse_yaml
+
+Ints = npt.NDArray[np.int64]
+
+_MOST_BYTES = {".yaml": 8 * 2**20, ".json": 64 * 2**20}
+_PER_CLASS = (FILES.evaluation, "per_class_ap.json", "per_class.json")
+"""The latter as users of `val --save-per-class-ap` call them."""
+_ROUNDING = 1e-5
+"""Of the scores in `results.csv`, in parts of the best. Training compares more digits than it writes: of epochs that
+are equal there, or nearly, any may be the one it kept; where they are equal indeed, so are their scores."""
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    ap50: float
+    ap: float
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    name: str
+    mean_ms: float
+    std_ms: float
+    share: float
+    beside: str = ""
+    """Where it happens, if at the same time as the step and not in it."""
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    phases: tuple[PhaseTime, ...]
+    gear: str = ""
+    gpu_busy: float | None = None
+    """Share of the time."""
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[str] = []
+        """Files that were asked for, are there and cannot be read."""
+        self._read: dict[str, Any] = {}
+
+    @cached_property
+    def results(self) -> Columns:
+        """A row per epoch: `UserError` if there is none."""
+        if not self.path.is_dir():
+            what = f"there is no such folder{nearest_file(self.path)}"
+            raise UserError(what, where=self.path, fix="name a run's folder: runs/train/exp")
+        path = self.path / FILES.results
+        if not path.is_file():
+            fix = "name the folder of a run that has trained an epoch"
+            raise UserError(f"has no {FILES.results}", where=self.path, fix=fix)
+        return read_columns(path)
+
+    @cached_property
+    def batches(self) -> Columns | None:
+        """A row per batch; older runs have none."""
+        path = self.path / FILES.batches
+        if not path.is_file():
+            return None
+        try:
+            return read_columns(path)
+        except UserError as error:
+            self.problems.append(f"{path.name} {error.what}: it is left out")
+            return None
+
+    @property
+    def args(self) -> Mapping[str, Any]:
+        return self.entries(FILES.settings)
+
+    @property
+    def hyp(self) -> Mapping[str, Any]:
+        return self.entries(FILES.hyp)
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        return self.entries(FILES.environment)
+
+    @property
+    def evaluation(self) -> Mapping[str, Any]:
+        return self.entries(FILES.evaluation)
+
+    @property
+    def profile(self) -> Mapping[str, Any]:
+        return self.entries(FILES.profile)
+
+    @property
+    def samples(self) -> list[Mapping[str, Any]]:
+        rows = self._content(f"{FILES.samples}/{FILES.samples_list}", list)
+        return [row for row in rows if isinstance(row, dict)]
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        return self.summary_of(len(self.results))
+
+    def summary_of(self, epochs: int) -> Mapping[str, Any]:
+        """What the run says of itself at its end, as long as it is true: of as many epochs as there are results of.
+
+        A run that came to its end, was resumed for more epochs and then killed has that of its earlier end.
+        """
+        values = self.entries(FILES.summary)
+        return values if values.get("epochs", epochs) == epochs else {}
+
+    def read_all(self) -> "RunFolder":
+        """So that `problems` has all there are. Only the results have to be there: `UserError` if they are not."""
+        _ = self.results, self.samples, self.batches, self.args, self.hyp, self.environment, self.summary
+        _ = self.evaluation, self.profile
+        return self
+
+    def tidy_flags(self) -> dict[str, Any]:
+        """What the run was started with, by whichever trainer, under our names."""
+        return {key: value for name in FLAG_FILES for key, value in tidy(self.entries(name)).items()}
+
+    def tidy_hyp(self) -> dict[str, Any]:
+        return tidy(self.hyp)
+
+    def epochs(self) -> Floats:
+        """Their numbers from 1, as people count."""
+        return self.results.numbers(EPOCH.name) + 1
+
+    def column(self, name: str) -> Floats:
+        """A value per epoch, nan where it is not known."""
+        results = self.results
+        return results.numbers(name) if name in results else np.full(len(results), np.nan)
+
+    def fitness(self) -> Floats:
+        return fitness(self.column(MAP50.name), self.column(MAP.name))
+
+    def best_row(self) -> int | None:
+        """The epoch whose weights are `best.pt`; None if nothing was evaluated."""
+        return best_place(self.fitness())
+
+    def classes(self) -> dict[str, ClassScore]:
+        """As `val --save-per-class-ap` writes them: `per_class: {id: {ap50, ap, name}}`."""
+        for name in _PER_CLASS:
+            if found := _classes(self.entries(name).get("per_class")):
+                return found
+        return {}
+
+    def classes_epoch(self) -> int | None:
+        """The epoch those scores are of, from 1; None where nobody knows, as of a file that `val` has written."""
+        return epoch_of(self.evaluation) if _classes(self.evaluation.get("per_class")) else None
+
+    def validated(self) -> tuple[int | None, int | None]:
+        """Images and boxes of the validation set, where the run has counted them."""
+        images, rows = self.evaluation.get("images"), self.evaluation.get("per_class")
+        counts = [row.get("boxes") for row in rows.values() if isinstance(row, dict)] if isinstance(rows, dict) else []
+        boxes = sum(count for count in counts if isinstance(count, int))
+        return images if isinstance(images, int) else None, boxes or None
+
+    def step_profile(self) -> StepProfile | None:
+        """What is not in its form is left out."""
+        values = self.profile
+        rows = values.get("phases")
+        phases = [_phase(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        known = tuple(phase for phase in phases if phase is not None)
+        if not known:
+            if values:
+                self.problems.append(f"{FILES.profile} has no phases")
+            return None
+        return StepProfile(known, str(values.get("gear") or ""), known_number(values.get("gpu_busy")))
+
+    def entries(self, name: str) -> Mapping[str, Any]:
+        """Of a file of JSON or YAML; empty where there is none, or none that can be read."""
+        found: Mapping[str, Any] = self._content(name, dict)
+        return found
+
+    def _content(self, name: str, kind: type[Any]) -> Any:
+        if name not in self._read:
+            path = self.path / name
+            self._read[name] = _read(path, kind, self.problems) if path.is_file() else kind()
+        return self._read[name]
+
+
+def parse_entries(name: str, content: bytes) -> tuple[Any, list[str]]:
+    """What a file of that name says, and those of its numbers that are not known; settings may well be without bounds.
+
+    Raises ValueError or RecursionError for what is neither JSON nor YAML.
+    """
+    text = content.decode("utf-8")
+    return (parse_yaml(text, None).values, []) if name.endswith(".yaml") else parse_json(text)
+
+
+def _read(path: Path, kind: type[Any], problems: list[str]) -> Any:
+    """The content, or an empty one."""
+    try:
+        if path.stat().st_size > _MOST_BYTES[path.suffix]:
+            raise ValueError("it is too large")
+        content, unknown = parse_entries(path.name, path.read_bytes())
+        if not isinstance(content, kind):
+            raise ValueError(f"not a {kind.__name__}")
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.what if isinstance(error, UserError) else str(error)
+        problems.append(f"{path.name} cannot be read and is left out: {why[:200]}")
+        return kind()
+    if unknown:
+        problems.append(f"{path.name} says {', '.join(unknown[:3])}, which cannot be measured and is left out")
+    return content
+
+
+def _classes(listed: Any) -> dict[str, ClassScore]:
+    listed = dict(enumerate(listed)) if isinstance(listed, list) else listed
+    scores: dict[str, ClassScore] = {}
+    for key, row in listed.items() if isinstance(listed, dict) else ():
+        if not isinstance(row, dict):
+            continue
+        ap50, ap = known_number(row.get("ap50")), known_number(row.get("ap"))
+        if ap50 is not None and ap is not None:
+            scores[str(row.get("name", key))] = ClassScore(ap50, ap)
+    return scores
+
+
+def _phase(row: Mapping[str, Any]) -> PhaseTime | None:
+    mean, std, share = (known_number(row.get(key)) for key in ("mean_ms", "std_ms", "share"))
+    if "name" not in row or mean is None:
+        return None
+    nan = float("nan")
+    beside = str(row.get("beside") or "")
+    return PhaseTime(str(row["name"]), mean, nan if std is None else std, nan if share is None else share, beside)
+
+
+def epoch_of(values: Mapping[str, Any]) -> int | None:
+    """Which epoch an evaluation is of, from 1; None if it does not say, as in older folders.
+
+    Files count from 0, as `results.csv` does.
+    """
+    number = values.get("epoch")
+    return number + 1 if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+
+
+def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floats, *, nosave: bool) -> str:
+    """The words that go on after "this is"; empty where it is of the best epoch, or nobody knows of which.
+
+    `evaluation.json` and `samples/` are written when a run ends or is interrupted. A run that then went on, got better
+    and was killed has them of an epoch that is the best no more. `epochs` are numbered from 1, `fitness` is that of
+    each.
+    """
+    best = best_place(fitness)
+    if evaluated is None or best is None or epochs[best] == evaluated:
+        return ""
+    gap = fitness[best] - fitness[epochs == evaluated]
+    if (gap <= _ROUNDING * fitness[best]).any():
+        return ""
+    as_asked = nosave and evaluated == epochs[-1]
+    why = "--nosave keeps the last weights alone" if as_asked else "the run has not ended since (train --resume)"
+    return f"of epoch {evaluated} and not of epoch {epochs[best]:.0f}, the best one in {FILES.results}: {why}"
