@@ -49,6 +49,7 @@ def made(trained_folder, tmp_path_factory):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more cost time on images this small
     run = (folder / "runs" / "run").rename(folder / "runs" / "<b>run")
+    (run / "args.yaml").write_text((run / "args.yaml").read_text().replace("name: run", f"name: {run.name}"))
     save_samples(run, index_of(folder), made_up_faults(index_of(folder)))
     write_report(run)
     yield run
@@ -96,7 +97,7 @@ def test_curves_are_those_of_the_table(made):
     rows = (made / "results.csv").read_text().splitlines()
     column = rows[0].split(",").index("train/box_loss")
     chart = next(one for one in elements(report_page(made), "Curves", LineChart) if one.title == "Loss: box")
-    assert chart.series[0].x == (1, 2) and [one.name for one in chart.series] == ["training", "validation"]
+    assert chart.series[0].x == (1, 2, 3) and [one.name for one in chart.series] == ["training", "validation"]
     assert chart.series[0].y == tuple(float(row.split(",")[column]) for row in rows[1:])
 
 
@@ -176,7 +177,7 @@ def test_the_command_repeats_the_run(made):
     words = shlex.split(code.text)
     assert words[:2] == ["yolofast", "train"]
     config = from_args(TrainConfig, parse(words[1:]))
-    assert (config.cfg, config.epochs, config.name, config.img_size) == ("mini", 2, "<b>run", (64,))
+    assert (config.cfg, config.epochs, config.name, config.img_size) == ("mini", 3, "<b>run", (64,))
 
 
 @pytest.mark.parametrize("faithful", [False, True])

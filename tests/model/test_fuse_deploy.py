@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.golden.inputs import fill
+from tests.model.sizes import large_ones_slow
 from tests.model.small import SMALL, small
 from yolofast import UserError, build_model, decode, fuse, reparameterise
 
@@ -14,7 +15,7 @@ def predict(model, size):
         return decode(model(torch.rand(1, 3, size, size)), model)
 
 
-@pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolov7", "yolov7-w6", "yolov7-tiny-1b4h-attn"])
+@pytest.mark.parametrize("cfg", large_ones_slow(["yolov7-tiny", "yolov7", "yolov7-w6", "yolov7-tiny-1b4h-attn"]))
 def test_fuse_keeps_the_predictions(cfg):
     size = 128 if "w6" in cfg else 64
     model = fill(build_model(cfg)).eval()
@@ -54,7 +55,7 @@ def test_folding_order_adds_before_it_scales():
 DEPLOY_HEADS = {"-tiny": 77, "": 105, "x": 121, "-w6": 118, "-e6": 140, "-d6": 162, "-e6e": 261}
 
 
-@pytest.mark.parametrize("name", DEPLOY_HEADS)
+@pytest.mark.parametrize("name", large_ones_slow(DEPLOY_HEADS))
 def test_deploy_form_is_the_published_one(name):
     model = fill(build_model(f"yolov7{name}")).eval()
     size = max(model.layout.strides) * 2

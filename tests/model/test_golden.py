@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.golden.inputs import fill, image
+from tests.model.sizes import large_ones_slow
 from yolofast import build_model, decode
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -83,7 +84,7 @@ def golden_maps(case):
     return [FORWARD[f"{case}.train.{i}"] for i in range(sum(key.startswith(f"{case}.train.") for key in FORWARD))]
 
 
-@pytest.mark.parametrize("case", FORWARD_CASES)
+@pytest.mark.parametrize("case", large_ones_slow(FORWARD_CASES))
 def test_forward_in_double_precision(case):
     """On any machine: what is left is the rounding of the golden numbers themselves.
 
@@ -111,7 +112,7 @@ def two_threads():
 @pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX512", reason="float32 sums run in another order on this processor"
 )
-@pytest.mark.parametrize("case", FORWARD_CASES)
+@pytest.mark.parametrize("case", large_ones_slow(FORWARD_CASES))
 def test_forward_in_single_precision(case):
     """Where sums run in the order they had when the golden numbers were made, with two threads, nothing is left."""
     model, x = filled(case), images(case)
