@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from yolofast.evaluate.nms import BegunSuppression, begin_suppression
-from yolofast.model.contract import Network
+from yolofast.model.network import Network
 from yolofast.structures import Detections
 
 
