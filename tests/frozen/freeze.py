@@ -226,7 +226,7 @@ def pages(checkout: Checkout) -> Jobs:
         jobs[f"diagnose --json {run.name}"] = partial(checkout.yolofast, "diagnose", str(run), "--json")
     page, markdown = (checkout.work / f"compare.{ending}" for ending in ("html", "md"))
     jobs["compare"] = partial(written, ["compare", *names, "--price", "2.5"], page, markdown)
-    jobs["compare --json"] = partial(checkout.yolofast, "compare", *names, "--json")
+    jobs["compare --json"] = partial(checkout.yolofast, "compare", *names, "--json", "--output", "beside.html")
     return jobs
 
 
