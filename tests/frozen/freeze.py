@@ -64,7 +64,9 @@ TRAININGS = {
 }
 """After `yolofast train`, in addition to COMMON."""
 SCRIPT_TRAINING = f"{FEW} --weights="
-WITH_WEIGHTS = ("yolov7", "yolox")
+CONFIDENCE = {"yolov7": 0.0005, "yolox": 0.0001}
+"""From which the networks of the stored runs, which have hardly learnt anything, find something."""
+WITH_WEIGHTS = tuple(CONFIDENCE)
 """The stored runs that can be resumed; of the others there are tables and pictures only."""
 Jobs = dict[str, Callable[[], Any]]
 """What is to be recorded, by name; they may run at the same time."""
@@ -103,6 +105,7 @@ class Checkout:
         for path, name in ((self.work, "WORK"), (HERE, "FROZEN"), (self.root, "ROOT"), (Path(sys.prefix), "VENV")):
             text = re.sub(r"(?:<wbr>)?".join(map(re.escape, str(path))), name, text)
         text = re.sub(r"yolofast(</td><td>| |\": \")\d+\.\d+\.\d+(?:\.?\w+)?", r"yolofast\1VERSION", text)
+        text = text.replace("><", ">\n<")  # pages have few lines: a difference is to be seen
         text = re.sub(r"[\d.]+ [kMGT]?B of free", "ROOM of free", text)
         return re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?", "DATE", text)
 
@@ -223,7 +226,7 @@ def pages(checkout: Checkout) -> Jobs:
         jobs[f"diagnose --json {run.name}"] = partial(checkout.yolofast, "diagnose", str(run), "--json")
     page, markdown = (checkout.work / f"compare.{ending}" for ending in ("html", "md"))
     jobs["compare"] = partial(written, ["compare", *names, "--price", "2.5"], page, markdown)
-    jobs["compare --json"] = partial(checkout.yolofast, "compare", *names, "--json")
+    jobs["compare --json"] = partial(checkout.yolofast, "compare", *names, "--json", "--output", "beside.html")
     return jobs
 
 
@@ -237,7 +240,9 @@ def predicted_and_evaluated(checkout: Checkout, name: str) -> dict[str, str]:
     data = shapes(checkout, f"asked_{name}", **OLD_SHAPES)
     project = checkout.work / "asked_runs" / name
     weights = unpack(name, checkout.work / "asked") / "weights" / "best.pt"
-    common = f"--weights {weights} --project {project} --img 64 --device cpu --save-txt --conf 0.0005".split()
+    common = (
+        f"--weights {weights} --project {project} --img 64 --device cpu --save-txt --conf {CONFIDENCE[name]}".split()
+    )
     pictures = data.parent / "images" / "val"
     programs = {"predict": ["-m", "yolofast", "predict", "--source", str(pictures)]}
     if name == "yolov7":

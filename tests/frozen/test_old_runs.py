@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.frozen.freeze import OLD_RUNS, OLD_SHAPES, WITH_WEIGHTS, unpack
+from tests.frozen.freeze import CONFIDENCE, OLD_RUNS, OLD_SHAPES, WITH_WEIGHTS, unpack
 from yolofast import Detector, build_model, load_weights
 from yolofast.cli import main
 
@@ -76,7 +76,7 @@ def test_weights_load_and_detect(name, tmp_path, data):
     run = unpack(name, tmp_path)
     detector = Detector(run / "weights" / "best.pt", device="cpu")
     assert len(detector.names) == 8 and detector.size == 64
-    (found,) = detector.predict(sorted(data.parent.glob("images/val/*.jpg"))[0], conf=0.0005)
+    (found,) = detector.predict(sorted(data.parent.glob("images/val/*.jpg"))[0], conf=CONFIDENCE[name])
     assert len(found.boxes)
     model = build_model(Path(__file__).parent / "inputs" / f"small_{name}.yaml")
     report = load_weights(model, run / "weights" / "last.pt")
