@@ -210,6 +210,7 @@ def test_ota_with_aux():
     run("ota", 250, batches(FEW, aux=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["anchor", "ota"])
 def test_crowds(kind):
     run(kind, 20, batches(st.integers(30, 200), images=3))

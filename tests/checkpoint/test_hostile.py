@@ -152,6 +152,7 @@ def test_huge_memo_index_costs_nothing(tmp_path):
     assert list(file.tensors) == ["weight"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "opener", [b"(", b"](", b"}N", b"cmodels.yolo\nModel\n("], ids=["mark", "list", "dict", "object"]
 )
