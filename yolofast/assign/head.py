@@ -42,7 +42,8 @@ class Head:
     """How far neighbours count: 0.5 is the 3-cell rule, 1.0 the 5-cell rule of auxiliary maps."""
     topk: int = 10
     """Of how many good overlaps the positives of a box are counted."""
-    version: SimOtaVersion = CURRENT
+    version: SimOtaVersion | None = None
+    """Of SimOTA; None is the current one. (A default that is an object could not be compiled.)"""
 
     def anchors_in_cells(self) -> Tensor:
         assert self.anchors_LA2 is not None, "the table says which assigners need anchors"

@@ -16,7 +16,7 @@ from torch import Tensor
 from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
 from yolofast.assign.chunks import some_images_at_a_time, targets_of
 from yolofast.assign.cost import class_and_iou_cost
-from yolofast.assign.head import Head, SimOtaVersion
+from yolofast.assign.head import CURRENT, Head, SimOtaVersion
 from yolofast.assign.select import choose_columns, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_points
@@ -38,10 +38,10 @@ class Columns:
 
 
 def by_simota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
-    shapes = level_shapes(raw)
-    columns = find_columns(targets, shapes, head.version)
+    shapes, version = level_shapes(raw), CURRENT if head.version is None else head.version
+    columns = find_columns(targets, shapes, version)
     rows = [rows_at(raw_map, level.cell) for raw_map, level in zip(raw, columns, strict=True)]
-    return assign_simota(rows, columns, targets, head.layout.strides, shapes, head.version)
+    return assign_simota(rows, columns, targets, head.layout.strides, shapes, version)
 
 
 def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: SimOtaVersion) -> list[Columns]:
