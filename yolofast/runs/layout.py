@@ -1,0 +1,246 @@
+"""What lies in a run's folder: the names of its files, the columns of its results, and what makes an epoch the best.
+
+Everything that writes, draws, compares or shows a run takes the names from here. A new figure per epoch is one row in
+`COLUMNS`: with it the figure is in `results.csv`, in the line of the terminal, in the pictures, in the report, in
+comparisons and on the page of `yolofast watch`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFileNames:
+    """Those of folders and files; a `*` stands for a number."""
+
+    settings: str = "args.yaml"
+    """All settings of the run: there from the first moment on."""
+    hyp: str = "hyp.yaml"
+    """The hyper-parameters that ran, or YOLOX's recipe, all defaults filled in."""
+    plan: str = "plan.yaml"
+    environment: str = "env.json"
+    """The machine and the versions."""
+    results: str = "results.csv"
+    """A row per epoch: see `COLUMNS`."""
+    batches: str = "batches.csv"
+    """A row per batch."""
+    phases: str = "profile.csv"
+    """A row per timed step."""
+    profile: str = "profile.json"
+    """All timed steps summed up."""
+    summary: str = "summary.json"
+    """Written when the run ends."""
+    interrupted: str = "interrupted.json"
+    """Of a run that was interrupted, until it goes on."""
+    evaluation: str = "evaluation.json"
+    """How good the best weights are, in the detail a report needs."""
+    report: str = "report.html"
+    loggers: str = "trackers.json"
+    """Under which names experiment loggers know the run."""
+
+    weights: str = "weights"
+    last: str = "last.pt"
+    previous: str = "last.previous.pt"
+    fresh: str = "last.new.pt"
+    """The last state while it is being written."""
+    best: str = "best.pt"
+    of_epoch: str = "epoch_*.pt"
+
+    curves: str = "results.png"
+    labels: str = "labels.jpg"
+    train_batch: str = "train_batch*.jpg"
+    val_batch_labels: str = "val_batch*_labels.jpg"
+    val_batch_pred: str = "val_batch*_pred.jpg"
+    seen: str = "predictions.jpg"
+    precision_recall_curve: str = "PR_curve.png"
+    f1_curve: str = "F1_curve.png"
+    precision_curve: str = "P_curve.png"
+    recall_curve: str = "R_curve.png"
+    confusion: str = "confusion_matrix.png"
+    seen_after: str = "predictions"
+    """A folder with a picture per epoch."""
+    seen_after_epoch: str = "epoch_*.jpg"
+    samples: str = "samples"
+    """A folder with the images the best weights do worst on."""
+    samples_list: str = "samples.json"
+    sample: str = "sample_*.jpg"
+
+
+FILES = RunFileNames()
+
+
+def numbered(name: str, number: int, digits: int = 1) -> str:
+    """The file of that number: `epoch_*.pt` -> `epoch_007.pt`."""
+    return name.replace("*", f"{number:0{digits}}")
+
+
+def weights_of_epoch(epoch: int) -> str:
+    """Epochs counted from 1."""
+    return numbered(FILES.of_epoch, epoch, 3)
+
+
+Source = Literal["count", "time", "training loss", "metric", "validation loss", "rate", "speed", "memory"]
+Better = Literal["higher", "lower", ""]
+TERM = "{term}"
+"""Stands in the name of a column for a term of the loss: there is one such column for each term of the model family."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A figure of every epoch."""
+
+    name: str
+    """In `results.csv`."""
+    title: str
+    """For people: in figures and legends."""
+    source: Source
+    short: str = ""
+    """Its heading in the line the terminal shows for an epoch; without one it is not in it."""
+    width: int = 9
+    """Of that line, in letters."""
+    digits: str = ".3f"
+    """How the number is written there."""
+    better: Better = ""
+    chart: str = ""
+    """The chart of pages it is drawn in, together with others of that title; a metric without one has its own."""
+    drawn: bool = False
+    """It has a panel in the picture of the curves."""
+    of: Callable[[Any], float] | None = None
+    """Of a metric: its value, from the metrics of an evaluation (`evaluate.v7_metrics.V7Result`)."""
+
+    def of_term(self, term: str) -> str:
+        """The name of the column of a term."""
+        return self.name.replace(TERM, term)
+
+    def term_in(self, name: str) -> str | None:
+        """The term a column of that name is of; None if it is another column."""
+        before, _, after = self.name.partition(TERM)
+        found = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", name)
+        return None if found is None else found[1]
+
+
+EPOCH = Column(name="epoch", title="epoch", source="count")
+"""From 0; pages and the display count from 1."""
+TIME = Column(name="time", title="training time", source="time", better="lower")
+"""Seconds of training since the start, up to the end of the epoch."""
+TRAIN_LOSS = Column(name="train/{term}_loss", title="training", source="training loss", better="lower", drawn=True)
+PRECISION = Column(
+    name="metrics/precision(B)", title="precision", short="P", source="metric", width=8, better="higher",
+    chart="Precision and recall", drawn=True, of=lambda metrics: metrics.mean_precision,
+)  # fmt: skip
+RECALL = Column(
+    name="metrics/recall(B)", title="recall", short="R", source="metric", width=8, better="higher",
+    chart="Precision and recall", drawn=True, of=lambda metrics: metrics.mean_recall,
+)  # fmt: skip
+MAP50 = Column(
+    name="metrics/mAP50(B)", title="mAP50", short="mAP50", source="metric", width=8, better="higher",
+    chart="Accuracy", drawn=True, of=lambda metrics: metrics.map50,
+)  # fmt: skip
+MAP = Column(
+    name="metrics/mAP50-95(B)", title="mAP50-95", short="mAP", source="metric", width=8, better="higher",
+    chart="Accuracy", drawn=True, of=lambda metrics: metrics.map,
+)  # fmt: skip
+VAL_LOSS = Column(name="val/{term}_loss", title="validation", source="validation loss", better="lower", drawn=True)
+RATES = (
+    Column(
+        name="lr/pg0", title="group 0", short="lr", source="rate", width=10, digits=".3g", chart="Learning rate"),
+    Column(name="lr/pg1", title="group 1", source="rate", chart="Learning rate"),
+    Column(name="lr/pg2", title="group 2", source="rate", chart="Learning rate"),
+)  # fmt: skip
+"""Of the groups of parameters, at the last batch of the epoch."""
+SPEED = Column(
+    name="img/s", title="img/s", short="img/s", source="speed", digits=",.0f", better="higher", chart="Speed"
+)
+WAIT = Column(
+    name="data_wait", title="share", short="wait", source="speed", width=7, digits=".0%", better="lower",
+    chart="Waiting for data",
+)  # fmt: skip
+"""Share of the time that went by without a batch to train on."""
+MEMORY = Column(
+    name="gpu_memory", title="GiB", short="GPU GiB", source="memory", digits=".2f", better="lower", chart="GPU memory"
+)
+"""The most that was reserved; 0 on a CPU."""
+
+COLUMNS: tuple[Column, ...] = (
+    EPOCH, TIME, TRAIN_LOSS, PRECISION, RECALL, MAP50, MAP, VAL_LOSS, *RATES, SPEED, WAIT, MEMORY,
+)  # fmt: skip
+"""In the order of `results.csv`."""
+TERMS = {"box": "box", "obj": "objectness", "cls": "class", "dfl": "distribution", "l1": "raw boxes (L1)"}
+"""Titles of loss terms, those of other trainers among them; a term without one is called by its name."""
+_CHARTS = (MAP.chart, PRECISION.chart)
+"""What comes first on pages, and in tables of figures."""
+BATCH_LOSS = "total"
+"""The column of `batches.csv` with the whole loss."""
+
+FITNESS = {MAP50.name: 0.1, MAP.name: 0.9}
+"""What every metric counts for where one epoch has to be the best: YOLOv7's choice."""
+FITNESS_WORDS = f"{FITNESS[MAP50.name]} · {MAP50.title} + {FITNESS[MAP.name]} · {MAP.title}"
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
+
+
+def fitness(map50: Number, mean: Number) -> Number:
+    """Of an epoch, or of each of many, from its mAP50 and mAP50-95."""
+    return FITNESS[MAP50.name] * map50 + FITNESS[MAP.name] * mean
+
+
+def best_place(values: npt.NDArray[np.float64]) -> int | None:
+    """Where the weights of `best.pt` are from, by the fitness of every epoch: of equally good epochs training keeps
+    the last, as while all are 0."""
+    known = np.isfinite(values)
+    return int(np.flatnonzero(values == values[known].max())[-1]) if known.any() else None
+
+
+def columns_from(source: Source) -> list[Column]:
+    return [column for column in COLUMNS if column.source == source]
+
+
+def metrics() -> list[Column]:
+    """In the order they have on pages: those that say most come first."""
+
+    def place(column: Column) -> int:
+        return _CHARTS.index(column.chart) if column.chart in _CHARTS else len(_CHARTS)
+
+    return sorted(columns_from("metric"), key=place)
+
+
+def metric_charts() -> dict[str, list[Column]]:
+    """By the titles of the charts."""
+    charts: dict[str, list[Column]] = {}
+    for column in metrics():
+        charts.setdefault(column.chart or column.title, []).append(column)
+    return charts
+
+
+def scores_of(found: Any) -> dict[str, float]:
+    """The metrics of an evaluation by the names of their columns."""
+    return {column.name: column.of(found) for column in COLUMNS if column.of is not None}
+
+
+def losses_of(pattern: Column, losses: Mapping[str, Any]) -> dict[str, Any]:
+    """Loss terms by the names of their columns."""
+    return {pattern.of_term(term): value for term, value in losses.items()}
+
+
+def terms_in(names: Iterable[str]) -> list[str]:
+    """The loss terms that columns of these names are of, in their order."""
+    found = (pattern.term_in(name) for name in names for pattern in (TRAIN_LOSS, VAL_LOSS))
+    return list(dict.fromkeys(term for term in found if term is not None))
+
+
+def term_title(term: str) -> str:
+    return TERMS.get(term, term)
+
+
+def columns_with(terms: Iterable[str]) -> list[tuple[str, Column]]:
+    """Names and columns of a run whose loss has these terms, in the order of `results.csv`."""
+    terms = list(terms)
+    return [
+        (name, column)
+        for column in COLUMNS
+        for name in ([column.of_term(term) for term in terms] if TERM in column.name else [column.name])
+    ]
