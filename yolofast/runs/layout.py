@@ -201,10 +201,11 @@ def columns_from(source: Source) -> list[Column]:
 
 def metrics() -> list[Column]:
     """In the order they have on pages: those that say most come first."""
-    return sorted(
-        columns_from("metric"),
-        key=lambda column: _CHARTS.index(column.chart) if column.chart in _CHARTS else len(_CHARTS),
-    )
+
+    def place(column: Column) -> int:
+        return _CHARTS.index(column.chart) if column.chart in _CHARTS else len(_CHARTS)
+
+    return sorted(columns_from("metric"), key=place)
 
 
 def metric_charts() -> dict[str, list[Column]]:
