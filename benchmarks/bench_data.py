@@ -25,6 +25,7 @@ from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_table import build_table
 from yolofast.dataset.split import read_split
+from yolofast.files.yaml_file import read_yaml
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
@@ -35,7 +36,6 @@ from yolofast.pixels import PackedImages
 from yolofast.resources import find_resource
 from yolofast.store import JpegImages, in_host_memory, open_packed, pack, pack_jpeg, to_device
 from yolofast.structures import Batch
-from yolofast.yaml_file import read_yaml
 
 Epoch = Callable[[int], Iterator[Batch]]
 

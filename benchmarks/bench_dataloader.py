@@ -35,17 +35,17 @@ from torch.utils.data import DataLoader, Dataset
 from benchmarks.bench_data import cpu_seconds, to_gpu
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
-from yolofast.config.builtin_data import data_yaml
-from yolofast.dataset.shapes import shapes_data_yaml
+from yolofast.dataset.shapes.made_once import shapes_data_yaml
 from yolofast.dataset.split import read_split
+from yolofast.files.yaml_file import read_yaml
 from yolofast.loader.batch_maker import BatchMaker, Job
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
 from yolofast.resources import find_resource
+from yolofast.resources.builtin_data import data_yaml
 from yolofast.store import open_packed, pack
-from yolofast.store.room import usable_cores
+from yolofast.store.choose import usable_cores
 from yolofast.structures import Batch, Targets
-from yolofast.yaml_file import read_yaml
 
 
 class MadeBatches(Dataset[tuple[Any, ...]]):

@@ -9,11 +9,11 @@ import platform
 import statistics
 import time
 
-from tests.engine.small_step import small_step
-from tests.engine.test_profile_record import a_step_of
-from yolofast.engine.profile_clock import HostClock
-from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
-from yolofast.engine.step import TrainStep
+from tests.train.small_step import small_step
+from tests.train.test_phase_record import a_step_of
+from yolofast.train.step import TrainStep
+from yolofast.train.timing.clock import HostClock
+from yolofast.train.timing.sampler import NoSampler, PhaseSampler
 
 ROUNDS, STEPS = 50, 2_000
 _NEVER = 10**9

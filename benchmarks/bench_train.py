@@ -34,12 +34,12 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
 from yolofast.config.train import TrainConfig
-from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.families import completed
-from yolofast.engine.gears import EagerGear, Gear, GraphGear
-from yolofast.engine.pace import Pace
-from yolofast.engine.setup import Run, prepare_run
-from yolofast.engine.step import StepKind
+from yolofast.train.families.table import completed
+from yolofast.train.gears.compiling import compiled_loss_of
+from yolofast.train.gears.gears import EagerGear, Gear, GraphGear
+from yolofast.train.gears.pace import Pace
+from yolofast.train.run import Run, prepare_run
+from yolofast.train.step import StepKind
 
 CASES = (
     "yolov7-tiny:320:64:ota", "yolov7:320:64:ota", "yolov7-tiny:640:64:ota", "yolov7:640:64:ota",

@@ -25,18 +25,17 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import environment
-from yolofast.engine.devices import device_of
-from yolofast.engine.evaluation import evaluate
-from yolofast.engine.precision import Precision
-from yolofast.engine.predictor import Predictor
+from yolofast.detect.evaluation import evaluate
+from yolofast.detect.predictor import Predictor
 from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.image_index import ImageIndex, starts_of
-from yolofast.loader.validation import ValidationBatches, validation_batches
+from yolofast.loader.validation_batches import ValidationBatches, validation_batches
 from yolofast.model.network import build_model
 from yolofast.pixels import PackedImages, fitted_size
+from yolofast.precision import Precision, device_of
 
 _SHAPES = np.array([(640, 480), (480, 640), (640, 427), (427, 640), (640, 640), (500, 375)])
 _BOXES, _CLASSES = 7, 80

@@ -2,8 +2,8 @@
 
     python -m benchmarks.count_verdicts [--runs 200] [--clean 500] [--files 20]
 
-The runs are those of `tests/report/planted.py`, with seeds from 5000 on, which no test looks at. A row counts runs in
-which the planted cause, and no other, was named; of clean runs those in which nothing was. Runs that are written as
+The runs are those of `tests/report/diagnose/planted.py`, with seeds from 5000 on, which no test looks at. A row
+counts runs in which the planted cause, and no other, was named; of clean runs those in which nothing was. Runs written as
 files, in each format and in several lengths, are counted apart where the format hardly holds the cause.
 """
 
@@ -18,9 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.report import planted, test_verdicts, test_verdicts_of_files, written
-from yolofast.report.history import Epochs, Floats, History
-from yolofast.report.read_run import read_history
+from tests.report.diagnose import planted, test_verdicts, test_verdicts_of_files
+from tests.report.logs import written
+from yolofast.report.logs.history import Epochs, Floats, History
+from yolofast.report.logs.read_run import read_history
 
 FIRST_SEED = 5000
 WEAK_RUNS = 60

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from yolofast.engine.setup import Run
-from yolofast.engine.yolox_criterion import YoloXCriterion
 from yolofast.structures import Assignment, LossTerms, Targets
+from yolofast.train.families.yolox_criterion import YoloXCriterion
+from yolofast.train.run import Run
 
 
 class HeldAssignment:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from tests.engine.small_run import flags
 from tests.quick_gate import QuickGate
+from tests.train.small_run import flags
 from yolofast.cli import main
 
 # Test workers and the programs they start share the machine's cores: threads that fight over them take far longer.

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 import pytest
 import torch
 
-from yolofast.engine.trainer import Trainer
+from yolofast.train.loop import Trainer
 
 SLOW_FIXTURES = {"browser", "trained_folder"}
 STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}

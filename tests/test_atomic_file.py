@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from yolofast.atomic_file import write_whole
-from yolofast.engine.epoch_rows_file import EpochRowsFile
 from yolofast.exit_codes import call
+from yolofast.files.atomic_file import write_whole
+from yolofast.train.batch_record import EpochRowsFile
 
 
 @contextmanager

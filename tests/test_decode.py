@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from yolofast.decoding import decode
-from yolofast.raw_rows import decode_bins
+from yolofast.raw_maps import decode_bins
 from yolofast.structures import HeadLayout
 
 

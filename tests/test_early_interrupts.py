@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE
-from yolofast.early_interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_end_at_once, interrupts_raise
+from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_end_at_once, interrupts_raise
 
 ROOT = Path(__file__).parent.parent
 # Runs a program as Python would, and waits to be interrupted where it first imports a module. Where torch asks for
@@ -29,7 +29,7 @@ sys.meta_path.insert(0, Waits())
 run = runpy.run_path if program.endswith(".py") else runpy.run_module
 run(program, run_name="__main__")
 """
-MOMENTS = ("argparse", "yolofast.config.train", "yolofast.commands.train", "numpy", "torch", "yolofast.engine.trainer")
+MOMENTS = ("argparse", "yolofast.config.train", "yolofast.commands.train", "numpy", "torch", "yolofast.train.loop")
 
 
 def interrupted_at(moment, program, *words):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from yolofast.known_numbers import known_number, parse_json, without_nan
+from yolofast.files.known_numbers import known_number, parse_json, without_nan
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from yolofast.cli import main
-from yolofast.engine.sources import frame_batches
 from yolofast.errors import UserError, nearest, nearest_file
+from yolofast.media.sources import frame_batches
 from yolofast.resources import find_resource
 
 

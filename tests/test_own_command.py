@@ -2,7 +2,7 @@
 
 import os
 
-from yolofast.own_command import own_command
+from yolofast.words import own_command
 
 
 def made(path):

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from yolofast.engine.trainer import Trainer
+from yolofast.train.loop import Trainer
 
 refused = pytest.raises(pytest.fail.Exception, match="in a test that is not slow")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from yolofast import build_model
 from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.errors import UserError
-from yolofast.yaml_file import dump_yaml, parse_yaml
+from yolofast.files.yaml_file import dump_yaml, parse_yaml
 
 
 def read(text):

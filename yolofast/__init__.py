@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from yolofast._version import __version__
 
 if TYPE_CHECKING:
+    from yolofast.api import Detector
     from yolofast.checkpoint.load import load_weights
     from yolofast.decoding import decode
-    from yolofast.engine.api import Detector
-    from yolofast.engine.build_loss import build_loss
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
     from yolofast.model.fuse import fuse
     from yolofast.model.network import build_model
     from yolofast.structures import Targets
+    from yolofast.train.families.assigners import build_loss
 
 __all__ = [
     "Detector",
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 _HOME = {
-    "Detector": "yolofast.engine.api",
+    "Detector": "yolofast.api",
     "Targets": "yolofast.structures",
-    "build_loss": "yolofast.engine.build_loss",
+    "build_loss": "yolofast.train.families.assigners",
     "UserError": "yolofast.errors",
     "build_model": "yolofast.model.network",
     "decode": "yolofast.decoding",

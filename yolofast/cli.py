@@ -12,9 +12,9 @@ from typing import NoReturn
 from yolofast._version import __version__
 from yolofast.config.commands import COMMANDS
 from yolofast.config.flags import FlagParser, add_flags
-from yolofast.early_interrupts import interrupts_raise
 from yolofast.errors import nearest
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, call
+from yolofast.interrupts import interrupts_raise
 
 
 class _Parser(FlagParser):

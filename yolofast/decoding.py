@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from yolofast.places import cell_index
-from yolofast.raw_rows import RowReader
+from yolofast.raw_maps import RowReader, cell_index
 from yolofast.structures import HeadLayout, RawMapReader
 
 # e³⁰ cells are far beyond any image, and the area of such a box is still finite.

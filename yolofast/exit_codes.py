@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Callable
 
-from yolofast.early_interrupts import EXIT_INTERRUPTED, INTERRUPTED
 from yolofast.errors import UserError
+from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED
 
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

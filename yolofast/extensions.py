@@ -1,7 +1,7 @@
 """What can be added with one line: plain tables, whose keys are the choices of a setting.
 
 An entry says where its code is as `module:name`, so that settings know the names without importing any of it. Families
-of networks (`engine/families.py`) and loggers of experiments (`LOGGERS`) have tables where they are used.
+of networks (`train/families/table.py`) and loggers of experiments (`LOGGERS`) have tables where they are used.
 """
 
 from dataclasses import dataclass

@@ -20,8 +20,8 @@ from tests.reference import ota
 from tests.reference import yolov7_loss as reference
 from tests.reference.candidates import Candidate, find_candidates
 from yolofast import Targets
-from yolofast.engine.criterion import YoloV7Criterion
-from yolofast.loss.settings import LossSettings
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.train.families.yolov7_criterion import YoloV7Criterion
 
 RTOL = 1e-5
 BF16_RTOL = 2.0**-8  # gradients of bf16 maps are rounded to bf16

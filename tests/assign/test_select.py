@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference.ota import dynamic_k_match
-from yolofast.assign.select import choose_columns_torch, last_of_each_cell, settle_conflicts
+from yolofast.assign.dynamic_k import choose_columns_torch, last_of_each_cell, settle_conflicts
 
 
 def random_problem(seed, batch=2, boxes=5, columns=37, levels=6):
@@ -58,7 +58,7 @@ def test_triton_selection_is_the_torch_selection():
     script = """
 import torch
 from tests.assign.test_select import random_problem
-from yolofast.assign.select import choose_columns_torch
+from yolofast.assign.dynamic_k import choose_columns_torch
 from yolofast.assign.select_triton import choose_columns
 compared = 0
 for columns, topk in ((1, 10), (7, 10), (32, 10), (37, 20), (300, 10)):

@@ -8,28 +8,21 @@ from torch import Tensor
 from tests.assign.made_up import STRIDES, Batch, batches
 from tests.reference import yolox_loss as reference
 from tests.reference.ota import dynamic_k_match
-from yolofast.assign import chunks
-from yolofast.assign.head import CURRENT, VENDORED
-from yolofast.assign.simota import (
-    Columns,
-    _all_cells,
-    _cells_near_boxes,
-    assign_simota,
-    find_columns,
-    simota_costs,
-)
-from yolofast.raw_rows import rows_at
+from yolofast.assign import cells as chunks
+from yolofast.assign.cells import CURRENT, VENDORED
+from yolofast.assign.simota import CellColumns, _all_cells, _cells_near_boxes, assign_simota, find_columns, simota_costs
+from yolofast.raw_maps import rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
 VERSIONS = [(CURRENT, reference.CURRENT), (VENDORED, reference.VENDORED)]
 COST_RTOL = 1e-5
 
 
-def all_columns(maps: list[Tensor]) -> list[Columns]:
+def all_columns(maps: list[Tensor]) -> list[CellColumns]:
     return [_all_cells(len(raw), raw.shape[2] * raw.shape[3], raw.device) for raw in maps]
 
 
-def rows_of(maps: list[Tensor], columns: list[Columns]) -> list[Tensor]:
+def rows_of(maps: list[Tensor], columns: list[CellColumns]) -> list[Tensor]:
     return [rows_at(raw, level.cell) for raw, level in zip(maps, columns, strict=True)]
 
 

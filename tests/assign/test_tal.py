@@ -9,9 +9,9 @@ from tests.assign.made_up import STRIDES, Batch, Head, batches, point_head
 from tests.reference import ota, yolox_loss
 from tests.reference import tal as reference
 from tests.reference.candidates import AnchorGrid, Candidate
-from yolofast.assign import chunks
+from yolofast.assign import cells as chunks
 from yolofast.assign.tal import alignment, assign_tal
-from yolofast.raw_rows import RowReader
+from yolofast.raw_maps import RowReader
 from yolofast.structures import Assignment, HeadLayout, Targets
 
 ANCHORS_PX = [[(10, 13), (16, 30)], [(30, 61), (62, 45)], [(116, 90), (156, 198)]]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.augment.made_up import make_index
-from yolofast.augment.head_params import read_head_policy
+from yolofast.augment.by_head import read_head_policy
 from yolofast.errors import UserError
 
 INDEX = make_index([(64, 64)] * 2, [[(0.5, 0.5, 0.2, 0.2)] * 3, [(0.5, 0.5, 0.2, 0.2)]], labels=[0, 3, 2, 1], classes=4)

@@ -21,7 +21,7 @@ from yolofast.pages.elements import (
     Table,
 )
 from yolofast.pages.html import render_page
-from yolofast.profile.phases import ORDER
+from yolofast.profile.step_phases import ORDER
 
 EVIL = '</script><img src=x onerror="window.harmed=1;alert(1)"><script>window.harmed=1</script>\'&'
 

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.report.logs import falling, results_txt, train_log
+from tests.report.logs.logs import falling, results_txt, train_log
 from yolofast.cli import main
 
 

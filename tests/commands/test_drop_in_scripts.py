@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.engine.small_run import flags
-from tests.engine.test_resume import assert_same_state
+from tests.train.small_run import flags
+from tests.train.test_resume import assert_same_state
 
 pytestmark = pytest.mark.slow
 

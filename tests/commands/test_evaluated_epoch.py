@@ -7,16 +7,16 @@ import signal
 import numpy as np
 import pytest
 
-from tests.engine.small_run import flags, killed_at, start
 from tests.report.compare.folders import ours, rising
+from tests.train.small_run import flags, killed_at, start
 from yolofast.cli import main
-from yolofast.early_interrupts import EXIT_INTERRUPTED
-from yolofast.engine.checkpoints import Checkpoints
-from yolofast.engine.run_report import report_page
+from yolofast.interrupts import EXIT_INTERRUPTED
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.report.run.run_page import report_page
 from yolofast.runs.reader import of_another_epoch
+from yolofast.train.checkpoints import Checkpoints
 
 OF_EVALUATION = ["Classes", "Precision and recall", "Confusion"]
 

@@ -6,19 +6,19 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from tests.engine.two_ranks import small_cfg_file
+from tests.train.two_ranks import small_cfg_file
 from yolofast import build_model
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.shapes import make_shapes
-from yolofast.dataset.shapes_outline import NAMES
-from yolofast.engine.explain_picture import _draw_chances, _draw_rates
-from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import explain
-from yolofast.engine.families import completed
-from yolofast.engine.family_yolox import described
-from yolofast.engine.plan import frozen_at_random
-from yolofast.engine.setup import prepare_run
+from yolofast.dataset.shapes.made_once import make_shapes
+from yolofast.dataset.shapes.outline import NAMES
+from yolofast.train.explain.explanation import explain
+from yolofast.train.explain.remarks import remarks
+from yolofast.train.explain.schedule_picture import _draw_chances, _draw_rates
+from yolofast.train.families.table import completed
+from yolofast.train.families.yolox import described
+from yolofast.train.finetune.freeze_plan import frozen_at_random
+from yolofast.train.run import prepare_run
 
 WIDE = """
 plan:

@@ -4,15 +4,15 @@ import csv
 
 import pytest
 
-from tests.engine.small_run import flags
-from tests.engine.two_ranks import small_cfg_file
+from tests.train.small_run import flags
+from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main, parse
 from yolofast.commands.explain import print_explanation
 from yolofast.config.flags import from_args
 from yolofast.config.train import TrainConfig
-from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import Past, explain
-from yolofast.engine.train_beginning import beginning
+from yolofast.train.explain.explanation import Past, explain
+from yolofast.train.explain.remarks import remarks
+from yolofast.train.resume import beginning
 
 PLAN = """
 plan:

@@ -4,8 +4,7 @@ import io
 
 from rich.console import Console
 
-from yolofast.commands.console import table
-from yolofast.commands.folded import folded
+from yolofast.commands.console import folded, table
 
 
 def printed(width):

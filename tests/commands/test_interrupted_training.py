@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from tests.engine.small_run import flags
+from tests.train.small_run import flags
 from yolofast.cli import main
-from yolofast.early_interrupts import EXIT_INTERRUPTED
-from yolofast.engine.record import Recorder
 from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_BAD_INPUT
-from yolofast.own_command import own_command
+from yolofast.interrupts import EXIT_INTERRUPTED
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.train.record import Recorder
 from yolofast.watch.runs import Runs
+from yolofast.words import own_command
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +102,7 @@ RESUMED = pytest.mark.parametrize("where", ["_folder_with_settings", "_restore",
 
 @BEFORE_TRAINING
 def test_a_new_folder_is_marked_before_training_begins_too(tmp_path, words, monkeypatch, capsys, where):
-    interrupted_at(monkeypatch, f"yolofast.engine.session.{where}", words)
+    interrupted_at(monkeypatch, f"yolofast.train.session.{where}", words)
     assert json.loads((tmp_path / "runs" / "run" / "interrupted.json").read_text()) == {"epochs": 0}
     assert "interrupted; nothing was saved yet. To start again: the same command" in capsys.readouterr().out
 
@@ -110,7 +110,7 @@ def test_a_new_folder_is_marked_before_training_begins_too(tmp_path, words, monk
 @RESUMED
 def test_so_is_a_resumed_run(run, monkeypatch, capsys, where):
     (run / "interrupted.json").unlink()
-    interrupted_at(monkeypatch, f"yolofast.engine.session.{where}", ["train", "--resume", str(run), "--device", "cpu"])
+    interrupted_at(monkeypatch, f"yolofast.train.session.{where}", ["train", "--resume", str(run), "--device", "cpu"])
     assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 1}
     assert "interrupted; to go on: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
@@ -120,7 +120,7 @@ def test_one_that_cannot_be_resumed_is_still_marked(run, monkeypatch):
     def fail(*arguments):
         raise UserError("the network is not the one the run has trained")
 
-    monkeypatch.setattr("yolofast.engine.session._restore", fail)
+    monkeypatch.setattr("yolofast.train.session._restore", fail)
     assert main(["train", "--resume", str(run), "--device", "cpu"]) == EXIT_BAD_INPUT
     assert state_of(run) == "stopped"
 
@@ -128,7 +128,7 @@ def test_one_that_cannot_be_resumed_is_still_marked(run, monkeypatch):
 @pytest.mark.parametrize("more", [[], ["--max-steps", "3"]], ids=["all epochs", "all steps"])
 def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypatch, capsys, more):
     run = tmp_path / "runs" / "run"
-    interrupted_at(monkeypatch, "yolofast.engine.after_training.leave_report", [*words, *more])
+    interrupted_at(monkeypatch, "yolofast.train.finish.leave_report", [*words, *more])
     printed = capsys.readouterr().out
     assert f"interrupted; the run is complete. To make its report: {own_command()} report {run}" in printed
     assert "--resume" not in printed and not (run / "interrupted.json").exists()
@@ -138,14 +138,14 @@ def test_a_run_that_lacks_only_its_report_is_complete(tmp_path, words, monkeypat
 
 def test_so_is_one_whose_end_was_to_be_made_again(trained_folder, tmp_path, monkeypatch, capsys):
     run = shutil.copytree(trained_folder / "runs" / "run", tmp_path / "run")
-    interrupted_at(monkeypatch, "yolofast.engine.record.Recorder.summary", ["train", "--resume", str(run)])
+    interrupted_at(monkeypatch, "yolofast.train.record.Recorder.summary", ["train", "--resume", str(run)])
     assert "interrupted; the run is complete." in capsys.readouterr().out
     assert state_of(run) == "finished"
 
 
 def test_before_the_summary_there_is_an_end_to_be_made(tmp_path, words, monkeypatch, capsys):
     run = tmp_path / "runs" / "run"
-    interrupted_at(monkeypatch, "yolofast.engine.record.Recorder.summary", words)
+    interrupted_at(monkeypatch, "yolofast.train.record.Recorder.summary", words)
     assert "interrupted; to go on: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
     assert main(["train", "--resume", str(run)]) == 0

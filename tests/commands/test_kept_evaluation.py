@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.engine.small_run import flags
+from tests.train.small_run import flags
 from yolofast.cli import main
-from yolofast.engine import setup
 from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.train import run as setup
 
 pytestmark = pytest.mark.slow
 

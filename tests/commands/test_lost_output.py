@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tests.engine.small_run import flags
 from tests.patience import PATIENCE
-from yolofast.early_interrupts import EXIT_INTERRUPTED
+from tests.train.small_run import flags
+from yolofast.interrupts import EXIT_INTERRUPTED
 
 pytestmark = pytest.mark.slow
 

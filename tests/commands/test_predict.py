@@ -8,10 +8,10 @@ import threading
 import cv2
 import pytest
 
-from tests.engine.seeing import film_facts, picture, save_film, save_seeing
+from tests.detect.seeing import film_facts, picture, save_film, save_seeing
 from tests.patience import wait_until
 from yolofast.cli import main
-from yolofast.commands.coco_ids import category_ids, image_id
+from yolofast.commands.predict_files import category_ids, image_id
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def test_several_networks_are_asked_together(weights, tmp_path, capsys):
 
 
 def test_numbers_of_a_coco_file():
+    from yolofast.files.yaml_file import read_yaml
     from yolofast.resources import find_resource
-    from yolofast.yaml_file import read_yaml
 
     names = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
     coco = category_ids(tuple(names.values() if isinstance(names, dict) else names))

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.engine.small_run import flags
-from tests.engine.two_ranks import small_cfg_file
+from tests.train.small_run import flags
+from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main
 from yolofast.commands.own_file import refuse_other_than_trace
 

@@ -6,16 +6,15 @@ import shutil
 import pytest
 import torch
 
-from tests.engine.small_run import flags
-from tests.engine.test_resume import assert_same_state
+from tests.train.small_run import flags
+from tests.train.test_resume import assert_same_state
 from yolofast.cli import main
-from yolofast.config.args_file import from_yaml
-from yolofast.config.named_files import is_gone, with_lasting_names
+from yolofast.config.resumed import from_yaml, is_gone, with_lasting_names
 from yolofast.config.train import TrainConfig
-from yolofast.engine.kept_copies import copies_used, with_kept_copies
-from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
+from yolofast.train.kept_files import copies_used, with_kept_copies
+from yolofast.train.resume import beginning
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import cv2
 import pytest
 import torch
 
-from tests.engine.small_run import flags, state_of
+from tests.train.small_run import flags, state_of
 from yolofast.cli import main, parse
 from yolofast.runs.folder import forget_earlier_run
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.engine.small_run import flags
+from tests.train.small_run import flags
 from yolofast.cli import main
 
 

@@ -5,17 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from tests.engine.seeing import save_seeing
+from tests.detect.seeing import save_seeing
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.cli import main, parse
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
-from yolofast.dataset.shapes import make_shapes
+from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
-from yolofast.engine.trained_model import read_trained
-from yolofast.engine.val_run import study
-from yolofast.engine.val_subject import open_subject
+from yolofast.detect.networks import read_trained
+from yolofast.detect.validation import open_subject, study
 from yolofast.evaluate.study import save_study_plot, save_study_text
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.engine.seeing import save_seeing
+from tests.detect.seeing import save_seeing
 from tests.evaluate.plain_nms import plain_nms
 from tests.sample_data import sample
 from yolofast import Detector, build_model

@@ -7,21 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yolofast.config.args_file import as_text, from_yaml, to_yaml
-from yolofast.config.builtin_data import builtin_data, data_yaml
-from yolofast.config.environment import CompileRequest, compile_request
 from yolofast.config.flags import from_settings
-from yolofast.config.page import flags_page
+from yolofast.config.flags_page import flags_page
 from yolofast.config.predict import PredictConfig
-from yolofast.config.resume import resumed
+from yolofast.config.resumed import as_text, from_yaml, resumed, to_yaml
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.dataset.data_yaml import read_data_yaml
-from yolofast.dataset.shapes_outline import NAMES
+from yolofast.dataset.shapes.outline import NAMES
 from yolofast.errors import UserError
+from yolofast.files.yaml_file import parse_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import parse_yaml
+from yolofast.resources.builtin_data import builtin_data, data_yaml
+from yolofast.train.gears.compiling import CompileRequest, compile_request
 
 CHANGED = (
     TrainConfig(
@@ -176,4 +175,4 @@ def test_a_file_named_as_the_built_in_data_set_is_meant(tmp_path, monkeypatch):
 
 def test_the_page_is_up_to_date():
     page = Path(__file__).parents[2] / "docs" / "flags.md"
-    assert page.read_text(encoding="utf-8") == flags_page(), "python -m yolofast.config.page > docs/flags.md"
+    assert page.read_text(encoding="utf-8") == flags_page(), "python -m yolofast.config.flags_page > docs/flags.md"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.patience import PATIENCE
 from yolofast.config.commands import COMMANDS
+from yolofast.config.common import SECTIONS
 from yolofast.config.flags import FlagParser, add_flags, from_args, given_settings, parse_flags, with_full_flags
-from yolofast.config.run import SECTIONS
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 

@@ -7,11 +7,11 @@ import pytest
 from yolofast.augment.recipe import Recipe
 from yolofast.config.hyp import HYP_KEYS, hyp_of, published_hyp, read_hyp
 from yolofast.config.train import TrainConfig
-from yolofast.engine.assigner_schedule import AssignerSchedule
 from yolofast.errors import UserError
-from yolofast.loss.settings import LossSettings
+from yolofast.files.yaml_file import read_yaml
+from yolofast.loss.loss_settings import LossSettings
 from yolofast.resources import find_resource, short_names
-from yolofast.yaml_file import read_yaml
+from yolofast.train.families.assigners import AssignerSchedule
 
 
 def write(tmp_path, text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from yolofast.config.resume import check_same_hyp, check_same_recipe
+from yolofast.config.resumed import check_same_hyp, check_same_recipe
 from yolofast.errors import UserError
 
 

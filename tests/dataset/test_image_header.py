@@ -19,7 +19,7 @@ from tests.dataset.make import (
     webp_with_exif,
     with_exif,
 )
-from yolofast.dataset.image_check import check_image
+from yolofast.dataset.check import check_image
 from yolofast.dataset.image_header import (
     BadImageError,
     ImageHeader,

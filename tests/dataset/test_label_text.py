@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.label_text import parse_labels
+from yolofast.dataset.yolo_labels import parse_labels
 
 
 def parse(text, nc=2):

@@ -3,8 +3,8 @@
 import pytest
 
 from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.files.yaml_file import read_yaml
 from yolofast.resources import ROOT, find_resource, short_names
-from yolofast.yaml_file import read_yaml
 
 
 @pytest.mark.parametrize("name", ["coco", "coco320", "coco480", "coco640"])

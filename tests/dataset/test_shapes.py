@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tests.patience import PATIENCE
-from yolofast.dataset import shapes_files
-from yolofast.dataset.shapes import is_made, make_shapes, shapes_data_yaml
-from yolofast.dataset.shapes_files import scene
-from yolofast.dataset.shapes_outline import FULL, NAMES, rasterise
-from yolofast.dataset.shapes_paint import blend
-from yolofast.dataset.shapes_scene import LARGEST, LEAST_SIDE, MOST_SHAPES, SIZES, _Canvas
+from yolofast.dataset.shapes import files as shapes_files
+from yolofast.dataset.shapes.files import scene
+from yolofast.dataset.shapes.made_once import is_made, make_shapes, shapes_data_yaml
+from yolofast.dataset.shapes.outline import FULL, NAMES, rasterise
+from yolofast.dataset.shapes.paint import blend
+from yolofast.dataset.shapes.scene import LARGEST, LEAST_SIDE, MOST_SHAPES, SIZES, _Canvas
 from yolofast.errors import UserError
-from yolofast.yaml_file import read_yaml
+from yolofast.files.yaml_file import read_yaml
 
 
 @pytest.fixture(scope="module")
@@ -297,7 +297,7 @@ def test_cache_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_two_processes_at_once(tmp_path):
-    code = "from yolofast.dataset.shapes import shapes_data_yaml; print(shapes_data_yaml(n=5))"
+    code = "from yolofast.dataset.shapes.made_once import shapes_data_yaml; print(shapes_data_yaml(n=5))"
     environment = {**os.environ, "YOLOFAST_CACHE": str(tmp_path)}
     running = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
@@ -319,6 +319,6 @@ def test_late_to_the_finish(tmp_path, monkeypatch):
         (tmp_path / "out").mkdir()
         write(tmp_path / "out", n, seed)
 
-    monkeypatch.setattr("yolofast.dataset.shapes.write_files", overtaken)
+    monkeypatch.setattr("yolofast.dataset.shapes.made_once.write_files", overtaken)
     assert make_shapes(tmp_path / "out", n=1).is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

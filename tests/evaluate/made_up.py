@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yolofast.evaluate.ground_truth import GroundTruth
+from yolofast.evaluate.matching import GroundTruth
 from yolofast.image_index import ImageIndex, starts_of
 from yolofast.structures import Detections
 

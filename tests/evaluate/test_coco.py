@@ -12,8 +12,8 @@ from tests.sample_data import sample
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics
-from yolofast.evaluate.coco_rows import results_json
-from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.evaluate.matching import ground_truth
+from yolofast.evaluate.result_files import results_json
 
 SIZE = (200, 150)
 

@@ -3,7 +3,7 @@ import numpy as np
 from tests.evaluate.made_up import found, index, perturbed, random_boxes, truth
 from tests.evaluate.test_v7_metrics import overlap
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.evaluate.matching import ground_truth
 
 
 def plain_confusion(detections, true, nc):

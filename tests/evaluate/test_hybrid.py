@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.hybrid import with_labels
-from yolofast.evaluate.label_text import label_text
+from yolofast.evaluate.matching import GroundTruth
+from yolofast.evaluate.result_files import label_text, with_labels
 from yolofast.structures import Detections
 
 

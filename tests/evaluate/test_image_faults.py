@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from yolofast.evaluate.ground_truth import GroundTruth
 from yolofast.evaluate.image_faults import KEPT, ImageFaults, judge
+from yolofast.evaluate.matching import GroundTruth
 from yolofast.structures import Detections
 
 A, B, C = (0, 0, 10, 10), (20, 20, 40, 40), (50, 50, 60, 60)

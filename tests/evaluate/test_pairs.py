@@ -5,8 +5,7 @@ import pytest
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes, truth
 from yolofast.evaluate.average_precision import average_precision, precision_recall
-from yolofast.evaluate.ground_truth import ground_truth
-from yolofast.evaluate.pairs import lay_out, lay_out_truth, pair_up, truth_of
+from yolofast.evaluate.matching import ground_truth, lay_out, lay_out_truth, pair_up, truth_of
 from yolofast.evaluate.v7_metrics import average_precisions
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.evaluate.made_up import found, truth
 from yolofast.errors import UserError
-from yolofast.evaluate.per_class import per_class_table, save_per_class_ap
+from yolofast.evaluate.result_files import per_class_table, save_per_class_ap
 from yolofast.evaluate.v7_metrics import V7Metrics
 
 NAMES = ("cat", "dog", "Käfer")

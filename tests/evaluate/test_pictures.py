@@ -9,7 +9,7 @@ import torch
 from tests.evaluate.made_up import found, index, perturbed, random_boxes
 from tests.patience import PATIENCE
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.ground_truth import ground_truth
+from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.mosaic_picture import save_mosaics
 from yolofast.evaluate.plots import save_plots
 from yolofast.evaluate.v7_metrics import V7Metrics

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from yolofast.detect.predictor import predict_augmented
 from yolofast.evaluate.nms import non_max_suppression
-from yolofast.evaluate.tta import predict_augmented
 
 STRIDE = 32
 

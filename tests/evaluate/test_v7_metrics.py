@@ -3,10 +3,8 @@ import pytest
 import torch
 
 from tests.evaluate.made_up import CASES, found, golden, golden_means, index, perturbed, random_boxes, truth
-from yolofast.evaluate.ground_truth import GroundTruth, ground_truth
+from yolofast.evaluate.matching import GroundTruth, ground_truth, pair_up, right_detections
 from yolofast.evaluate.nms import non_max_suppression
-from yolofast.evaluate.pairs import pair_up
-from yolofast.evaluate.v7_matching import right_detections
 from yolofast.evaluate.v7_metrics import V7Metrics
 
 

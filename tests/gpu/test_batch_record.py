@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.gpu.test_gears import ADDED, ADDED_UP, ALONE, batch, make_step
-from yolofast.engine.gears import EagerGear, GraphGear
-from yolofast.engine.step_record import MEASURED, StepRecord
+from yolofast.train.gears.gears import EagerGear, GraphGear
+from yolofast.train.step import MEASURED, StepRecord
 
 
 def rows(make, kinds, lr=1e-4):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.gpu.test_pace import CYCLES_PER_MS
-from yolofast.engine.data_wait import DataWait
-from yolofast.engine.profile_clock import clock_for
+from yolofast.train.loop import DataWait
+from yolofast.train.timing.clock import clock_for
 
 LATE = 0.05
 

@@ -6,18 +6,18 @@ import time
 import pytest
 import torch
 
-from tests.engine.small_step import small_batch, small_step
 from tests.gpu.problems import HYP, targets
+from tests.train.small_step import small_batch, small_step
 from yolofast import build_loss, build_model
-from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.gear_box import GearBox
-from yolofast.engine.gears import EagerGear, GraphGear
-from yolofast.engine.precision import Precision
-from yolofast.engine.step import StepKind, TrainStep
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.groups import parameter_groups
 from yolofast.optim.sgd import Sgd
+from yolofast.precision import Precision
 from yolofast.structures import Batch
+from yolofast.train.gears.compiling import compiled_loss_of
+from yolofast.train.gears.gear_box import GearBox
+from yolofast.train.gears.gears import EagerGear, GraphGear
+from yolofast.train.step import StepKind, TrainStep
 
 BATCH, SIZE, NC = 8, 128, 20
 ALONE, ADDED, ADDED_UP = StepKind(False, True), StepKind(True, False), StepKind(True, True)

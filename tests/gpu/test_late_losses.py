@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from yolofast.engine.late_losses import LateLosses
-from yolofast.engine.run_pictures import copy_of_first
-from yolofast.engine.step import RunningLosses
 from yolofast.structures import Batch, LossTerms, Targets
+from yolofast.train.display import LateLosses
+from yolofast.train.run_pictures import copy_of_first
+from yolofast.train.step import RunningLosses
 
 
 @pytest.fixture

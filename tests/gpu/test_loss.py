@@ -5,7 +5,7 @@ import torch
 
 from tests.gpu.problems import HYP, Reader, layout, raw_maps, targets
 from yolofast import build_loss
-from yolofast.assign.select import choose_columns, choose_columns_torch
+from yolofast.assign.dynamic_k import choose_columns, choose_columns_torch
 
 GROUPS = tuple(tuple(range(i, 80, 4)) for i in range(4))
 LOSSES = {

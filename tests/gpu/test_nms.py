@@ -10,14 +10,14 @@ from tests.evaluate.greedy_problems import candidates, problems
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model
-from yolofast.engine.evaluation import evaluate
-from yolofast.engine.precision import Precision
+from yolofast.detect.evaluation import evaluate
 from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch
 from yolofast.evaluate.nms import begin_suppression, non_max_suppression
-from yolofast.loader.validation import validation_batches
+from yolofast.loader.validation_batches import validation_batches
 from yolofast.pixels import fitted_size
+from yolofast.precision import Precision
 
 VALIDATION = {"multi_label": True, "classes": None, "most": 30_000}
 

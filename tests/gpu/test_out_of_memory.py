@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from tests.engine.small_run import flags
+from tests.train.small_run import flags
 from yolofast.cli import main
 
 HOLD = """

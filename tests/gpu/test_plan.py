@@ -4,16 +4,16 @@ from itertools import pairwise
 
 import torch
 
-from tests.engine.small_run import flags
 from tests.gpu.test_gears import ALONE, NC, assert_close, batch, make_step
+from tests.train.small_run import flags
 from yolofast import build_model
 from yolofast.cli import main
-from yolofast.config.plan_file import PhaseSpec, PlanSpec
-from yolofast.engine.compiling import compiled_loss_of
-from yolofast.engine.gears import EagerGear, GraphGear
-from yolofast.engine.phased_training import PhasedTraining
-from yolofast.engine.plan import make_plan
 from yolofast.optim.groups import parameter_groups
+from yolofast.train.finetune.freeze_plan import make_plan
+from yolofast.train.finetune.phased_training import PhasedTraining
+from yolofast.train.finetune.plan_file import PhaseSpec, PlanSpec
+from yolofast.train.gears.compiling import compiled_loss_of
+from yolofast.train.gears.gears import EagerGear, GraphGear
 
 PHASES = (
     PhaseSpec(until=1, freeze=(74,)),

@@ -8,20 +8,18 @@ import torch
 
 from tests.gpu.test_gears import ALONE, batch, make_step
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.shapes import make_shapes
-from yolofast.engine.gears import EagerGear, GraphGear
-from yolofast.engine.pace import Pace
-from yolofast.engine.profile_against import profile_against
-from yolofast.engine.profile_ceilings import measure_ceilings
-from yolofast.engine.profile_clock import DeviceClock, can_time_graphs, clock_for
-from yolofast.engine.profile_run import Request, profile_run
-from yolofast.engine.profile_sampler import NoSampler, PhaseSampler
-from yolofast.engine.profile_usage import gpu_busy
-from yolofast.engine.profile_waits import count_waits
-from yolofast.engine.setup import prepare_run
-from yolofast.profile.phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
-from yolofast.profile.verdict import LOSSES, WAIT
-from yolofast.profile.verdicts import verdicts
+from yolofast.dataset.shapes.made_once import make_shapes
+from yolofast.profile.bottlenecks import verdicts
+from yolofast.profile.measure.ceilings import measure_ceilings
+from yolofast.profile.measure.meter import Request, profile_against, profile_run
+from yolofast.profile.measure.usage import count_waits, gpu_busy
+from yolofast.profile.records import LOSSES, WAIT
+from yolofast.profile.step_phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
+from yolofast.train.gears.gears import EagerGear, GraphGear
+from yolofast.train.gears.pace import Pace
+from yolofast.train.run import prepare_run
+from yolofast.train.timing.clock import DeviceClock, can_time_graphs, clock_for
+from yolofast.train.timing.sampler import NoSampler, PhaseSampler
 
 INSIDE = {FORWARD, ASSIGN, LOSS, BACKWARD, OPTIMIZER, EMA}
 DEVICE = torch.device("cuda")

@@ -8,8 +8,8 @@ from tests.augment.made_up import RECIPES, planner_for, random_set
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import ResidentPixels
-from yolofast.loader.device_quad import QuadOnDevice
 from yolofast.loader.order import EpochOrder
+from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.loader.small_set import made_up_index, packed, random_sizes
-from yolofast.loader import kept_batches
-from yolofast.loader.validation import validation_batches
+from yolofast.loader import validation_batches as kept_batches
+from yolofast.loader.validation_batches import validation_batches
 from yolofast.pixels import fitted_size
 
 

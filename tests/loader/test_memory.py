@@ -13,7 +13,7 @@ import pytest
 from tests.loader.small_set import made_up_loader
 from tests.patience import PATIENCE
 from yolofast.errors import UserError
-from yolofast.loader import shared_block
+from yolofast.loader import carriers as shared_block
 
 
 def own_memory(loader):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from yolofast.errors import UserError
-from yolofast.loader.validation import validation_batches
+from yolofast.loader.validation_batches import validation_batches
 from yolofast.pixels import fitted_size
 from yolofast.structures import InputConvention
 

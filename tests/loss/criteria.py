@@ -5,9 +5,9 @@ from torch import Tensor
 
 from tests.map_reader import map_reader
 from tests.reference.candidates import AnchorGrid
-from yolofast.engine.criterion import Criterion, YoloV7Criterion
-from yolofast.engine.multihead_criterion import MultiHeadCriterion
-from yolofast.loss.settings import LossSettings
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.train.families.multihead_criterion import MultiHeadCriterion
+from yolofast.train.families.yolov7_criterion import Criterion, YoloV7Criterion
 
 GRID = AnchorGrid(anchors_px=[[(16, 16), (32, 24)], [(48, 48), (64, 96)]], strides=[8, 16])
 NC, BINS = 4, 21

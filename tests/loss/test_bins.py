@@ -14,11 +14,11 @@ from tests.reference import yolov7_loss as reference
 from tests.reference.candidates import Candidate, to_cells
 from yolofast import build_loss
 from yolofast.decoding import decode
-from yolofast.engine.criterion import YoloV7Criterion
-from yolofast.loss.bins import bin_loss
-from yolofast.loss.settings import LossSettings
-from yolofast.raw_rows import RowReader
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.yolov7_loss import bin_loss
+from yolofast.raw_maps import RowReader
 from yolofast.structures import Targets
+from yolofast.train.families.yolov7_criterion import YoloV7Criterion
 
 STEP = 4 / BINS
 READER = RowReader(BINS)

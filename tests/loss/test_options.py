@@ -9,10 +9,10 @@ from tests.loss.criteria import GRID, NC, maps, random_rows
 from tests.map_reader import gradients, map_reader, positives, targets_of
 from tests.reference import yolov7_loss as reference
 from yolofast import UserError, build_loss
-from yolofast.engine.criterion import YoloV7Criterion, anchors_in_cells
-from yolofast.loss.bce import bce
-from yolofast.loss.settings import LossSettings
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.maps import bce
 from yolofast.structures import Targets
+from yolofast.train.families.yolov7_criterion import YoloV7Criterion, anchors_in_cells
 
 GAINS = {"box": 0.05, "obj": 0.7, "cls": 0.3}
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from tests.assign.made_up import STRIDES, Batch, batches, point_head
 from tests.golden import inputs
 from tests.reference import yolox_loss as reference
-from yolofast.assign.head import CURRENT, VENDORED
+from yolofast.assign.cells import CURRENT, VENDORED
 from yolofast.decoding import decode
-from yolofast.engine.yolox_criterion import YoloXCriterion
 from yolofast.errors import UserError
 from yolofast.structures import LossTerms, Targets
+from yolofast.train.families.yolox_criterion import YoloXCriterion
 
 GOLDEN = Path(inputs.__file__).parent
 CASES = json.loads((GOLDEN / "yolox_losses.json").read_text())

@@ -269,7 +269,7 @@ def test_inductor_trains_the_same_step():
 
 
 def test_fractional_strides_are_exact():
-    from yolofast.model.table import BLOCKS, MapShape
+    from yolofast.model.module_table import BLOCKS, MapShape
 
     block = BLOCKS["nn.Upsample"]
     _, shape = block.build(MapShape(8, Fraction(8)), **block.bind("nn.Upsample", ("None", 3, "nearest")))

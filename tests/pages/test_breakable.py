@@ -5,8 +5,7 @@ import html
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yolofast.pages.breakable import breakable_html
-from yolofast.pages.plain_text import html_text
+from yolofast.pages.text import breakable_html, html_text
 
 
 def test_long_words_are_broken_at_their_joints():

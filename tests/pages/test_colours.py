@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from yolofast.pages.html import web_file
-from yolofast.profile.phases import ORDER
+from yolofast.profile.step_phases import ORDER
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 SIGHTS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from yolofast.pages.elements import Bar, BarChart, LineChart, Point, ScatterChart, Series, Table
-from yolofast.pages.elements_json import MOST_POINTS, chart_spec, thinned
+from yolofast.pages.html import MOST_POINTS, chart_spec, thinned
 
 
 def test_a_line_chart():

@@ -10,7 +10,7 @@ import numpy as np
 from tests.pages.whole_page import HOSTILE, Reader, texts_of, whole_page
 from yolofast.pages.elements import Code, LineChart, Page, Paragraph, Picture, Section, Series, Table
 from yolofast.pages.html import render_page, web_file
-from yolofast.pages.plain_text import printable
+from yolofast.pages.text import printable
 
 
 def test_hostile_text_leaves_the_structure_as_it_is():

@@ -6,7 +6,7 @@ import re
 from tests.pages.whole_page import HOSTILE, texts_of, whole_page
 from yolofast.pages.elements import Code, LineChart, Marked, Page, Paragraph, Section, Series, Table
 from yolofast.pages.markdown import render_markdown
-from yolofast.pages.plain_text import printable
+from yolofast.pages.text import printable
 
 GROUPS_AND_HINTS = 5
 """Texts that only colours and pointing show: groups of curves, hints of marks that are no warnings, a picture's alt."""

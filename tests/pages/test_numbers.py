@@ -9,7 +9,7 @@ import pytest
 
 from tests.patience import PATIENCE
 from yolofast.pages.html import web_file
-from yolofast.pages.numbers import shown
+from yolofast.pages.text import shown
 
 CASES = {
     0: "0", 1: "1", 0.5: "0.5000", 0.05: "0.0500", 0.0012: "0.0012", 0.00012: "1.20e-4", 12.345: "12.35",

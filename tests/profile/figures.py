@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from yolofast.profile.phases import (
+from yolofast.profile.records import Ceilings, PhaseFigures, Profile, Setup, TimeSpread, Usage, Work
+from yolofast.profile.step_phases import (
     ASSIGN,
     AUGMENT,
     BACKWARD,
@@ -14,7 +15,6 @@ from yolofast.profile.phases import (
     REST,
     TO_DEVICE,
 )
-from yolofast.profile.records import Ceilings, PhaseFigures, Profile, Setup, Spread, Usage, Work
 
 HEALTHY = {
     DATA_WAIT: 0.1, TO_DEVICE: 0.0, AUGMENT: 0.0, FORWARD: 3.5, ASSIGN: 0.4, LOSS: 0.4, BACKWARD: 5.0, OPTIMIZER: 0.3,
@@ -46,7 +46,7 @@ def made_up(setup=ON_GPU, asleep=None, medians=None, usage=None, **more) -> Prof
         for name, ms in phases.items()
     )  # fmt: skip
     return Profile(
-        setup=setup, steps=50, step=Spread(total, 0.1, 50), phases=figures, measured_by="by hand",
+        setup=setup, steps=50, step=TimeSpread(total, 0.1, 50), phases=figures, measured_by="by hand",
         usage=Usage(**({"main_cpu": 30.0} | busy | (usage or {}))),
         work=Work(flops=4e12, bytes=8e9), ceilings=Ceilings(flops=8e14, bytes=4e12, sent_bytes=5e10), **more,
     )  # fmt: skip

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from yolofast.profile.comparison import compare, in_words
+from yolofast.profile.step_statistics import compare, in_words
 
 
 def test_a_difference_and_its_interval_by_hand():

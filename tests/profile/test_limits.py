@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.profile.figures import made_up
-from yolofast.profile.limits import ARITHMETIC, BUS, MEMORY, limits
+from yolofast.profile.bottlenecks import ARITHMETIC, BUS, MEMORY, limits
 from yolofast.profile.records import Ceilings, Work
 
 

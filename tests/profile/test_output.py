@@ -4,12 +4,11 @@ import json
 from dataclasses import replace
 
 from tests.profile.figures import ON_CPU, made_up
-from yolofast.profile.as_json import comparison_json, profile_json
-from yolofast.profile.comparison import compare
-from yolofast.profile.phases import ASSIGN, FUSED
+from yolofast.profile.bottlenecks import verdicts
+from yolofast.profile.output import comparison_json, phase_rows, profile_json, title, usage_rows, verdict_lines
 from yolofast.profile.records import PhaseFigures, WaitPlace, Waits, Work
-from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
-from yolofast.profile.verdicts import verdicts
+from yolofast.profile.step_phases import ASSIGN, FUSED
+from yolofast.profile.step_statistics import compare
 
 
 def test_json_has_what_other_tools_read():
@@ -40,9 +39,9 @@ def test_rows_of_phases_and_of_the_twin():
 
 
 def test_what_is_used_is_said_with_its_source():
-    text = dict(usage_rows(replace(made_up(), waits=Waits((WaitPlace("loss", "loss/yolov7.py:3", 1.5),)))))
+    text = dict(usage_rows(replace(made_up(), waits=Waits((WaitPlace("loss", "loss/yolov7_loss.py:3", 1.5),)))))
     assert text["GPU busy"] == "97.0% of the time (kernels)"
-    assert text["waits for the GPU"] == "1.5 per step: loss/yolov7.py:3 in loss"
+    assert text["waits for the GPU"] == "1.5 per step: loss/yolov7_loss.py:3 in loss"
     assert "50% of the limit – the nearest limit" in text["arithmetic"]
     sending = replace(made_up(phases={"host→device": 2.0}), work=Work(flops=1.0, bytes=1.0, sent_bytes=2e7))
     assert dict(usage_rows(sending))["host→device"] == "10 GB/s while a batch is copied"

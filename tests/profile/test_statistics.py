@@ -1,7 +1,7 @@
 import pytest
 
-from yolofast.profile.phases import BACKWARD, DATA_WAIT, EMA, FORWARD, GRAPH, REST
-from yolofast.profile.statistics import beside, covered, phase_figures, spread
+from yolofast.profile.step_phases import BACKWARD, DATA_WAIT, EMA, FORWARD, GRAPH, REST
+from yolofast.profile.step_statistics import beside, covered, phase_figures, spread
 
 
 def test_means_spreads_and_shares_by_hand():

@@ -5,7 +5,22 @@ from dataclasses import replace
 import pytest
 
 from tests.profile.figures import HEALTHY, ON_CPU, ON_GPU, made_up
-from yolofast.profile.phases import (
+from yolofast.profile.bottlenecks import verdicts
+from yolofast.profile.records import (
+    ASSIGNMENT,
+    BETWEEN,
+    DATA,
+    HOST,
+    LOSSES,
+    NOTHING,
+    TRANSFER,
+    UPDATE,
+    WAIT,
+    PhaseFigures,
+    WaitPlace,
+    Waits,
+)
+from yolofast.profile.step_phases import (
     ASSIGN,
     AUGMENT,
     BACKWARD,
@@ -18,19 +33,6 @@ from yolofast.profile.phases import (
     REST,
     TO_DEVICE,
 )
-from yolofast.profile.records import PhaseFigures, WaitPlace, Waits
-from yolofast.profile.verdict import (
-    ASSIGNMENT,
-    BETWEEN,
-    DATA,
-    HOST,
-    LOSSES,
-    NOTHING,
-    TRANSFER,
-    UPDATE,
-    WAIT,
-)
-from yolofast.profile.verdicts import verdicts
 
 EAGER = replace(ON_GPU, gear="eager", captured=False, compiled=False)
 WORKERS = replace(ON_GPU, loader="workers", cache="disk")

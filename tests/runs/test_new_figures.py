@@ -5,19 +5,19 @@ import json
 
 import pytest
 
-from tests.engine.small_run import flags
+from tests.train.small_run import flags
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
-from yolofast.commands.compare_page import page_of
-from yolofast.engine.curves_picture import curves_picture, panels_of
-from yolofast.engine.display import line_of
-from yolofast.engine.record import Recorder
-from yolofast.engine.run_report import report_page
 from yolofast.pages.elements import Figures, LineChart, Page
 from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison_page import page_of
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.report.run.run_page import report_page
 from yolofast.runs import layout
 from yolofast.runs.layout import Column
+from yolofast.train.display import line_of
+from yolofast.train.record import Recorder
+from yolofast.train.run_pictures import curves_picture, panels_of
 from yolofast.watch.runs import Runs
 from yolofast.watch.server import layout_script
 

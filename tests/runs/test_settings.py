@@ -2,8 +2,8 @@
 
 import pytest
 
-from yolofast.engine.assigner_schedule import AssignerSchedule
 from yolofast.runs.settings import settings_in_effect
+from yolofast.train.families.assigners import AssignerSchedule
 
 SWITCH = [[0, "anchor"], [70, "ota"]]
 

@@ -4,7 +4,7 @@ import pytest
 
 from yolofast.errors import UserError
 from yolofast.store import choose_cache
-from yolofast.store.room import cgroup_room
+from yolofast.store.choose import cgroup_room
 
 GB = 10**9
 

@@ -8,8 +8,7 @@ import pytest
 from tests.watch.made_runs import append, bytes_read, counts_bytes, make_run, row
 from yolofast.watch.find_runs import DEEPEST, FoundRun, find_runs
 from yolofast.watch.overview import Overview
-from yolofast.watch.run_files import content_type, pictures, read_run_file
-from yolofast.watch.runs import Runs
+from yolofast.watch.runs import Runs, content_type, pictures, read_run_file
 
 
 def names(root):

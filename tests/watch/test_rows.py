@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.watch.made_runs import append, batch_row, make_run, row
-from yolofast.watch.batch_curve import BatchCurve
-from yolofast.watch.epoch_rows import EpochRows
+from yolofast.watch.run_curves import MOST, BatchCurve, EpochRows, Thinned
 from yolofast.watch.settings_files import SettingsFiles
-from yolofast.watch.thinned import MOST, Thinned
 
 
 def test_rows_come_one_by_one(tmp_path):

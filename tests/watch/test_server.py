@@ -13,8 +13,8 @@ from tests.patience import PATIENCE
 from tests.watch.made_runs import append, make_run, row
 from yolofast.commands.watch import address_of, make_server
 from yolofast.errors import UserError
-from yolofast.watch.epoch_rows import EpochRows
 from yolofast.watch.gate import Gate, is_this_machine, token_for
+from yolofast.watch.run_curves import EpochRows
 
 TOKEN = "a-token-for-the-tests"
 

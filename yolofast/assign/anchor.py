@@ -1,14 +1,91 @@
-"""YOLOv7 without OTA: every candidate is a positive, for the box it was reached from."""
+"""Which cells may predict which box in YOLOv7: the anchor-ratio test and the neighbour rule.
+
+Axes: B images, G boxes (padded), A candidate columns, L levels. A column is an anchor of a cell reached from a box.
+Columns stand in the published order – level; containing cell, left, up, right, down; anchor; box – which settles ties,
+so a column's number says everything else about it and nothing needs to be stored.
+
+YOLOv7 without OTA: every candidate is a positive, for the box it was reached from.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from yolofast.assign.candidates import Candidates, find_candidates
-from yolofast.assign.head import Head
-from yolofast.assign.select import last_of_each_cell
+from yolofast.assign.cells import Head
+from yolofast.assign.dynamic_k import last_of_each_cell
+from yolofast.boxes import to_pixels
 from yolofast.structures import Assignment, Targets, level_shapes
+
+_NEIGHBOURS = 5
+
+
+@dataclass(frozen=True)
+class AnchorCandidates:
+    """All columns of a batch, `[B, A]` with A = L · 5 · anchors · G."""
+
+    cell: Tensor
+    """Position in the level's map, (anchor · H + y) · W + x."""
+    valid: Tensor
+    per_level: int
+    anchors: int
+    boxes: int
+
+    @property
+    def columns(self) -> int:
+        return self.valid.shape[1]
+
+    def level(self, level: int) -> slice:
+        return slice(level * self.per_level, (level + 1) * self.per_level)
+
+
+def find_candidates(
+    targets: Targets,
+    anchors_LA2: Tensor,
+    shapes: Sequence[tuple[int, int]],
+    anchor_t: float,
+    reach: float,
+    unique: bool,
+) -> AnchorCandidates:
+    """`anchors_LA2` in cells of their level. `reach` 0.5 is the 3-cell rule, 1.0 the 5-cell rule of auxiliary heads.
+
+    `unique` leaves out a neighbour that is the containing cell itself (a centre on a boundary or at the border), which
+    the published rule counts twice.
+    """
+    cells, valids = [], []
+    for anchors_A2, (height, width) in zip(anchors_LA2, shapes, strict=True):
+        centre_BG2, size_BG2 = to_pixels(targets.boxes, width, height).chunk(2, dim=-1)  # in cells
+        ratio_BAG2 = size_BG2[:, None] / anchors_A2[None, :, None]
+        fits_BAG = torch.maximum(ratio_BAG2, 1 / ratio_BAG2).amax(-1) < anchor_t
+        x_BNG, y_BNG, near_BNG = _neighbours(centre_BG2, width, height, reach)
+        if unique:
+            same = (x_BNG == x_BNG[:, :1]) & (y_BNG == y_BNG[:, :1])
+            same[:, 0] = False
+            near_BNG = near_BNG & ~same
+        anchor = torch.arange(len(anchors_A2), device=centre_BG2.device)[:, None]
+        cell_BNAG = (anchor * height + y_BNG[:, :, None]) * width + x_BNG[:, :, None]
+        valid_BNAG = (near_BNG & targets.valid[:, None])[:, :, None] & fits_BAG[:, None]
+        cells.append(cell_BNAG.flatten(1))
+        valids.append(valid_BNAG.flatten(1))
+    anchors, boxes = anchors_LA2.shape[1], targets.boxes.shape[1]
+    return AnchorCandidates(torch.cat(cells, 1), torch.cat(valids, 1), _NEIGHBOURS * anchors * boxes, anchors, boxes)
+
+
+def _neighbours(centre_BG2: Tensor, width: int, height: int, reach: float) -> tuple[Tensor, Tensor, Tensor]:
+    """x, y and whether it counts, `[B, 5, G]`: the containing cell, left, up, right, down."""
+    x, y = centre_BG2.unbind(-1)
+    rest_x, rest_y = width - x, height - y
+    near = (
+        torch.ones_like(x, dtype=torch.bool),
+        (x % 1 < reach) & (x > 1),
+        (y % 1 < reach) & (y > 1),
+        (rest_x % 1 < reach) & (rest_x > 1),
+        (rest_y % 1 < reach) & (rest_y > 1),
+    )
+    column = torch.stack((x, x - reach, x, x + reach, x), dim=1).long().clamp(0, width - 1)
+    row = torch.stack((y, y, y - reach, y, y + reach), dim=1).long().clamp(0, height - 1)
+    return column, row, torch.stack(near, dim=1)
 
 
 def by_anchor(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
@@ -17,7 +94,7 @@ def by_anchor(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assig
     return assign_anchor(candidates, [candidates.anchors * height * width for height, width in shapes])
 
 
-def assign_anchor(candidates: Candidates, cells: list[int]) -> list[Assignment]:
+def assign_anchor(candidates: AnchorCandidates, cells: list[int]) -> list[Assignment]:
     """`cells` is the number of anchor positions of each level."""
     result = []
     for level, count in enumerate(cells):

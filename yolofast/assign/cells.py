@@ -1,14 +1,64 @@
-"""Cells as places in the image, and chosen columns back to cells; shared by the assigners.
+"""What an assigner may ask of a head, and of how it is to be read: the third argument of all of them.
+
+Cells as places in the image, and chosen columns back to cells; shared by the assigners.
 
 Axes: B images, G boxes, A columns (cells of all levels, level by level), S slots.
+
+Memory for assigners that does not grow with the batch: too many pairs, and some images are taken at a time.
+
+Images do not influence one another's assignment, so the result is the same; the limit depends on shapes only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from yolofast.structures import Assignment
+from yolofast.raw_maps import RowReader
+from yolofast.structures import Assignment, HeadLayout, Targets
+
+
+@dataclass(frozen=True)
+class SimOtaVersion:
+    """What differs between the published versions of SimOTA."""
+
+    radius: float
+    """A cell is near a box when its centre is within this many strides of the box's centre on both axes."""
+    penalty: float
+    """Added to the cost of a cell that is not the box's own."""
+    inside_box: bool
+    """Cells inside a box are candidates too, and a box's own cells must be both near and inside."""
+
+
+CURRENT = SimOtaVersion(radius=1.5, penalty=1e6, inside_box=False)
+VENDORED = SimOtaVersion(radius=2.5, penalty=1e5, inside_box=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """One head; the labels of targets are places among its classes."""
+
+    layout: HeadLayout
+    anchors_px: Tensor
+    """`[L, A, 2]` in pixels; of a head without anchors the sizes of cells."""
+    reader: RowReader
+    faithful: bool
+    """As the published code assigns, defects included."""
+    anchors_LA2: Tensor | None = None
+    """In cells of their level; None without anchors."""
+    anchor_t: float = 4.0
+    """How often an anchor's side may go into a box's, or the other way round."""
+    reach: float = 0.5
+    """How far neighbours count: 0.5 is the 3-cell rule, 1.0 the 5-cell rule of auxiliary maps."""
+    topk: int = 10
+    """Of how many good overlaps the positives of a box are counted."""
+    version: SimOtaVersion | None = None
+    """Of SimOTA; None is the current one. (A default that is an object could not be compiled.)"""
+
+    def anchors_in_cells(self) -> Tensor:
+        assert self.anchors_LA2 is not None, "the table says which assigners need anchors"
+        return self.anchors_LA2
 
 
 def strictly_within(point_BA2: Tensor, centre_BG2: Tensor, half_width: Tensor, half_height: Tensor) -> Tensor:
@@ -48,3 +98,20 @@ def split_by_level(
 def level_of_columns(columns: Sequence[int], device: torch.device) -> Tensor:
     """`[A]`: the level each column is of, given how many each level has."""
     return torch.cat([torch.full((count,), level, device=device) for level, count in enumerate(columns)])
+
+
+# Pairs of box and prediction looked at in one go.
+MAX_PAIRS = 24_000_000
+
+
+def some_images_at_a_time(
+    match: Callable[[slice], tuple[Tensor, ...]], batch: int, pairs_per_image: int
+) -> tuple[Tensor, ...]:
+    """The tensors `match` returns for a range of images, joined over the batch."""
+    images = max(1, MAX_PAIRS // max(1, pairs_per_image))
+    parts = [match(slice(start, start + images)) for start in range(0, batch, images)]
+    return parts[0] if len(parts) == 1 else tuple(torch.cat(column) for column in zip(*parts, strict=True))
+
+
+def targets_of(targets: Targets, images: slice) -> Targets:
+    return Targets(targets.boxes[images], targets.labels[images], targets.valid[images])

@@ -6,15 +6,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from yolofast.assign.candidates import Candidates, find_candidates
-from yolofast.assign.cells import split_by_level
-from yolofast.assign.chunks import some_images_at_a_time
-from yolofast.assign.cost import class_and_iou_cost
-from yolofast.assign.head import Head
-from yolofast.assign.select import choose_columns, last_of_each_cell, settle_conflicts
+from yolofast.assign.anchor import AnchorCandidates, find_candidates
+from yolofast.assign.cells import Head, some_images_at_a_time, split_by_level
+from yolofast.assign.dynamic_k import choose_columns, class_and_iou_cost, last_of_each_cell, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
-from yolofast.places import cell_index
-from yolofast.raw_rows import RowReader, rows_at
+from yolofast.raw_maps import RowReader, cell_index, rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
 
@@ -31,7 +27,7 @@ def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignme
 @torch.no_grad()
 def assign_ota(
     rows: Sequence[Tensor],
-    candidates: Candidates,
+    candidates: AnchorCandidates,
     targets: Targets,
     anchors_LA2: Tensor,
     strides: Sequence[int],
@@ -90,7 +86,7 @@ def _decode(
     return torch.cat((reader.centres(row) + corner, reader.sizes(row) * anchor), dim=-1) * stride
 
 
-def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) -> Tensor:
+def _once_per_cell(candidates: AnchorCandidates, shapes: Sequence[tuple[int, int]]) -> Tensor:
     """The candidates with every anchor of every cell kept once, in its lowest column."""
     kept = []
     for level, (height, width) in enumerate(shapes):
@@ -103,7 +99,7 @@ def _once_per_cell(candidates: Candidates, shapes: Sequence[tuple[int, int]]) ->
 
 
 def _by_level(
-    column: Tensor, box: Tensor, used: Tensor, candidates: Candidates, shapes: Sequence[tuple[int, int]]
+    column: Tensor, box: Tensor, used: Tensor, candidates: AnchorCandidates, shapes: Sequence[tuple[int, int]]
 ) -> list[Assignment]:
     """One anchor of one cell may be matched in several columns; the highest speaks for it."""
     positions = [candidates.anchors * height * width for height, width in shapes]

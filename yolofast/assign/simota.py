@@ -13,22 +13,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
-from yolofast.assign.chunks import some_images_at_a_time, targets_of
-from yolofast.assign.cost import class_and_iou_cost
-from yolofast.assign.head import CURRENT, Head, SimOtaVersion
-from yolofast.assign.select import choose_columns, settle_conflicts
+from yolofast.assign.cells import (
+    CURRENT,
+    Head,
+    SimOtaVersion,
+    level_of_columns,
+    some_images_at_a_time,
+    split_by_level,
+    strictly_within,
+    targets_of,
+)
+from yolofast.assign.dynamic_k import choose_columns, class_and_iou_cost, settle_conflicts
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_points
-from yolofast.places import cell_index
-from yolofast.raw_rows import rows_at
+from yolofast.raw_maps import cell_index, rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
 _TOPK = 10
 
 
 @dataclass(frozen=True)
-class Columns:
+class CellColumns:
     """The cells of one level to look at, in ascending order; every candidate is among them."""
 
     cell: Tensor
@@ -44,7 +49,7 @@ def by_simota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assig
     return assign_simota(rows, columns, targets, head.layout.strides, shapes, version)
 
 
-def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: SimOtaVersion) -> list[Columns]:
+def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: SimOtaVersion) -> list[CellColumns]:
     """Few boxes are near few cells, and only those are then read from the maps; otherwise all cells are columns."""
     batch, places = targets.labels.shape
     near = math.ceil(2 * version.radius) ** 2 * places * len(shapes)
@@ -56,7 +61,7 @@ def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: S
 @torch.no_grad()
 def assign_simota(
     rows: Sequence[Tensor],
-    columns: Sequence[Columns],
+    columns: Sequence[CellColumns],
     targets: Targets,
     strides: Sequence[int],
     shapes: Sequence[tuple[int, int]],
@@ -68,7 +73,7 @@ def assign_simota(
 
     def match(at: slice) -> tuple[Tensor, ...]:
         some_rows = [row[at] for row in rows]
-        some_columns = [Columns(level.cell[at], level.distinct[at]) for level in columns]
+        some_columns = [CellColumns(level.cell[at], level.distinct[at]) for level in columns]
         cost_BGA, iou_BGA = simota_costs(some_rows, some_columns, targets_of(targets, at), strides, shapes, version)
         return settle_conflicts(choose_columns(cost_BGA, iou_BGA, _TOPK), cost_BGA)
 
@@ -80,7 +85,7 @@ def assign_simota(
 
 def simota_costs(
     rows: Sequence[Tensor],
-    columns: Sequence[Columns],
+    columns: Sequence[CellColumns],
     targets: Targets,
     strides: Sequence[int],
     shapes: Sequence[tuple[int, int]],
@@ -119,12 +124,12 @@ def _candidates(
     return anyones_BA[:, None] & real_BG1, own
 
 
-def _all_cells(batch: int, cells: int, device: torch.device) -> Columns:
+def _all_cells(batch: int, cells: int, device: torch.device) -> CellColumns:
     cell = torch.arange(cells, device=device).expand(batch, -1)
-    return Columns(cell, torch.ones_like(cell, dtype=torch.bool))
+    return CellColumns(cell, torch.ones_like(cell, dtype=torch.bool))
 
 
-def _cells_near_boxes(targets: Targets, shapes: Sequence[tuple[int, int]], radius: float) -> list[Columns]:
+def _cells_near_boxes(targets: Targets, shapes: Sequence[tuple[int, int]], radius: float) -> list[CellColumns]:
     side = torch.arange(math.ceil(2 * radius), device=targets.boxes.device)
     by_level = []
     for height, width in shapes:
@@ -144,5 +149,5 @@ def _cells_near_boxes(targets: Targets, shapes: Sequence[tuple[int, int]], radiu
     for level, (height, width) in enumerate(shapes):
         cell = cell_BLK[:, level]
         distinct = (cell < height * width) & ~repeated[:, level]
-        result.append(Columns(cell.clamp(max=height * width - 1), distinct))
+        result.append(CellColumns(cell.clamp(max=height * width - 1), distinct))
     return result

@@ -15,14 +15,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from yolofast.assign.cells import level_of_columns, split_by_level, strictly_within
-from yolofast.assign.chunks import some_images_at_a_time, targets_of
-from yolofast.assign.head import Head
-from yolofast.assign.select import choose_columns
+from yolofast.assign.cells import (
+    Head,
+    level_of_columns,
+    some_images_at_a_time,
+    split_by_level,
+    strictly_within,
+    targets_of,
+)
+from yolofast.assign.dynamic_k import choose_columns
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_boxes
-from yolofast.places import cell_index, own_place
-from yolofast.raw_rows import RowReader
+from yolofast.raw_maps import RowReader, cell_index, own_place
 from yolofast.structures import Assignment, HeadLayout, Targets
 
 _POSITIVES_PER_BOX = 13

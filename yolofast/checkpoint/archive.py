@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.pickle_graph import MAX_BYTES, read_graph
+from yolofast.checkpoint.refusals import damaged
 from yolofast.errors import UserError, shorten
 
 # What zipfile raises on hostile bytes, found by fuzzing and by reading it; OSError is a seek to nowhere.

@@ -10,8 +10,8 @@ import torch
 
 from yolofast.checkpoint import legacy
 from yolofast.checkpoint.archive import Archive
-from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.pickle_graph import Call, Object, Persistent
+from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import storage_dtype
 from yolofast.errors import UserError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.pickle_graph import Object
+from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import is_tensor
 from yolofast.errors import UserError, shorten
 

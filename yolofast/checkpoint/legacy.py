@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.pickle_graph import MAX_BYTES, Persistent, read_graph
+from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import storage_dtype
 
 MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from yolofast.checkpoint import allowlist
-from yolofast.checkpoint.damage import damaged, refused
+from yolofast.checkpoint import refusals as allowlist
+from yolofast.checkpoint.refusals import damaged, refused
 from yolofast.errors import UserError
 
 MAX_BYTES = 64 << 20

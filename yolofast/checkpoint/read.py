@@ -7,8 +7,8 @@ from safetensors import SafetensorError
 
 from yolofast.checkpoint import legacy
 from yolofast.checkpoint.archive import Archive
-from yolofast.checkpoint.damage import damaged
 from yolofast.checkpoint.foreign import WeightFile, weights_of, without_prefix
+from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import TensorBuilder
 from yolofast.errors import UserError, nearest_file
 

@@ -9,9 +9,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from yolofast.checkpoint import allowlist
-from yolofast.checkpoint.damage import damaged
+from yolofast.checkpoint import refusals as allowlist
 from yolofast.checkpoint.pickle_graph import Call, Global, Persistent
+from yolofast.checkpoint.refusals import damaged
 
 MAX_DIMENSIONS = 16
 MAX_SHARING = 8

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from yolofast.commands.console import console, table
-from yolofast.commands.data_argument import data_file
 from yolofast.config.flags import from_args
 from yolofast.config.tools import CheckConfig
 from yolofast.dataset.check import CheckedSplit, check_data
 from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
+from yolofast.dataset.named import data_file
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.errors import UserError
 

@@ -1,4 +1,7 @@
-"""Where commands print: tables for people on standard output."""
+"""Where commands print: tables for people on standard output.
+
+Tables on terminals that are narrower than they: cells are broken into lines, the widest first, and none is cut.
+"""
 
 import sys
 
@@ -23,3 +26,9 @@ def table(*columns: str) -> Table:
         number = column.startswith(">")
         result.add_column(column.lstrip(">"), justify="right" if number else "left", no_wrap=True)
     return result
+
+
+def folded(listing: Table) -> Table:
+    for column in listing.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    return listing

@@ -7,7 +7,7 @@ from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import halved, model_content, save_checkpoint, strip_checkpoint
 from yolofast.config.flags import from_args
 from yolofast.config.tools import ReparamConfig, StripConfig
-from yolofast.engine.networks import load_model
+from yolofast.detect.networks import load_model
 from yolofast.model.deploy import reparameterise
 
 

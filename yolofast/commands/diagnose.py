@@ -8,23 +8,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from yolofast.atomic_file import write_output
-from yolofast.commands.console import console, table
-from yolofast.commands.folded import folded
+from yolofast.commands.console import console, folded, table
 from yolofast.config.flags import from_args
 from yolofast.config.reports import DiagnoseConfig
 from yolofast.errors import UserError
-from yolofast.report.as_json import as_json
-from yolofast.report.batch_verdicts import LEAST_STD
-from yolofast.report.diagnosis import Diagnosis, diagnose
-from yolofast.report.dialect import how_to_apply, planned_epochs
-from yolofast.report.fluctuation import LEAST
-from yolofast.report.history import History
-from yolofast.report.picture import diagnosis_picture
-from yolofast.report.read_run import read_history
-from yolofast.report.recorded import not_recorded
-from yolofast.report.ship import Choice
-from yolofast.report.statistics import calmness
+from yolofast.files.atomic_file import write_output
+from yolofast.report.diagnose.diagnosis import Diagnosis, diagnose
+from yolofast.report.diagnose.diagnosis_json import as_json, not_recorded
+from yolofast.report.diagnose.diagnosis_picture import diagnosis_picture
+from yolofast.report.diagnose.dialect import how_to_apply, planned_epochs
+from yolofast.report.diagnose.fluctuation import LEAST
+from yolofast.report.diagnose.ship import ShipChoice
+from yolofast.report.diagnose.statistics import calmness
+from yolofast.report.diagnose.verdicts import LEAST_STD
+from yolofast.report.logs.history import History
+from yolofast.report.logs.read_run import read_history
 from yolofast.runs.layout import FILES, weights_of_epoch
 
 _SHARES = {
@@ -142,14 +140,14 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
         out.print(f"to try them, with the run's other flags: {how}", soft_wrap=True)
 
 
-def _print_choice(out: Console, found: Diagnosis, choice: Choice) -> None:
+def _print_choice(out: Console, found: Diagnosis, choice: ShipChoice) -> None:
     out.print(f"ship: {found.history.epochs.unit} {choice.epoch} ({choice.why})")
     weights = Path(found.history.source) / FILES.weights
     if (weights / FILES.best).exists():
         out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
 
 
-def _weights(choice: Choice, folder: Path) -> str:
+def _weights(choice: ShipChoice, folder: Path) -> str:
     own = folder / weights_of_epoch(choice.epoch)
     if own.exists():
         return str(own)

@@ -8,19 +8,18 @@ from typing import Any
 from rich.console import Console
 from torch import nn
 
-from yolofast.atomic_file import write_whole
-from yolofast.commands.console import console, table
-from yolofast.commands.folded import folded
-from yolofast.config.plan_file import PlanSpec
+from yolofast.commands.console import console, folded, table
 from yolofast.config.train import TrainConfig
-from yolofast.engine.after_training import nothing_left
-from yolofast.engine.epoch_facts import EpochFacts, Range
-from yolofast.engine.explain_picture import explain_picture
-from yolofast.engine.explain_remarks import remarks
-from yolofast.engine.explanation import CHANCES, Explanation, Past, explain
-from yolofast.engine.fitting_batch import with_fitting_batch
-from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_whole
+from yolofast.train.explain.explanation import CHANCES, Explanation, Past, explain
+from yolofast.train.explain.remarks import remarks
+from yolofast.train.explain.schedule_picture import explain_picture
+from yolofast.train.families.family import EpochFacts, Range
+from yolofast.train.finetune.plan_file import PlanSpec
+from yolofast.train.finish import nothing_left
+from yolofast.train.fitting_batch import with_fitting_batch
+from yolofast.train.resume import beginning
 
 _MOST_ROWS = 30
 

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.commands.console import console, table
-from yolofast.commands.data_argument import data_file
 from yolofast.config.flags import from_args
 from yolofast.config.tools import AnchorsConfig, HeadsConfig
+from yolofast.dataset.named import data_file
 from yolofast.dataset.split import read_split
-from yolofast.engine.networks import load_model
+from yolofast.detect.networks import load_model
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.model.autoanchor import anchor_fit, autoanchor, boxes_at_image_size

@@ -12,8 +12,7 @@ from yolofast.checkpoint.load import LoadReport
 from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import InfoConfig
-from yolofast.engine.networks import load_model
-from yolofast.engine.whole_strides import in_strides
+from yolofast.detect.networks import in_strides, load_model
 from yolofast.model.contract import Network
 from yolofast.model.freeze import frozen_of
 from yolofast.model.fuse import fuse

@@ -5,10 +5,10 @@ import shlex
 
 from yolofast.config.flags import from_args
 from yolofast.config.tools import DatasetConfig
-from yolofast.dataset.shapes import is_made, make_shapes
-from yolofast.dataset.shapes_files import split_sizes
-from yolofast.dataset.shapes_outline import NAMES
-from yolofast.own_command import own_command
+from yolofast.dataset.shapes.files import split_sizes
+from yolofast.dataset.shapes.made_once import is_made, make_shapes
+from yolofast.dataset.shapes.outline import NAMES
+from yolofast.words import own_command
 
 
 def shapes(args: argparse.Namespace) -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from yolofast.commands.console import console
-from yolofast.commands.data_argument import data_file
 from yolofast.config.flags import from_args
 from yolofast.config.tools import PackConfig
+from yolofast.dataset.named import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.store import PackedStore, pack, pack_jpeg, store_folder, store_name, verify
+from yolofast.store.choose import usable_cores
 from yolofast.store.fitted import Fit
-from yolofast.store.room import usable_cores
 from yolofast.words import amount
 
 _MOST_NAMED = 10

@@ -1,21 +1,64 @@
-"""`yolofast predict`: what a trained detector finds in pictures, films and streams, drawn and written down."""
+"""`yolofast predict`: what a trained detector finds in pictures, films and streams, drawn and written down.
+
+`--view-img`: pictures in a window, where there can be one.
+"""
 
 import argparse
+import os
+import sys
+from collections.abc import Callable
 from functools import partial
 
+import cv2
 from rich.console import Console
 
 from yolofast.commands.console import console
-from yolofast.commands.latest_weights import weights_of
 from yolofast.commands.predict_files import PredictFiles
-from yolofast.commands.predict_window import Window
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
-from yolofast.engine.detector import PictureDetector, Wanted
-from yolofast.engine.sources import frame_batches
+from yolofast.detect.detector import PictureDetector, Wanted
+from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError
+from yolofast.media.sources import frame_batches
+from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
 from yolofast.structures import Detections
+
+_ESCAPE = 27
+
+
+class Window:
+    """One window per film or folder. Where none can be opened this is said once, and nothing is shown."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._why_not = say, why_no_window()
+        if self._why_not:
+            say(f"warning: --view-img shows nothing: {self._why_not}; the pictures are saved as usual")
+
+    def show(self, name: str, image: Image) -> bool:
+        """False when the user has seen enough: `q` or Escape."""
+        if self._why_not:
+            return True
+        try:
+            cv2.imshow(name, image)
+            return cv2.waitKey(1) & 0xFF not in (ord("q"), _ESCAPE)
+        except cv2.error as error:
+            self._why_not = error.err
+            self._say(f"warning: --view-img shows nothing more: {error.err}")
+            return True
+
+
+def why_no_window() -> str:
+    """Empty if there can be one."""
+    has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if sys.platform == "linux" and not has_screen:  # asked first, because OpenCV ends the process without one
+        return "there is no display"
+    try:
+        cv2.namedWindow("yolofast")
+        cv2.destroyWindow("yolofast")
+    except cv2.error:
+        return "this OpenCV was built without windows: install opencv-python instead of opencv-python-headless"
+    return ""
 
 
 def run(args: argparse.Namespace) -> None:

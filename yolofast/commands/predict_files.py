@@ -1,4 +1,7 @@
-"""What `yolofast predict` leaves behind: drawn pictures and films, labels, cut-out objects, lists of detections."""
+"""What `yolofast predict` leaves behind: drawn pictures and films, labels, cut-out objects, lists of detections.
+
+How a COCO results file calls images and classes that no annotation file has named.
+"""
 
 import json
 from collections.abc import Callable
@@ -7,17 +10,37 @@ from typing import Any
 
 import cv2
 
-from yolofast.atomic_file import write_one_of_many, write_output
-from yolofast.commands.coco_ids import category_ids, image_id
 from yolofast.config.predict import PredictConfig
-from yolofast.engine.file_names import UniqueNames
-from yolofast.engine.film_writer import FilmWriters
-from yolofast.engine.frames import Frame
-from yolofast.evaluate.coco_rows import result_rows
-from yolofast.evaluate.label_text import label_text
 from yolofast.evaluate.mosaic_picture import draw_boxes
+from yolofast.evaluate.result_files import label_text, result_rows
+from yolofast.files.atomic_file import write_one_of_many, write_output
+from yolofast.files.yaml_file import read_yaml
+from yolofast.media.frames import Frame
+from yolofast.media.pictures import UniqueNames
+from yolofast.media.video_writer import FilmWriters
 from yolofast.pixels import Image
+from yolofast.resources import find_resource
 from yolofast.structures import Detections
+
+_UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""COCO numbers its 80 classes from 1 to 90 and leaves these out."""
+
+
+def category_ids(names: tuple[str, ...]) -> list[int]:
+    """COCO's own numbers for COCO's own classes, else the numbers of the classes."""
+    if list(names) == _coco_names():
+        return [number for number in range(1, 91) if number not in _UNUSED]
+    return list(range(len(names)))
+
+
+def image_id(stem: str) -> int | str:
+    """The number an image is named by, as in COCO's data sets, else its name."""
+    return int(stem) if stem.isdecimal() else stem
+
+
+def _coco_names() -> list[str]:
+    names = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
+    return list(names.values() if isinstance(names, dict) else names)
 
 
 class PredictFiles:

@@ -12,16 +12,16 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.atomic_file import write_output
 from yolofast.augment.planner import PlannedBatch, Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render_one
-from yolofast.commands.data_argument import data_file
 from yolofast.config.flags import from_args
 from yolofast.config.hyp import read_hyp
 from yolofast.config.tools import PreviewConfig
+from yolofast.dataset.named import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_output
 from yolofast.image_index import ImageIndex
 from yolofast.loader.order import EpochOrder
 from yolofast.pixels import Image

@@ -10,26 +10,32 @@ from typing import Any
 
 from rich.console import Console
 
-from yolofast.atomic_file import write_whole
 from yolofast.commands.console import console, table
 from yolofast.commands.own_file import refuse_foreign, refuse_other_than_trace
-from yolofast.config.environment import compile_request
 from yolofast.config.flags import from_args, given_settings, parse_flags
 from yolofast.config.reports import ProfileConfig
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
-from yolofast.engine.fitting_batch import with_fitting_batch
-from yolofast.engine.out_of_memory import fix_if_memory_runs_out
-from yolofast.engine.profile_against import LEAST_BLOCKS, STEPS_PER_BLOCK, Against, profile_against
-from yolofast.engine.profile_run import Request, Say, profile_run
-from yolofast.engine.setup import Run, prepare_run, refuse_unbuilt
-from yolofast.engine.train_beginning import beginning
 from yolofast.errors import UserError, shorten
-from yolofast.profile.as_json import comparison_json, profile_json
-from yolofast.profile.comparison import in_words
+from yolofast.files.atomic_file import write_whole
+from yolofast.profile.bottlenecks import verdicts
+from yolofast.profile.measure.meter import (
+    LEAST_BLOCKS,
+    STEPS_PER_BLOCK,
+    Against,
+    Request,
+    Say,
+    profile_against,
+    profile_run,
+)
+from yolofast.profile.output import comparison_json, phase_rows, profile_json, title, usage_rows, verdict_lines
 from yolofast.profile.records import Profile
-from yolofast.profile.table import phase_rows, title, usage_rows, verdict_lines
-from yolofast.profile.verdicts import verdicts
+from yolofast.profile.step_statistics import in_words
 from yolofast.runs.layout import FILES
+from yolofast.train.fitting_batch import with_fitting_batch
+from yolofast.train.gears.compiling import compile_request
+from yolofast.train.guard import fix_if_memory_runs_out
+from yolofast.train.resume import beginning
+from yolofast.train.run import Run, prepare_run, refuse_unbuilt
 from yolofast.words import counted
 
 _JSON_FILE, _MADE_BY = FILES.profile, "yolofast profile"

@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from yolofast.atomic_file import write_output
 from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
 from yolofast.config.reports import ReportConfig
-from yolofast.engine.run_report import report_page
+from yolofast.files.atomic_file import write_output
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
+from yolofast.report.run.run_page import report_page
 from yolofast.runs.layout import FILES
 
 _MADE_BY = "yolofast report"

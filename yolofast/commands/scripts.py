@@ -8,8 +8,8 @@ from yolofast.config.flags import parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.early_interrupts import interrupts_raise
 from yolofast.exit_codes import call
+from yolofast.interrupts import interrupts_raise
 
 
 def train() -> int:

@@ -5,9 +5,9 @@ import argparse
 from yolofast.commands.explain import explain_training
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
-from yolofast.engine.display import Display
-from yolofast.engine.distributed import first_rank_speaks
-from yolofast.engine.session import train
+from yolofast.train.display import Display
+from yolofast.train.distributed.join import first_rank_speaks
+from yolofast.train.session import train
 
 
 def run(args: argparse.Namespace) -> None:

@@ -7,16 +7,14 @@ from pathlib import Path
 from rich.console import Console
 
 from yolofast.commands.console import console, table
-from yolofast.commands.latest_weights import weights_of
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
-from yolofast.engine.file_names import UniqueNames
-from yolofast.engine.trained_model import TrainedModel, read_all_trained
-from yolofast.engine.val_run import Validation, measure_speed, study, validate
-from yolofast.engine.val_subject import open_subject
-from yolofast.evaluate.coco_result import CocoResult, CocoScores
-from yolofast.evaluate.per_class import per_class_table
+from yolofast.detect.networks import TrainedModel, read_all_trained, weights_of
+from yolofast.detect.validation import Validation, measure_speed, open_subject, study, validate
+from yolofast.evaluate.coco import CocoResult, CocoScores
+from yolofast.evaluate.result_files import per_class_table
 from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_plot, save_study_text
+from yolofast.media.pictures import UniqueNames
 from yolofast.runs.folder import new_run_folder
 
 

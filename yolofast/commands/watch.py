@@ -8,10 +8,10 @@ from pathlib import Path
 from yolofast.config.flags import from_args
 from yolofast.config.reports import WatchConfig
 from yolofast.errors import UserError
-from yolofast.own_command import own_command
 from yolofast.pages.html import web_file
 from yolofast.watch.gate import is_this_machine, token_for
 from yolofast.watch.server import WatchServer
+from yolofast.words import own_command
 
 _FROM_THE_PAGE_KIT = ("chart.js", "page.css")
 _EVERYWHERE = ("0.0.0.0", "::", "")

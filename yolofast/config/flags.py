@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from yolofast.config.run import SECTIONS
+from yolofast.config.common import SECTIONS
 from yolofast.config.settings import (
     REQUIRED,
     Setting,

@@ -13,8 +13,8 @@ from typing import Any
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.extensions import ASSIGNERS
+from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
 
 _NAMES = ", ".join(f"`{name}`" for name in ASSIGNERS)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from yolofast.config.run import DATA, EVALUATION, MODEL, OUTPUT, RunConfig
+from yolofast.config.common import DATA, EVALUATION, MODEL, OUTPUT, RunConfig
 from yolofast.config.settings import setting
 
 _data = partial(setting, section=DATA)

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from yolofast.config.run import PROFILE
+from yolofast.config.common import PROFILE
 from yolofast.config.settings import REQUIRED, Settings, setting
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from yolofast.config.run import (
+from yolofast.config.common import (
     AUGMENTATION,
     DATA,
     EVALUATION,

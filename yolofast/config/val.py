@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from yolofast.config.run import DATA, EVALUATION, LOADER, MODEL, OUTPUT, Cache, RunConfig
+from yolofast.config.common import DATA, EVALUATION, LOADER, MODEL, OUTPUT, Cache, RunConfig
 from yolofast.config.settings import setting
 
 _data = partial(setting, section=DATA)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.yaml_file import YamlFile, parse_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, parse_yaml, read_yaml
 
 _SHARES = (
     "min_lr_ratio", "momentum", "ema_decay", "mosaic_prob", "mixup_prob", "hsv_prob", "flip_prob", "translate",

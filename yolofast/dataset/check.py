@@ -2,8 +2,11 @@
 
 Decodes and hashes every image, so it takes as long as an epoch of loading; training relies on the headers, unless it is
 to skip what is bad.
+
+Every pixel of an image decoded, and its bytes hashed: the slow check, for `yolofast check`.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +16,37 @@ from yolofast.dataset.coco_document import parse_coco
 from yolofast.dataset.coco_labels import open_coco
 from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.image_check import CheckedImage, check_image
+from yolofast.dataset.image_decode import quiet_decoder, require_decodable
+from yolofast.dataset.image_facts import image_fault
+from yolofast.dataset.image_header import BadImageError, read_image_header
 from yolofast.dataset.listing import images_below, is_image_name, is_unsupported_image_name, label_path
-from yolofast.dataset.quiet_decoder import quiet_decoder
 from yolofast.dataset.split import inspect_split
 from yolofast.errors import UserError, nearest
+from yolofast.files.plain_file import open_regular
+from yolofast.files.threads import in_threads
 from yolofast.image_index import ImageIndex
-from yolofast.threads import in_threads
+
+
+@dataclass(frozen=True)
+class CheckedImage:
+    digest: bytes
+    """Of the file's bytes; empty if they could not be read."""
+    fault: Fault | None
+
+
+def check_image(image: str) -> CheckedImage:
+    content = b""
+    try:
+        with open_regular(image) as file:
+            content = file.read()
+        require_decodable(content, read_image_header(image))
+    except (OSError, BadImageError) as error:
+        return CheckedImage(_digest(content), image_fault(image, error))
+    return CheckedImage(_digest(content), None)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest() if content else b""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
 
 SPLITS = ("train", "val", "test")
 _MAX_CLASSES = 100_000

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from yolofast.errors import UserError
-from yolofast.own_command import own_command
+from yolofast.words import own_command
 
 _SHOWN_IN_A_REFUSAL = 5
 

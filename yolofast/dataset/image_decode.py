@@ -3,9 +3,19 @@
 Libraries differ in what they make of a damaged file: some return None, some a picture that is grey from the damage on.
 So the structure is checked too (`image_header`, and the checksums of PNG here). A JPEG with flipped bits inside its
 compressed data still decodes to something, and is not found.
+
+Silence while images of unknown quality are decoded.
+
+The decoders inside OpenCV write their complaints straight to file descriptor 2, past Python and past OpenCV's own log
+level; a broken image becomes a fault with its name instead. The price: whatever else the process writes there meanwhile
+is lost too, so the region is kept to the decoding itself.
 """
 
+import os
+import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from yolofast.dataset.image_header import PNG_START, BadImageError, ImageHeader, decoded_size
 
@@ -29,3 +39,48 @@ def _check_png(content: bytes) -> None:
         if content[place + 4 : place + 8] == b"IEND":
             return
         place = end + 4
+
+
+_STDERR = 2
+
+
+class _Silence:
+    """Shared by all threads, since the descriptor is: the first one in closes the door, the last one out opens it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._saved: int | None = None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside > 1:
+                return
+            try:
+                self._saved = os.dup(_STDERR)
+            except OSError:  # a process without one has nothing to silence
+                return
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, _STDERR)
+            os.close(nowhere)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._saved is not None:
+                os.dup2(self._saved, _STDERR)
+                os.close(self._saved)
+                self._saved = None
+
+
+_silence = _Silence()
+
+
+@contextmanager
+def quiet_decoder() -> Iterator[None]:
+    _silence.enter()
+    try:
+        yield
+    finally:
+        _silence.leave()

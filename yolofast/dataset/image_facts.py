@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.image_decode import require_decodable
+from yolofast.dataset.image_decode import quiet_decoder, require_decodable
 from yolofast.dataset.image_header import BadImageError, ImageHeader, TruncatedImageError, read_image_header
-from yolofast.dataset.quiet_decoder import quiet_decoder
-from yolofast.dataset.regular_file import open_regular
+from yolofast.files.plain_file import open_regular
+from yolofast.files.threads import in_threads
 from yolofast.image_index import Ints
-from yolofast.threads import in_threads
 
 SMALLEST_SIDE = 10
 _MISSING = (-1, -1)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.atomic_file import write_whole
-from yolofast.cache_folder import BESIDE, may_be_written, user_cache_folder
 from yolofast.dataset.faults import fault_as_dict, fault_from_dict
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.dataset.reading import Reading
+from yolofast.files.atomic_file import write_whole
+from yolofast.files.cache_folder import BESIDE, may_be_written, user_cache_folder
 from yolofast.image_index import ImageIndex
 from yolofast.resources import ROOT
 

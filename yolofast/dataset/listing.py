@@ -11,8 +11,8 @@ from pathlib import Path
 
 from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.regular_file import open_regular
 from yolofast.errors import UserError, shorten
+from yolofast.files.plain_file import open_regular
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
 

@@ -6,8 +6,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.atomic_file import write_output
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_output
 from yolofast.image_index import ImageIndex
 
 _FORMATS = (".jpg", ".jpeg", ".png")

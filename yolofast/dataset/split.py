@@ -22,7 +22,7 @@ from yolofast.dataset.reading import SINGLE_CLASS, Classes, Reading, build_index
 from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex
-from yolofast.own_command import own_command
+from yolofast.words import own_command
 
 # Raised whenever the same files would be read differently, so that older caches are left alone.
 _READER_VERSION = 2

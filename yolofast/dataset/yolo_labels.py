@@ -1,10 +1,17 @@
-"""A split labelled by text files, one beside each image.
+"""The text of one label file -> classes, boxes and polygons, and every fault in it with its line.
+
+Rows are `class cx cy w h`; a row of more than 8 values makes the file one of polygons, `class x1 y1 x2 y2 …`, and the
+boxes are those around them. A row that repeats an earlier one is dropped; a box that reaches out of the image is
+clipped to it, since what lies outside cannot be seen.
+
+A split labelled by text files, one beside each image.
 
 Their text is read twice when something changed: once to see that, once to parse it. Holding the text of a large data
 set in memory instead would cost more than reading it again from the page cache.
 """
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass
 
@@ -12,12 +19,107 @@ import numpy as np
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.label_text import parse_labels
 from yolofast.dataset.listing import label_path
 from yolofast.dataset.reading import Classes, ImageRows, Reading, build_index
-from yolofast.dataset.regular_file import open_regular
+from yolofast.errors import shorten
+from yolofast.files.plain_file import open_regular
+from yolofast.files.threads import in_threads
 from yolofast.image_index import Ints
-from yolofast.threads import in_threads
+
+_BOX_COLUMNS = 5
+_LONGEST_BOX_ROW = 8
+_OVERSHOOT = 1e-3  # less is how tools round
+_Box = tuple[float, float, float, float]
+_ONE = 1.0 + 2.0**-25  # what still rounds to 1 in single precision
+
+
+class _RowError(ValueError):
+    def __init__(self, kind: FaultKind, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.kind, self.what, self.fix = kind, what, fix
+
+
+def parse_labels(text: str, nc: int | None, where: str, image: str) -> ImageRows:
+    """`nc` None accepts any class number, for training without classes (`single_cls`)."""
+    rows = ImageRows(where, image)
+    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    polygons = any(len(fields) > _LONGEST_BOX_ROW for _, fields in lines)
+    first_line: dict[tuple[float, ...], int] = {}
+    for number, fields in lines:
+        try:
+            row = _parse_row(fields, polygons, nc)
+        except _RowError as error:
+            rows.note(error.kind, error.what, error.fix, line=number)
+            continue
+        if (earlier := first_line.setdefault(row, number)) != number:
+            what = f"repeats line {earlier}; it counts once"
+            rows.note(FaultKind.DUPLICATE_ROW, what, "remove the line", line=number, fatal=False)
+            continue
+        label, *coordinates = row
+        box = bounding_box(coordinates) if polygons else _clipped(rows, number, (row[1], row[2], row[3], row[4]))
+        rows.add(int(label), box, coordinates if polygons else [], (number, "the box"))
+    return rows
+
+
+def _parse_row(fields: list[str], polygons: bool, nc: int | None) -> tuple[float, ...]:
+    _check_columns(len(fields), polygons)
+    row = tuple(_number(text) for text in fields)
+    if not row[0].is_integer() or not 0 <= row[0] < (2**53 if nc is None else nc):
+        last = "" if nc is None else f" to {nc - 1}"
+        what = f"class {fields[0][:40]} is not a whole number from 0{last}"
+        raise _RowError(FaultKind.UNKNOWN_CLASS, what, "correct the label, or nc and names in the data yaml")
+    for text, value in zip(fields[1:], row[1:], strict=True):
+        if not 0.0 <= value <= _ONE:
+            fix = "divide x and width by the image's width, y and height by its height"
+            raise _RowError(FaultKind.OUT_OF_RANGE, f"{text[:40]} is outside 0 to 1", fix)
+    return row
+
+
+def _clipped(rows: ImageRows, line: int, box: _Box) -> _Box:
+    """The box within the image, with a warning; untouched if it reaches out no further than rounding explains."""
+    cx, cy, w, h = box
+    edges = {"left": cx - w / 2, "top": cy - h / 2, "right": cx + w / 2, "bottom": cy + h / 2}
+    outside = {name: edge for name, edge in edges.items() if not -_OVERSHOOT <= edge <= 1 + _OVERSHOOT}
+    if not outside:
+        return box
+    named = ", ".join(f"its {name} edge is at {edge:.4g}" for name, edge in outside.items())
+    what, fix = f"the box reaches out of the image: {named}; it is clipped", "check cx, cy, w and h"
+    rows.note(FaultKind.OUT_OF_RANGE, what, fix, line=line, fatal=False)
+    left, top, right, bottom = (min(max(edge, 0.0), 1.0) for edge in edges.values())
+    return (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+
+
+def _check_columns(count: int, polygons: bool) -> None:
+    if polygons and (count < 7 or count % 2 == 0):
+        what = f"{count} values in a file of polygons (one of its rows has more than {_LONGEST_BOX_ROW})"
+        fix = "write class x1 y1 x2 y2 x3 y3 … on every row: boxes and polygons do not mix in one file"
+        raise _RowError(FaultKind.COLUMNS, what, fix)
+    if not polygons and count != _BOX_COLUMNS:
+        raise _RowError(
+            FaultKind.COLUMNS, f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}", "write class cx cy w h"
+        )
+
+
+def _number(text: str) -> float:
+    try:
+        value = None if "_" in text else float(text)  # Python would allow _ within a number
+    except ValueError:
+        value = None
+    if value is None:
+        fix = "separate numbers by spaces, with . for decimals"
+        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a number", fix)
+    if not math.isfinite(value):
+        fix = "correct or remove the line, and look at what wrote it"
+        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a finite number", fix)
+    return value
+
+
+def bounding_box(polygon: list[float]) -> _Box:
+    """cx, cy, w, h around x1, y1, x2, y2, …"""
+    x, y = polygon[0::2], polygon[1::2]
+    left, right, top, bottom = min(x), max(x), min(y), max(y)
+    return (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+
 
 NO_LABEL_FILE = b""
 _UNREADABLE = b"unreadable"

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.evaluate.ground_truth import pixel_corners
+from yolofast.evaluate.matching import pixel_corners
 from yolofast.image_index import ImageIndex
-from yolofast.own_command import own_command
+from yolofast.words import own_command
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.pairs import Flat, Found, Truth, lay_out, lay_out_truth, pairs_of
+from yolofast.evaluate.matching import Flat, Found, GroundTruth, Truth, lay_out, lay_out_truth, pairs_of
 from yolofast.image_index import Ints
 from yolofast.structures import Detections
 

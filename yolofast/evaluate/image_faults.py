@@ -11,9 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.pairs import pair_up
-from yolofast.evaluate.v7_matching import right_detections
+from yolofast.evaluate.matching import GroundTruth, pair_up, right_detections
 from yolofast.image_index import Ints
 from yolofast.structures import Detections
 

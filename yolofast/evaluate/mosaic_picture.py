@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from yolofast.atomic_file import write_output
 from yolofast.boxes import cxcywh_to_xyxy, to_pixels
+from yolofast.files.atomic_file import write_output
 from yolofast.pixels import Image
 from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Detections, Targets

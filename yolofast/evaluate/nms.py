@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from yolofast.errors import UserError
-from yolofast.evaluate.candidates import UsableRows, best_candidates, find_usable_rows
+from yolofast.evaluate.candidates import HostCopy, UsableRows, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import greedy_suppression
-from yolofast.evaluate.host_copy import HostCopy
 from yolofast.structures import Detections
 
 

@@ -1,18 +1,41 @@
-"""Pictures of the curves and of the confusion matrix, under the file names YOLOv7 uses."""
+"""A figure to draw into, and its picture.
+
+Pictures of the curves and of the confusion matrix, under the file names YOLOv7 uses.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.atomic_file import write_output
+from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.curves import GRID
-from yolofast.evaluate.figure import blank, encoded, plain
 from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.files.atomic_file import write_output
 from yolofast.runs.layout import FILES
+
+
+def blank(size: tuple[int, int]) -> tuple[Any, Any, Any]:
+    # Imported here, because it takes longer than evaluating a small data set. Without pyplot nothing needs a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=size, dpi=150, layout="constrained")
+    return figure, FigureCanvasAgg(figure), figure.subplots()
+
+
+def encoded(canvas: Any) -> bytes:
+    canvas.draw()
+    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
+    return cv2.imencode(".png", pixels)[1].tobytes()
+
+
+def plain(name: str) -> str:
+    return name.replace("$", r"\$")  # which would start a formula
+
 
 # More lines than this cannot be told apart by colour, and more numbers than this not be read.
 _MOST_NAMED_CURVES = 20

@@ -1,13 +1,38 @@
-"""Accuracy and speed over image sizes (`--task study`): as a text file and as a picture."""
+"""How long looking for objects takes, per image: the network, and suppression.
+
+Accuracy and speed over image sizes (`--task study`): as a text file and as a picture.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from yolofast.atomic_file import write_output
-from yolofast.evaluate.figure import blank, encoded, plain
-from yolofast.evaluate.timing import Timing
+from yolofast.evaluate.plots import blank, encoded, plain
 from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.files.atomic_file import write_output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    inference: float
+    """Milliseconds per image, from levels on the device to decoded predictions."""
+    suppression: float
+    """Milliseconds per image, to detections on the host."""
+    images: int
+    size: int
+    """Pixels of the long side."""
+    batch: int
+
+    @property
+    def total(self) -> float:
+        return self.inference + self.suppression
+
+    def __str__(self) -> str:
+        return (
+            f"speed: {self.inference:.2f} ms inference, {self.suppression:.2f} ms NMS, {self.total:.2f} ms total per "
+            f"image at {self.size} pixels and batch size {self.batch} ({self.images:,} images)"
+        )
+
 
 STUDY_SIZES = tuple(range(256, 1536 + 128, 128))
 COLUMNS = ("size", "P", "R", "mAP50", "mAP50-95", "inference", "NMS", "total")
@@ -16,7 +41,7 @@ COLUMNS = ("size", "P", "R", "mAP50", "mAP50-95", "inference", "NMS", "total")
 @dataclass(frozen=True)
 class StudyRow:
     metrics: V7Result
-    timing: Timing
+    timing: Speed
 
     def values(self) -> tuple[float, ...]:
         """In the order of `COLUMNS`; times in ms per image."""

@@ -10,11 +10,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.average_precision import Sentinel, average_precision, precision_recall
-from yolofast.evaluate.curves import GRID, Curves, empty_curves, fill_row
-from yolofast.evaluate.ground_truth import GroundTruth
-from yolofast.evaluate.pairs import Found, Truth, lay_out, lay_out_truth, pairs_of
-from yolofast.evaluate.v7_matching import THRESHOLDS, right_detections
+from yolofast.evaluate.average_precision import (
+    GRID,
+    Curves,
+    Sentinel,
+    average_precision,
+    empty_curves,
+    fill_row,
+    precision_recall,
+)
+from yolofast.evaluate.matching import (
+    THRESHOLDS,
+    Found,
+    GroundTruth,
+    Truth,
+    lay_out,
+    lay_out_truth,
+    pairs_of,
+    right_detections,
+)
 from yolofast.image_index import Ints, expand, starts_of
 from yolofast.runs.layout import fitness
 from yolofast.structures import Detections

@@ -4,6 +4,8 @@ Plans are made for several batches at once, because NumPy costs per call rather 
 copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
 is valid until the next one is asked for; what has been started with it by then on the current stream is waited for.
 Targets are not in the buffers: they are valid as long as they are held, and have new addresses all the time.
+
+Boxes of many images into fixed shapes, in NumPy: torch would wake all its threads for arrays this small.
 """
 
 import queue
@@ -24,11 +26,31 @@ from yolofast.augment import render_torch, render_triton
 from yolofast.augment.plan import Plan
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_table import HostTable, RenderTable, build_table
+from yolofast.image_index import starts_of
 from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import BatchForm, EpochOrder, OrderedBatch
-from yolofast.loader.padded import padded_targets
-from yolofast.profile.phases import AUGMENT, TO_DEVICE
+from yolofast.profile.step_phases import AUGMENT, TO_DEVICE
 from yolofast.structures import Batch, BatchMix, Targets, bucketed
+
+
+def padded_targets(rows: npt.NDArray[np.float32], images: int, capacity: int | None, *, pin: bool) -> Targets:
+    """As `Targets.from_rows`, for rows in the order of their images; `pin` for a fast copy to a GPU."""
+    image = rows[:, 0].astype(np.int64)
+    counts = np.bincount(image, minlength=images)
+    if capacity is None:
+        capacity = bucketed(int(counts.max(initial=0)))
+    place = np.arange(len(rows)) - starts_of(counts)[image]
+    room = place < capacity  # boxes beyond are left out
+    image, place, rows = image[room], place[room], rows[room]
+    boxes = torch.empty(images, capacity, 4, pin_memory=pin)
+    labels = torch.empty(images, capacity, dtype=torch.int64, pin_memory=pin)
+    valid = torch.empty(images, capacity, dtype=torch.bool, pin_memory=pin)
+    for tensor, values in ((boxes, rows[:, 2:]), (labels, rows[:, 1]), (valid, True)):
+        array = tensor.numpy()
+        array[...] = 0
+        array[image, place] = values
+    return Targets(boxes, labels, valid)
+
 
 Ints = npt.NDArray[np.int64]
 _BATCHES_PER_PLAN = 8

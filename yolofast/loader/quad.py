@@ -2,13 +2,26 @@
 
 Batches hold a quarter of the images at double size. A group of four is named by the position of its first image, so
 what is drawn for it depends on nothing else.
+
+`--quad` where batches are made on the device: four rendered images become one of twice the size there.
+
+What is enlarged is drawn as for the CPU path (`quad.py`). Boxes stay in their places among four times as many, so that
+shapes never depend on the data.
 """
+
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from yolofast.augment.draws import uniform, whole
+from yolofast.loader.device_loader import DeviceLoader
+from yolofast.loader.order import EpochOrder
+from yolofast.structures import Batch, Targets
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
@@ -53,3 +66,67 @@ def join_rows(rows: Rows, enlarged: Ints) -> Rows:
     joined[side_by_side, 4:6] /= 2
     shown: Rows = joined[fills | side_by_side]
     return shown
+
+
+class QuadOnDevice:
+    """The batches of a `DeviceLoader`, joined. Its order must keep groups of four together (`multiple`)."""
+
+    def __init__(self, single: DeviceLoader) -> None:
+        assert single.order.multiple % GROUP == 0
+        self.single = single
+
+    @property
+    def order(self) -> EpochOrder:
+        return self.single.order
+
+    @order.setter
+    def order(self, order: EpochOrder) -> None:
+        self.single.order = order
+
+    def __len__(self) -> int:
+        return len(self.single)
+
+    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
+        seed = self.single.planner.seed
+        batches = self.single.epoch(number, start_batch)
+        for part, batch in zip(self.order.batches(number, start_batch), batches, strict=True):
+            enlarged = choose_enlarged(seed, number, part.positions)
+            first = np.arange(len(enlarged)) * GROUP
+            chosen = np.where(enlarged >= 0, enlarged, first)
+            yield Batch(*self._joined(batch, chosen, enlarged >= 0), part.images[chosen], mix=batch.mix)
+
+    def _joined(self, batch: Batch, chosen: Ints, is_enlarged: npt.NDArray[np.bool_]) -> tuple[Tensor, Targets]:
+        chosen_g, is_enlarged_g = (self._sent(values) for values in (chosen, is_enlarged))
+        return (
+            join_on_device(batch.images, chosen_g, is_enlarged_g),
+            join_targets(batch.targets, chosen_g % GROUP, is_enlarged_g),
+        )
+
+    def _sent(self, values: npt.NDArray[np.generic]) -> Tensor:
+        tensor = torch.from_numpy(values)
+        device = self.single.device
+        return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+
+
+def join_on_device(images: Tensor, chosen_g: Tensor, is_enlarged_g: Tensor) -> Tensor:
+    """`[4g, 3, h, w]` as `[g, 3, 2h, 2w]`: the chosen image enlarged, or all four side by side."""
+    _, channels, height, width = images.shape
+    sides = images.view(-1, 2, 2, channels, height, width).permute(0, 3, 1, 4, 2, 5)
+    together = sides.reshape(-1, channels, 2 * height, 2 * width)
+    large = functional.interpolate(images[chosen_g], scale_factor=2, mode="bilinear", align_corners=False)
+    joined = torch.where(is_enlarged_g.view(-1, 1, 1, 1), large, together)
+    return joined.contiguous(memory_format=torch.channels_last)
+
+
+def join_targets(targets: Targets, member_g: Tensor, is_enlarged_g: Tensor) -> Targets:
+    """Of `[4g, G]` boxes `[g, 4G]`: those of the enlarged image as they are, otherwise all, moved to their quarter."""
+    groups, places = len(member_g), targets.valid.shape[1]
+    boxes = targets.boxes.view(groups, GROUP, places, 4)
+    member = torch.arange(GROUP, device=boxes.device)
+    corner = torch.stack((member % 2, member // 2), dim=-1).view(GROUP, 1, 2)
+    quarter = torch.cat(((boxes[..., :2] + corner) / 2, boxes[..., 2:] / 2), dim=-1)
+    shown = ~is_enlarged_g[:, None] | (member == member_g[:, None])
+    valid = targets.valid.view(groups, GROUP, places) & shown[..., None]
+    joined = torch.where(is_enlarged_g.view(-1, 1, 1, 1), boxes, quarter)
+    labels = targets.labels.view(groups, GROUP * places)
+    return Targets(joined.flatten(1, 2), labels, valid.flatten(1))

@@ -23,13 +23,10 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.loader.carrier import Carrier, Reply
-from yolofast.loader.fresh_blocks import FreshBlocks
+from yolofast.loader.carriers import Carrier, FreshBlocks, Reply, Ring, check_room, slot_bytes
 from yolofast.loader.order import BatchForm, EpochOrder
 from yolofast.loader.pinning import in_background, pinned_copy
 from yolofast.loader.pool import WorkerPool
-from yolofast.loader.ring import Ring, slot_bytes
-from yolofast.loader.shared_block import check_room
 from yolofast.structures import Batch
 
 # Batches of a ring that the consumer may hold: the one in use and the one before, whose copy may be under way.

@@ -1,7 +1,17 @@
-"""The building blocks of the YOLOv7 graphs, under their published names and state-dict keys."""
+"""The building blocks of the YOLOv7 graphs, under their published names and state-dict keys.
+
+Max-pools of one map with growing windows, each computed from the one before.
+
+The largest of 9×9 values is the largest of 5×5 largest of 5×5, so after a window of j one of k costs as much as
+one of k - j + 1. Values are the same to the bit; where several places tie, gradients may choose another of them.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+
+from yolofast.model.graph import LayerSpec
 
 BN_EPS = 1e-3
 BN_MOMENTUM = 0.03
@@ -145,3 +155,20 @@ class ImplicitM(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.implicit * x
+
+
+def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> Mapping[int, int]:
+    """Shrinks the windows of `SP` layers that can build on an earlier one; says which layer each then reads."""
+    reads: dict[int, int] = {}
+    widest: dict[int, tuple[int, int]] = {}  # source -> layer and its window
+    for spec, module in zip(specs, modules, strict=True):
+        if not isinstance(module, SP) or module.stride != 1:
+            continue
+        window = int(module.kernel_size)  # type: ignore[arg-type]
+        before, smaller = widest.get(spec.sources[0], (spec.index, 0))
+        if window % 2 and 0 < smaller < window:
+            reads[spec.index] = before
+            module.kernel_size, module.padding = window - smaller + 1, (window - smaller) // 2
+        if window % 2 and window > smaller:
+            widest[spec.sources[0]] = (spec.index, window)
+    return reads

@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.model.contract import Network
-from yolofast.model.yolox import YoloX
 from yolofast.model.yolox_config import read_yolox, yolox_of
+from yolofast.model.yolox_network import YoloX
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
 
 GRAPH = "yolov7"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
 
 IMAGE = -1
 """The index of the input image among a layer's sources."""

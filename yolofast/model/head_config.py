@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.yaml_file import dump_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.yaml_file import dump_yaml, read_yaml
 
 # A weight multiplies a loss of order one: beyond this it is a slip of the keyboard, and half precision overflows.
 _MAX_WEIGHT = 1e4

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.model.blocks import cascade_pools
 from yolofast.model.contract import Layer, Network
 from yolofast.model.families import FAMILIES, GRAPH, family_named, model_file
 from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import AnchorHead, Detect, IAuxDetect, IBin, IDetect
+from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
 from yolofast.model.multihead import MultiHeadDetect, MultiHeadDetectAttention
-from yolofast.model.pool_cascade import cascade_pools
-from yolofast.model.table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
-from yolofast.own_command import own_command
 from yolofast.structures import HeadLayout
+from yolofast.words import own_command
 
 __all__ = ["GraphNetwork", "Network", "build_model", "has_several_heads"]
 

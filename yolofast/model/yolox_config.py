@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import ROOT, find_resource
-from yolofast.yaml_file import YamlFile, read_yaml
 
 FAMILY = "yolox"
 _KEYS = ("family", "nc", "names", "depth_multiple", "width_multiple", "depthwise", "image_size")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from yolofast.optim.carried import by_parameter, carried
+from yolofast.optim.optimizer import by_parameter, carried
 
 
 class Sgd:

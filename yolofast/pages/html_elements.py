@@ -4,9 +4,6 @@ security policy would refuse.
 
 import base64
 
-from yolofast.pages.breakable import breakable_html
-from yolofast.pages.cells import cell_text, cell_value, is_number
-from yolofast.pages.chart_table import chart_table
 from yolofast.pages.elements import (
     Callout,
     Cell,
@@ -20,8 +17,8 @@ from yolofast.pages.elements import (
     Picture,
     Table,
 )
-from yolofast.pages.numbers import shown
-from yolofast.pages.plain_text import html_text
+from yolofast.pages.tables import cell_text, cell_value, chart_table, is_number
+from yolofast.pages.text import breakable_html, html_text, shown
 
 _SHADES = 10
 _MOST_NUMBERED = 24

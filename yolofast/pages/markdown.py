@@ -2,8 +2,6 @@
 
 import re
 
-from yolofast.pages.cells import cell_text, is_number
-from yolofast.pages.chart_table import chart_table, matrix_table
 from yolofast.pages.elements import (
     Callout,
     Cell,
@@ -17,7 +15,8 @@ from yolofast.pages.elements import (
     Picture,
     Table,
 )
-from yolofast.pages.plain_text import markdown_paragraph, markdown_text, printable
+from yolofast.pages.tables import cell_text, chart_table, is_number, matrix_table
+from yolofast.pages.text import markdown_paragraph, markdown_text, printable
 
 _KINDS = {"note": "Note", "warn": "Warning", "good": "Good"}
 

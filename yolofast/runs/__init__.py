@@ -1,1 +1,1 @@
-"""The run folder: what its files and columns are called, how it is named and read. Knows nothing of networks."""
+"""The run folder: names of files, columns, fitness, and the one reader. No torch here."""

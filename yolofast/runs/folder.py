@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from yolofast.atomic_file import write_whole
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_whole
 from yolofast.runs.layout import FILES
 
 _LEFT_BEHIND = (

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.known_numbers import known_number, parse_json
+from yolofast.files.known_numbers import known_number, parse_json
+from yolofast.files.yaml_file import parse_yaml
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, best_place, fitness
 from yolofast.runs.settings import FLAG_FILES, tidy
 from yolofast.runs.table import Columns, Floats, read_columns
-from yolofast.yaml_file import parse_yaml
 
 Ints = npt.NDArray[np.int64]
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
-from yolofast.known_numbers import HUGE
+from yolofast.files.known_numbers import HUGE
 
 Floats = npt.NDArray[np.float64]
 Row = tuple[float | None, ...]

@@ -12,8 +12,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.store.packed_store import RECORD, Records, stored_bytes
-from yolofast.store.sources import same_source
+from yolofast.store.packed_store import RECORD, Records, same_source, stored_bytes
 
 
 class Journal:

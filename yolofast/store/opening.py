@@ -7,14 +7,12 @@ import torch
 
 from yolofast.image_index import ImageIndex
 from yolofast.pixels import ImageSource, PackedImages
-from yolofast.store.choose import KINDS, Choice, Kind, choose_cache
-from yolofast.store.device import usable_device
+from yolofast.precision import usable_device
+from yolofast.store.choose import KINDS, Kind, StoreChoice, choose_cache, measure_room
 from yolofast.store.fitted import Fit
-from yolofast.store.images import FileImages, JpegImages, open_packed
-from yolofast.store.location import store_folder, store_name
+from yolofast.store.images import FileImages, JpegImages, in_host_memory, open_packed, to_device
+from yolofast.store.packed_store import store_folder, store_name
 from yolofast.store.packing import FLAVOURS, Flavour, PackJob, Progress, Say
-from yolofast.store.residence import in_host_memory, to_device
-from yolofast.store.room import measure_room
 
 
 def open_images(
@@ -31,7 +29,7 @@ def open_images(
     threads: int | None = None,
     say: Say,
     progress: Progress | None = None,
-) -> tuple[ImageSource | PackedImages, Choice]:
+) -> tuple[ImageSource | PackedImages, StoreChoice]:
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
@@ -59,7 +57,7 @@ def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> 
     return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
 
 
-def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device, among: Collection[Kind]) -> Choice:
+def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device, among: Collection[Kind]) -> StoreChoice:
     room = measure_room(pixels.folder, device)
     return choose_cache(
         cache,

@@ -2,8 +2,13 @@
 
 The index is an `.npz` of plain arrays. It names its data file, so replacing it replaces the store: whoever has mapped
 the old data keeps it until done.
+
+The state of image files, size and time of change, by which a changed image is noticed.
+
+Where a store lies and what it is called: beside the data set if possible, under a name made of its content.
 """
 
+import hashlib
 import os
 import zipfile
 import zlib
@@ -16,8 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.own_command import own_command
-from yolofast.threads import in_order
+from yolofast.files.cache_folder import BESIDE, may_be_written, user_cache_folder
+from yolofast.files.threads import in_order
+from yolofast.image_index import ImageIndex
+from yolofast.store.fitted import Fit
+from yolofast.words import own_command
 
 RECORD = np.dtype(
     [("start", "<i8"), ("length", "<i8"), ("checksum", "<u4"), ("source_bytes", "<i8"), ("source_mtime_ns", "<i8")]
@@ -135,3 +143,79 @@ def _is_consistent(store: PackedStore) -> bool:
         return False
     ends = np.cumsum(store.records["length"])
     return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())
+
+
+_ABSENT = (-1, -1)
+
+
+def source_states(index: ImageIndex) -> Records:
+    """[N] records that hold only the present state of the image files; -1 for a file that is not there."""
+    found = np.array([_state(file) for file in index.files], np.int64).reshape(-1, 2)
+    states = np.zeros(len(index), RECORD)
+    states["source_bytes"], states["source_mtime_ns"] = found.T
+    return states
+
+
+def source_state(file: Path) -> Records:
+    """[1] the record of one file's present state."""
+    state = np.zeros(1, RECORD)
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=file, fix="restore or remove the file") from None
+    state["source_bytes"], state["source_mtime_ns"] = found.st_size, found.st_mtime_ns
+    return state
+
+
+def same_source(records: Records, sources: Records) -> npt.NDArray[np.bool_]:
+    """[N] whether the image files are still the ones the records were made of."""
+    same: npt.NDArray[np.bool_] = (records["source_bytes"] == sources["source_bytes"]) & (
+        records["source_mtime_ns"] == sources["source_mtime_ns"]
+    )
+    return same
+
+
+def _state(file: bytes) -> tuple[int, int]:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return _ABSENT
+    return found.st_size, found.st_mtime_ns
+
+
+_VERSION = 1
+"""Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
+
+
+def store_name(index: ImageIndex, fit: Fit, flavour: str) -> str:
+    """Equal for the same files in the same order, fitted the same way."""
+    key = hashlib.sha256(f"{_VERSION} {flavour} {fit}\n".encode())
+    for file in index.files:
+        key.update(file + b"\0")
+    return f"{fit.width}x{fit.height}-{fit.interpolation}-{key.hexdigest()[:16]}"
+
+
+def store_folder(index: ImageIndex, name: str) -> Path:
+    """Where the store `name` lies: beside the data if it is there already or can be written, else in the cache."""
+    beside = _data_folder(index)
+    if beside is not None and ((beside / f"{name}.index").exists() or _can_write(beside)):
+        return beside
+    return user_cache_folder() / "stores"
+
+
+def _data_folder(index: ImageIndex) -> Path | None:
+    """`.yolofast` in the folder that holds `images`, or that holds all files; None if only the root does."""
+    if not len(index):
+        return None
+    first, last = os.fsdecode(min(index.files)), os.fsdecode(max(index.files))
+    common = Path(os.path.commonpath([os.path.dirname(first), os.path.dirname(last)]))
+    if "images" in common.parts:
+        while common.name != "images":
+            common = common.parent
+        common = common.parent
+    return None if common == common.parent else common / BESIDE
+
+
+def _can_write(folder: Path) -> bool:
+    """Whether a file can be made in `folder`, which may have to be made itself."""
+    return may_be_written(folder if folder.exists() else folder.parent)

@@ -2,33 +2,79 @@
 
 Writes go to a partial file beside a journal, which a later call goes on with. The store appears by renaming; a store
 whose images have changed is replaced by a new one, in which the unchanged images are copied rather than decoded.
+
+An outdated store of the same files: what has not changed is copied from it rather than decoded again.
+
+One process at a time: the others wait. The system drops the lock of a process that dies, so none is left behind.
 """
 
+import fcntl
 import os
 import zlib
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
+from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
-from yolofast.own_command import own_command
-from yolofast.store.choose import JPEG_SHARE
-from yolofast.store.donor import Donor
+from yolofast.store.choose import JPEG_SHARE, disk_free, usable_cores
 from yolofast.store.fitted import Fit, read_as_jpeg, read_fitted
 from yolofast.store.journal import Journal, completed
-from yolofast.store.location import store_name
-from yolofast.store.lock import locked
-from yolofast.store.packed_store import PackedStore, Records, read_store, write_store
-from yolofast.store.room import disk_free, usable_cores
-from yolofast.store.sources import same_source, source_state, source_states
-from yolofast.threads import in_order
-from yolofast.words import amount
+from yolofast.store.packed_store import (
+    PackedStore,
+    Records,
+    read_store,
+    same_source,
+    source_state,
+    source_states,
+    store_name,
+    stored_bytes,
+    write_store,
+)
+from yolofast.words import amount, own_command
+
+
+class Donor:
+    def __init__(self, store: PackedStore | None) -> None:
+        self._store, self._file = store, None
+        if store is not None:
+            with suppress(FileNotFoundError):
+                self._file = store.data.open("rb")
+
+    def content(self, image: int, source: Records) -> bytes | None:
+        """The stored bytes of an image; None if its file has changed or the bytes are damaged."""
+        if self._store is None or self._file is None or not same_source(self._store.records[[image]], source)[0]:
+            return None
+        return stored_bytes(self._store.records[image], self._file.fileno())
+
+    def __enter__(self) -> "Donor":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@contextmanager
+def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files."""
+    with file.open("ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
 
 Progress = Callable[[int, int], None]
 """Called with how many images are done, and how many there are."""

@@ -26,18 +26,18 @@ class FoundRun(NamedTuple):
     path: Path
 
 
-class Found(NamedTuple):
+class FoundRuns(NamedTuple):
     runs: list[FoundRun]
     complete: bool
     """False if there are more folders, or runs, than are looked at."""
 
 
-def find_runs(root: Path) -> Found:
+def find_runs(root: Path) -> FoundRuns:
     """Breadth first, so that a limit cuts what lies deepest."""
     waiting, runs = [(root, 0)], list[FoundRun]()
     for visited, (folder, depth) in enumerate(waiting):
         if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
-            return Found(runs, False)
+            return FoundRuns(runs, False)
         files, folders = _entries(folder)
         is_run = FILES.results in files or (FILES.settings in files and FILES.environment in files)
         if is_run:
@@ -45,7 +45,7 @@ def find_runs(root: Path) -> Found:
         if depth < DEEPEST:
             parts = _PARTS_OF_A_RUN if is_run else ()
             waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in parts]
-    return Found(runs, True)
+    return FoundRuns(runs, True)
 
 
 def _entries(folder: Path) -> tuple[set[str], list[str]]:

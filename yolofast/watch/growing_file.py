@@ -8,7 +8,7 @@ was left, whether it was appended to or replaced by a longer one; otherwise it i
 from pathlib import Path
 from typing import NamedTuple
 
-from yolofast.watch.plain_file import Stamp, open_plain, stamp
+from yolofast.files.plain_file import Stamp, open_plain, stamp
 
 _REMEMBERED = 256
 _LONGEST_LINE = 2**16

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import shorten
+from yolofast.files.plain_file import Stamp, read_plain, stamp
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import parse_entries
 from yolofast.runs.settings import SETTINGS_FILES, hardware_used, settings_in_effect
-from yolofast.watch.plain_file import Stamp, read_plain, stamp
 
 _MAX_BYTES = 2**18
 _MOST = 400

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from tests.report.compare.folders import ours, published, rising, ultralytics
+from yolofast.report.compare.compared_run import WeightsFile
 from yolofast.report.compare.comparison import Asked, compare
 from yolofast.report.compare.differences import UNSAID
 from yolofast.report.compare.read_folder import read_runs
-from yolofast.report.compare.run import WeightsFile
 
 
 def remarks(*folders, **asked):

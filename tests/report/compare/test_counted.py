@@ -9,9 +9,9 @@ import pytest
 from tests.report.compare.folders import ours, rising
 from yolofast.report.compare.comparability import accuracies
 from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.conclusion import CAUTION, SAME
+from yolofast.report.compare.kinds import schedule_is_over
 from yolofast.report.compare.read_folder import read_runs
-from yolofast.report.compare.schedule import schedule_is_over
-from yolofast.report.compare.verdict import CAUTION, SAME
 
 
 def compared(*folders, **asked):

@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import brentq
 
 from tests.report.compare.folders import ours, rising
-from yolofast.report.compare.classes import ClassRow
 from yolofast.report.compare.comparison import Asked, compare
-from yolofast.report.compare.extrapolation import extrapolate
-from yolofast.report.compare.money import pareto
+from yolofast.report.compare.figures import ComparedClass
+from yolofast.report.compare.money import extrapolate, pareto
 from yolofast.report.compare.overtaking import changes_of_lead
 from yolofast.report.compare.read_folder import read_runs
 
@@ -209,5 +208,5 @@ def test_without_repeated_runs_of_both_no_gain_is_beyond_the_spread():
     """An unknown spread is not a spread of 0."""
     for stds in ((None, None), (0.01, None), (None, 0.01), (None, 0.01, None)):
         means = (0.1, *(0.5 for _ in stds[1:]))
-        assert not ClassRow("cat", means, means, stds, stds).beyond_spread
-    assert ClassRow("cat", (0.1, 0.5), (0.1, 0.5), (0.01, 0.01), (0.01, 0.01)).beyond_spread
+        assert not ComparedClass("cat", means, means, stds, stds).beyond_spread
+    assert ComparedClass("cat", (0.1, 0.5), (0.1, 0.5), (0.01, 0.01), (0.01, 0.01)).beyond_spread

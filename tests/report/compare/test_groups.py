@@ -7,10 +7,10 @@ from scipy import stats
 from tests.report.compare.folders import ours, rising, ultralytics
 from yolofast.errors import UserError
 from yolofast.report.compare.comparison import Asked, compare
-from yolofast.report.compare.groups import curves_of, group_runs
+from yolofast.report.compare.conclusion import BETTER, CAUTION, IDENTICAL, SAME, WORSE
+from yolofast.report.compare.figures import holm, runs_needed, spread_of, welch
+from yolofast.report.compare.kinds import curves_of, group_runs
 from yolofast.report.compare.read_folder import read_runs
-from yolofast.report.compare.spread import holm, runs_needed, spread_of, welch
-from yolofast.report.compare.verdict import BETTER, CAUTION, IDENTICAL, SAME, WORSE
 
 
 def seeds(folder, name, tops, **args):

@@ -5,9 +5,9 @@ import pytest
 from tests.report.compare.folders import TOLD, published
 from yolofast.report.compare import words
 from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.conclusion import CAUTION
+from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
 from yolofast.report.compare.read_folder import read_runs
-from yolofast.report.compare.remark import CONTRADICTION, NOT_COMPARABLE
-from yolofast.report.compare.verdict import CAUTION
 
 
 def compared(folder, **how):

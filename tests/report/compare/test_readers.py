@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.report.compare.folders import ours, published, rising, ultralytics
-from tests.report.logs import falling, train_log
+from tests.report.logs.logs import falling, train_log
 from yolofast.errors import UserError
 from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.consistency import CONTRADICTION
 from yolofast.report.compare.read_folder import read_run, read_runs, short_names
-from yolofast.report.compare.remark import CONTRADICTION
 
 
 def test_ultralytics(tmp_path):

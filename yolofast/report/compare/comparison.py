@@ -3,22 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from yolofast.report.compare.classes import ClassRow, per_class
-from yolofast.report.compare.comparability import check_together
-from yolofast.report.compare.consistency import check_run
-from yolofast.report.compare.counted import count_once
+from yolofast.report.compare.comparability import check_hours, check_together, hours_differ
+from yolofast.report.compare.compared_run import MAP, MAP50, ComparedRun
+from yolofast.report.compare.conclusion import Conclusion, conclude, no_one_wins, obstacle, within_chance
+from yolofast.report.compare.consistency import Remark, check_run, worst_first
 from yolofast.report.compare.differences import Differences, find_differences
-from yolofast.report.compare.groups import Curves, Group, curves_of, group_runs
+from yolofast.report.compare.figures import HOURS, ComparedClass, Row, per_class, summarise
+from yolofast.report.compare.hours import with_hours
+from yolofast.report.compare.kinds import Group, KindCurves, count_once, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
-from yolofast.report.compare.obstacle import no_one_wins, obstacle
-from yolofast.report.compare.overtaking import Overtaking, overtakings
-from yolofast.report.compare.remark import Remark, worst_first
-from yolofast.report.compare.run import MAP, MAP50, Run
-from yolofast.report.compare.same_clock import check_hours, hours_differ
-from yolofast.report.compare.stability import AtEpochs, Stability, at_epochs, stability
-from yolofast.report.compare.summary import HOURS, Row, summarise
-from yolofast.report.compare.timing import with_hours
-from yolofast.report.compare.verdict import Conclusion, conclude, within_chance
+from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, at_epochs, overtakings, stability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +35,19 @@ class Asked:
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     asked: Asked
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedRun, ...]
     groups: tuple[Group, ...]
     """With the runs that count."""
     left_out: dict[str, str]
     """The other runs -> why."""
-    curves: tuple[Curves, ...] = field(repr=False)
+    curves: tuple[KindCurves, ...] = field(repr=False)
     summary: tuple[Row, ...]
     differences: Differences
     overtakings: dict[str, list[Overtaking]]
     """By accuracy: mAP50, mAP50-95. Between kinds that can be judged by it."""
     at_epochs: tuple[AtEpochs, ...]
     stability: tuple[Stability, ...]
-    classes: tuple[ClassRow, ...]
+    classes: tuple[ComparedClass, ...]
     hours_differ: tuple[str, ...]
     """Why nothing follows from the hours of these runs; empty where they can be compared."""
     costs: tuple[Cost, ...]
@@ -62,7 +56,7 @@ class Comparison:
     conclusions: tuple[Conclusion, ...]
 
 
-def compare(runs: Sequence[Run], asked: Asked) -> Comparison:
+def compare(runs: Sequence[ComparedRun], asked: Asked) -> Comparison:
     """The first run, or its kind, is what the others are compared with."""
     runs = tuple(_with_hours(_with_pace(runs, asked.pace), asked.hours))
     counted = count_once(group_runs(runs, asked.groups))
@@ -104,7 +98,7 @@ def _same_clock(groups: Sequence[Group]) -> Callable[[str, str], bool]:
 
 
 def _overtakings(
-    groups: Sequence[Group], curves: Sequence[Curves], name: str, same_clock: Callable[[str, str], bool]
+    groups: Sequence[Group], curves: Sequence[KindCurves], name: str, same_clock: Callable[[str, str], bool]
 ) -> list[Overtaking]:
     first, by_chance = groups[0], within_chance(groups, name)
     judged = {group.name for group in groups if group is first or not obstacle(first, group)}
@@ -112,14 +106,14 @@ def _overtakings(
     return [replace(one, by_chance=bool(by_chance & {one.ahead, one.behind})) for one in found]
 
 
-def _with_pace(runs: Sequence[Run], pace: Sequence[float]) -> Sequence[Run]:
+def _with_pace(runs: Sequence[ComparedRun], pace: Sequence[float]) -> Sequence[ComparedRun]:
     if not pace:
         return runs
     told = zip(runs, pace, strict=True)
     return [replace(run, timing=replace(run.timing, iterations_per_second=one)) for run, one in told]
 
 
-def _with_hours(runs: Sequence[Run], hours: Sequence[float]) -> list[Run]:
+def _with_hours(runs: Sequence[ComparedRun], hours: Sequence[float]) -> list[ComparedRun]:
     if not hours:
         return list(runs)
     return [

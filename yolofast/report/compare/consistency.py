@@ -1,16 +1,34 @@
-"""Whether the figures of one run can all be true: iterations, batch, images, pace, hours, epochs, losses, scores."""
+"""Whether the figures of one run can all be true: iterations, batch, images, pace, hours, epochs, losses, scores.
+
+Something to be known before the figures are believed.
+"""
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from yolofast.known_numbers import known_number
-from yolofast.report.compare.remark import CONTRADICTION, INCOMPLETE, NOTE, Remark
-from yolofast.report.compare.run import MAP, MAP50, OURS, Run
+from yolofast.files.known_numbers import known_number
+from yolofast.report.compare.compared_run import MAP, MAP50, OURS, ComparedRun
 from yolofast.runs import layout
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import of_another_epoch
+
+CONTRADICTION, NOT_COMPARABLE, INCOMPLETE, NOTE = "contradiction", "not comparable", "incomplete", "note"
+_WORST_FIRST = (CONTRADICTION, NOT_COMPARABLE, INCOMPLETE, NOTE)
+
+
+@dataclass(frozen=True)
+class Remark:
+    kind: str
+    text: str
+
+
+def worst_first(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+    return tuple(sorted(remarks, key=lambda remark: _WORST_FIRST.index(remark.kind)))
+
 
 KNOWN_IMAGES = {"coco": 118_287, "coco320": 118_287, "coco128": 128, "coco8": 4, "voc": 16_551}
 """Training images of public data sets, by the names of their files."""
@@ -18,7 +36,7 @@ _SLACK, _TIME_SLACK = 0.05, 0.35
 """Hours hold evaluations too, so a pace may fall short of them by a third; it can exceed them by nothing."""
 
 
-def check_run(run: Run, images: int | None = None) -> list[Remark]:
+def check_run(run: ComparedRun, images: int | None = None) -> list[Remark]:
     """`images`: of an epoch, if the user says it."""
     found = [_iterations(run, images), _pace(run, images), _scores(run), _classes(run), _losses(run), _summary(run)]
     found += [_unfinished(run), _damaged(run), *_weights(run)]
@@ -26,7 +44,7 @@ def check_run(run: Run, images: int | None = None) -> list[Remark]:
     return [remark for remark in found if remark is not None]
 
 
-def images_of(run: Run, told: int | None) -> tuple[int, str] | None:
+def images_of(run: ComparedRun, told: int | None) -> tuple[int, str] | None:
     """Images of an epoch and where that is known from."""
     if told is not None:
         return told, f"the data set has {told:,} images (--images)"
@@ -38,7 +56,7 @@ def images_of(run: Run, told: int | None) -> tuple[int, str] | None:
     return None
 
 
-def _iterations(run: Run, told: int | None) -> Remark | None:
+def _iterations(run: ComparedRun, told: int | None) -> Remark | None:
     """Iterations of an epoch times the batch are the data set."""
     batch, known, iterations = run.batch, images_of(run, told), run.timing.iterations
     if not batch or known is None or not iterations or math.ceil(known[0] / batch) == iterations:
@@ -54,7 +72,7 @@ def _iterations(run: Run, told: int | None) -> Remark | None:
     )
 
 
-def _pace(run: Run, told: int | None) -> Remark | None:
+def _pace(run: ComparedRun, told: int | None) -> Remark | None:
     """Iterations a second times the time are the iterations of all epochs."""
     pace, batch, known = run.timing.iterations_per_second, run.batch, images_of(run, told)
     if not pace or not batch or known is None or not run.timing.total or run.format == OURS:
@@ -74,14 +92,14 @@ def _pace(run: Run, told: int | None) -> Remark | None:
     )
 
 
-def _scores(run: Run) -> Remark | None:
+def _scores(run: ComparedRun) -> Remark | None:
     both = np.isfinite(run.column(MAP)) & np.isfinite(run.column(MAP50))
     if not (run.column(MAP)[both] > run.column(MAP50)[both] + 1e-9).any():
         return None
     return Remark(CONTRADICTION, f"{run.name}: mAP50-95 is above mAP50, which cannot be: are the columns exchanged?")
 
 
-def _classes(run: Run) -> Remark | None:
+def _classes(run: ComparedRun) -> Remark | None:
     """The mean over the classes is mAP."""
     if not run.classes or run.best is None:
         return None
@@ -95,7 +113,7 @@ def _classes(run: Run) -> Remark | None:
     return Remark(CONTRADICTION, f"{run.name}: {text}.")
 
 
-def _losses(run: Run) -> Remark | None:
+def _losses(run: ComparedRun) -> Remark | None:
     """The total is the sum of its terms, whatever a task adds to them (masks, key points)."""
     terms = [values for name, values in run.columns.items() if name.startswith("train/") and name != "train/total"]
     if len(terms) < 3:
@@ -106,7 +124,7 @@ def _losses(run: Run) -> Remark | None:
     return Remark(CONTRADICTION, f"{run.name}: the total training loss is not the sum of its terms.")
 
 
-def _summary(run: Run) -> Remark | None:
+def _summary(run: ComparedRun) -> Remark | None:
     best = run.summary.get("best")
     said = known_number(best.get(layout.MAP.name)) if isinstance(best, dict) else None
     if said is None or run.best is None or abs(said - run.at_best(MAP)) <= 1e-3:
@@ -115,14 +133,14 @@ def _summary(run: Run) -> Remark | None:
     return Remark(CONTRADICTION, f"{run.name}: {text}: they are of different runs.")
 
 
-def _unfinished(run: Run) -> Remark | None:
+def _unfinished(run: ComparedRun) -> Remark | None:
     planned, done = run.number("epochs"), int(run.epoch[-1])
     if planned is None or done >= planned:
         return None
     return Remark(INCOMPLETE, f"{run.name}: has {done} of {planned:.0f} planned epochs; its schedule was not over.")
 
 
-def _damaged(run: Run) -> Remark | None:
+def _damaged(run: ComparedRun) -> Remark | None:
     losses, scores = run.column("train/total"), run.fitness
     if np.isfinite(losses).all() and np.isfinite(scores).any():
         return None
@@ -132,7 +150,7 @@ def _damaged(run: Run) -> Remark | None:
     return Remark(INCOMPLETE, f"{run.name}: the training loss of {missing} epochs is not a number; they are left out.")
 
 
-def _weights(run: Run) -> list[Remark]:
+def _weights(run: ComparedRun) -> list[Remark]:
     found = []
     for file in run.weights:
         if file.problem:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from yolofast.report.compare.run import Run
+from yolofast.report.compare.compared_run import ComparedRun
 
 SEED = "seed"
 NAMES = frozenset((
@@ -57,7 +57,7 @@ class Differences:
         return tuple(one for one in self.differ if one.kind not in ("seed", "names"))
 
 
-def find_differences(runs: Sequence[Run]) -> Differences:
+def find_differences(runs: Sequence[ComparedRun]) -> Differences:
     hyp = {"assigner", *(key for run in runs for key in run.hyp)}
     sides = (
         (ARGS, [_without(run.settings, hyp) for run in runs]),
@@ -80,7 +80,7 @@ def find_differences(runs: Sequence[Run]) -> Differences:
     return Differences(tuple(differ), tuple(equal), tuple(partly))
 
 
-def _left_out(runs: Sequence[Run], files: Sequence[Mapping[str, Any]], key: str) -> bool:
+def _left_out(runs: Sequence[ComparedRun], files: Sequence[Mapping[str, Any]], key: str) -> bool:
     """One run says it, another by the same trainer, with such a file, does not: there it was not a setting yet."""
     silent = {run.format for run, values in zip(runs, files, strict=True) if values and key not in values}
     return any(key in values and run.format in silent for run, values in zip(runs, files, strict=True))

@@ -1,4 +1,7 @@
-"""Where one curve overtakes another. A lead counts once it is larger than what the curves jump about by themselves."""
+"""How much a run still moves in its last epochs, and its values at chosen epochs.
+
+Where one curve overtakes another. A lead counts once it is larger than what the curves jump about by themselves.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,9 +9,76 @@ from itertools import pairwise
 
 import numpy as np
 
-from yolofast.report.compare.groups import Curves
-from yolofast.report.history import Floats
-from yolofast.report.statistics import noise_between
+from yolofast.report.compare.compared_run import MAP, MAP50, ComparedRun
+from yolofast.report.compare.kinds import Group, KindCurves
+from yolofast.report.diagnose.statistics import CurveStatistics, calmness, describe, noise_between
+from yolofast.report.logs.history import Floats
+
+WATCHED = (MAP50, MAP, "train/total", "val/total")
+
+
+@dataclass(frozen=True)
+class Stability:
+    group: str
+    column: str
+    epochs: int
+    mean: float
+    std: float
+    cv: float
+    trend: float
+    """Change over these epochs along a straight line, as a share of the mean."""
+    calm: str
+
+
+@dataclass(frozen=True)
+class AtEpochs:
+    column: str
+    epochs: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+    """A row per kind of run; nan where it has no such epoch."""
+
+
+def stability(groups: Sequence[Group], last: int) -> list[Stability]:
+    """Of runs of one kind the mean of each figure."""
+    found = []
+    for name in WATCHED:
+        for group in groups:
+            curves = [_tail(run, name, last) for run in group.runs]
+            if any(curve.values for curve in curves):
+                found.append(_of(group.name, name, curves))
+    return found
+
+
+def at_epochs(curves: Sequence[KindCurves], chosen: Sequence[int]) -> list[AtEpochs]:
+    epochs = tuple(chosen) or _spread_out(max((int(curve.epoch[-1]) for curve in curves), default=1))
+    tables = []
+    for name in WATCHED:
+        rows = tuple(tuple(_at(curve, name, epoch) for epoch in epochs) for curve in curves)
+        if rows and np.isfinite(rows).any():
+            tables.append(AtEpochs(name, epochs, rows))
+    return tables
+
+
+def _tail(run: ComparedRun, name: str, last: int) -> CurveStatistics:
+    return describe(run.column(name)[-last:])
+
+
+def _of(group: str, name: str, curves: Sequence[CurveStatistics]) -> Stability:
+    known = [curve for curve in curves if curve.values]
+    mean, std, cv, trend = (
+        float(np.mean([getattr(curve, key) for curve in known])) for key in ("mean", "std", "cv", "trend")
+    )
+    return Stability(group, name, known[0].values, mean, std, cv, trend, calmness(cv))
+
+
+def _at(curve: KindCurves, name: str, epoch: int) -> float:
+    place = np.flatnonzero(curve.epoch == epoch)
+    return float(curve.column(name)[place[0]]) if len(place) else float("nan")
+
+
+def _spread_out(last: int) -> tuple[int, ...]:
+    """A tenth, a quarter, half, three quarters and the end."""
+    return tuple(sorted({max(1, round(last * share)) for share in (0.1, 0.25, 0.5, 0.75, 1.0)}))
 
 
 @dataclass(frozen=True)
@@ -24,7 +94,7 @@ class Overtaking:
     """At the end the two do not differ beyond chance."""
 
 
-def overtakings(curves: Sequence[Curves], name: str, same_clock: Callable[[str, str], bool]) -> list[Overtaking]:
+def overtakings(curves: Sequence[KindCurves], name: str, same_clock: Callable[[str, str], bool]) -> list[Overtaking]:
     """Between the first and each other one; by hours where those of the two can be compared."""
     found: list[Overtaking] = []
     for other in curves[1:]:
@@ -34,13 +104,13 @@ def overtakings(curves: Sequence[Curves], name: str, same_clock: Callable[[str, 
     return found
 
 
-def _by_epoch(one: Curves, other: Curves, name: str) -> list[Overtaking]:
+def _by_epoch(one: KindCurves, other: KindCurves, name: str) -> list[Overtaking]:
     epoch, places, others = np.intersect1d(one.epoch, other.epoch, return_indices=True)
     gap = one.column(name)[places] - other.column(name)[others]
     return _named(one, other, epoch.astype(np.float64), gap, "epoch")
 
 
-def _by_hours(one: Curves, other: Curves, name: str) -> list[Overtaking]:
+def _by_hours(one: KindCurves, other: KindCurves, name: str) -> list[Overtaking]:
     """While both are training: best so far, because at a given hour one would take the best weights there are.
 
     Between the ends of epochs along straight lines: as steps, curves of different epochs would cross without end.
@@ -54,7 +124,7 @@ def _by_hours(one: Curves, other: Curves, name: str) -> list[Overtaking]:
     return _named(one, other, clock / 3600, gap, "hours")
 
 
-def _course(curve: Curves, name: str, clock: Floats) -> Floats:
+def _course(curve: KindCurves, name: str, clock: Floats) -> Floats:
     assert curve.seconds is not None
     best = curve.best[name]
     known = np.isfinite(best)
@@ -63,7 +133,7 @@ def _course(curve: Curves, name: str, clock: Floats) -> Floats:
     )
 
 
-def best_until(curve: Curves, name: str, clock: Floats) -> Floats:
+def best_until(curve: KindCurves, name: str, clock: Floats) -> Floats:
     """That of the best weights of the epochs that are over at each time; nan before the first."""
     assert curve.seconds is not None
     so_far = curve.best[name]
@@ -71,7 +141,7 @@ def best_until(curve: Curves, name: str, clock: Floats) -> Floats:
     return np.where(done >= 0, so_far[np.maximum(done, 0)], np.nan)
 
 
-def _named(one: Curves, other: Curves, at: Floats, gap: Floats, unit: str) -> list[Overtaking]:
+def _named(one: KindCurves, other: KindCurves, at: Floats, gap: Floats, unit: str) -> list[Overtaking]:
     known = np.isfinite(gap)
     return [
         Overtaking(one.name, other.name, place, unit) if leads else Overtaking(other.name, one.name, place, unit)

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.compare.curves_file import RESULTS_TXT, TRAIN_LOG, read_rows
-from yolofast.report.compare.run import Run
-from yolofast.report.compare.timing import find_timing
+from yolofast.report.compare.compared_run import ComparedRun
+from yolofast.report.compare.hours import find_timing
+from yolofast.report.compare.read_rows import RESULTS_TXT, TRAIN_LOG, read_rows
 from yolofast.report.compare.words import printable
-from yolofast.report.read_csv import last_batch_rows_of
+from yolofast.report.logs.read_csv import last_batch_rows_of
 from yolofast.runs.layout import EPOCH, FILES, SPEED
 from yolofast.runs.reader import RunFolder
 
 _NOT_CURVES = ("seconds", SPEED.name)
 
 
-def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
+def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[ComparedRun]:
     """In the order given; a name each, or the shortest end of its path that is its own."""
     folders = [_folder(Path(path)) for path in paths]
     _refuse_same_twice(folders)
@@ -28,14 +28,14 @@ def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[Run]:
     return [read_run(folder, name) for folder, name in zip(folders, names or short_names(folders), strict=True)]
 
 
-def read_run(folder: Path, name: str) -> Run:
+def read_run(folder: Path, name: str) -> ComparedRun:
     rows, files = read_rows(folder), RunFolder(folder)
     problems = files.problems
     problems += rows.remarks
     args, hyp = files.tidy_flags(), files.tidy_hyp()
     summary = files.summary_of(len(rows.epoch))
     batches, assigners = _of_batches(files)
-    return Run(
+    return ComparedRun(
         name=printable(name),
         folder=folder,
         format=rows.format,

@@ -6,10 +6,9 @@ from typing import Any
 
 from yolofast.errors import shorten
 from yolofast.report.compare.differences import UNSAID, Difference
+from yolofast.report.compare.figures import Row, Spread
 from yolofast.report.compare.money import AtTheSameTime
 from yolofast.report.compare.overtaking import Overtaking
-from yolofast.report.compare.spread import Spread
-from yolofast.report.compare.summary import Row
 
 UNKNOWN = "–"
 _MANIFOLD = 2.0

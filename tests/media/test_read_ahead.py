@@ -1,0 +1,52 @@
+import threading
+
+import pytest
+
+from tests.patience import PATIENCE
+from yolofast.media.streams import read_ahead
+
+
+def test_all_items_in_their_order():
+    assert list(read_ahead((n for n in range(20)), 3)) == list(range(20))
+
+
+def test_no_more_than_asked_for_are_made_ahead():
+    made = []
+
+    def items():
+        for n in range(100):
+            made.append(n)
+            yield n
+
+    ahead = read_ahead(items(), 2)
+    assert next(ahead) == 0
+    ahead.close()
+    assert len(made) <= 5  # one taken, two ready, one on offer, and one more as the stop comes
+
+
+def test_what_goes_wrong_is_raised_where_the_items_are_used():
+    def items():
+        yield 1
+        raise ValueError("torn")
+
+    ahead = read_ahead(items(), 4)
+    assert next(ahead) == 1
+    with pytest.raises(ValueError, match="torn"):
+        next(ahead)
+
+
+def test_leaving_early_ends_the_source_and_the_thread():
+    ended = threading.Event()
+
+    def items():
+        try:
+            while True:
+                yield 0
+        finally:
+            ended.set()
+
+    ahead = read_ahead(items(), 1)
+    next(ahead)
+    ahead.close()
+    assert ended.wait(PATIENCE)
+    assert not [thread for thread in threading.enumerate() if thread.name == "yolofast-read-ahead"]

@@ -1,0 +1,108 @@
+"""`torchrun … train`, as it is typed: two processes, one run; and what happens when one of them dies."""
+
+import csv
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.patience import PATIENCE, wait_until
+from tests.train.two_ranks import small_cfg_file
+from yolofast.cli import main
+from yolofast.dataset.shapes.made_once import make_shapes
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+# As `python -m yolofast.cli`, and then tells of threads below Python that are still there: the end of a process whose
+# group of ranks is not gone by then is a matter of luck.
+TRAIN_AND_TELL = """
+import sys
+from pathlib import Path
+from yolofast.cli import main
+code = main(sys.argv[1:])
+for name in Path("/proc/self/task").glob("*/comm"):
+    if "gloo" in name.read_text():
+        print("left behind:", name.read_text())
+sys.exit(code)
+"""
+
+
+def flags(folder, **changes):
+    settings = {
+        "data": make_shapes(folder / "shapes", n=12), "cfg": small_cfg_file(folder), "img-size": 64, "batch-size": 4,
+        "workers": 0, "device": "cpu", "project": folder / "runs", "cache": "disk", "hyp": "data/hyp.scratch.tiny.yaml",
+    } | changes  # fmt: skip
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
+
+
+def torchrun(folder, *program, places=("--standalone", "--nproc-per-node", "2")):
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "YOLOFAST_CACHE": str(folder / "cache"),
+    }
+    command = [sys.executable, "-m", "torch.distributed.run", *places, *program]
+    return subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("torchrun")
+
+
+def test_two_processes_are_one_run_that_one_process_can_go_on_with(folder, monkeypatch):
+    process = torchrun(folder, "train.py", *flags(folder, epochs=2), "--weights", "")
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0, output
+    assert output.count("run: ") == output.count("images: cache") == 1 and "Traceback" not in output
+    assert [path.name for path in (folder / "runs").iterdir()] == ["exp"]
+    made = sorted(path.suffix for path in (folder / "shapes" / ".yolofast").iterdir() if path.suffix != ".npz")
+    assert made == sorted(2 * [".index", ".lock", ".pixels"]), "one store for training, one for validation"
+    monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
+    last = folder / "runs" / "exp" / "weights" / "last.pt"
+    assert main(["train", "--resume", str(last), "--epochs", "3"]) == 0
+    rows = list(csv.DictReader((folder / "runs" / "exp" / "results.csv").open()))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2"]
+    assert all(float(row["train/box_loss"]) > 0 for row in rows)
+
+
+def test_two_launchers_are_one_run_too(folder):
+    """As on two machines, which see the same paths."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    processes, program = [], folder / "train_and_tell.py"
+    program.write_text(TRAIN_AND_TELL)
+    for machine in ("0", "1"):
+        where = ("--nnodes", "2", "--node-rank", machine, "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
+        words = (str(program), "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
+        processes.append(torchrun(folder, *words, places=(*where, "--master-port", port)))
+    outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert [output.count("run: ") for output in outputs] == [1, 0], "the first speaks"
+    assert not any("left behind" in output for output in outputs), outputs
+    assert torch.load(folder / "runs" / "machines" / "weights" / "last.pt", weights_only=True)["next_epoch"] == 1
+
+
+def test_when_one_process_dies_the_other_says_so_and_stops(folder):
+    process = torchrun(folder, "-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="killed"))
+    last = folder / "runs" / "killed" / "weights" / "last.pt"
+    wait_until(last.exists, process)
+    ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(ranks) == 2
+    os.kill(int(ranks[1]), signal.SIGKILL)
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode not in (0, None)
+    assert output.count("yolofast: error: ") == 1, output
+    assert "another process of the run has ended" in output and "--resume" in output
+    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    assert torch.load(last, weights_only=True)["next_epoch"] >= 1

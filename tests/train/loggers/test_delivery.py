@@ -1,0 +1,81 @@
+"""Trackers never hold up a run."""
+
+import threading
+
+from tests.patience import PATIENCE
+from yolofast.train.loggers.delivery import Trackers
+from yolofast.train.loggers.logger import TrackedRun
+from yolofast.train.record import Recorder
+
+
+class ListTracker:
+    """Keeps what it is told; may fail at an epoch, or wait for a sign."""
+
+    title = "List"
+
+    def __init__(self, fails_at=None, waits_for=None):
+        self.calls, self.threads = [], set()
+        self._fails_at, self._waits_for = fails_at, waits_for
+
+    def start(self, run):
+        self.calls.append(("start", run.name))
+        return "in memory"
+
+    def scalars(self, epoch, values):
+        if self._waits_for is not None:
+            assert self._waits_for.wait(PATIENCE)
+        if epoch == self._fails_at:
+            raise ConnectionError("no route\nto host")
+        self.calls.append(("scalars", epoch, values))
+        self.threads.add(threading.get_ident())
+
+    def picture(self, epoch, path):
+        self.calls.append(("picture", epoch, path.name))
+
+    def finish(self, complete):
+        self.calls.append(("finish", complete))
+
+
+def recorder_with(folder, said, *trackers):
+    return Recorder(folder, trackers=Trackers(trackers, TrackedRun(folder=folder, settings={}), said.append))
+
+
+def test_everything_arrives_in_order_and_in_another_thread(tmp_path):
+    tracker, said = ListTracker(), []
+    recorder = recorder_with(tmp_path, said, tracker)
+    recorder.epoch({"epoch": 0, "time": 1, "train/box_loss": 0.5})
+    recorder.picture(0, tmp_path / "boxes.jpg")
+    recorder.close(complete=True)
+    recorder.close()
+    assert tracker.calls == [
+        ("start", tmp_path.name),
+        ("scalars", 0, {"time": 1.0, "train/box_loss": 0.5}),
+        ("picture", 0, "boxes.jpg"),
+        ("finish", True),
+    ]
+    assert threading.get_ident() not in tracker.threads and said == ["List: in memory"]
+
+
+def test_one_that_fails_is_left_alone_and_the_others_go_on(tmp_path):
+    failing, good, said = ListTracker(fails_at=1), ListTracker(), []
+    recorder = recorder_with(tmp_path, said, failing, good)
+    for epoch in range(4):
+        recorder.epoch({"epoch": epoch, "time": 1.0})
+    recorder.close(complete=True)
+    warnings = [text for text in said if text.startswith("warning")]
+    assert warnings == ["warning: List failed, nothing more is sent to it: ConnectionError: no route"]
+    assert [call[0] for call in failing.calls] == ["start", "scalars"]
+    assert [call[0] for call in good.calls] == ["start", *["scalars"] * 4, "finish"]
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 5
+
+
+def test_a_slow_one_is_not_waited_for(tmp_path):
+    sign, said = threading.Event(), []
+    tracker = ListTracker(waits_for=sign)
+    trackers = Trackers([tracker], TrackedRun(folder=tmp_path, settings={}), said.append)
+    for epoch in range(100):
+        trackers.epoch({"epoch": epoch})
+    trackers.close(complete=True, patience=0.2)
+    assert tracker.calls == [("start", tmp_path.name)], "it still waits for the sign"
+    sign.set()
+    assert any("List takes too long" in text for text in said)

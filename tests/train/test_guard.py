@@ -1,0 +1,120 @@
+"""A loss that is not a number is undone, the learning rate lowered, and three in a row end the run."""
+
+import pytest
+import torch
+from torch import nn
+
+from yolofast.errors import UserError
+from yolofast.optim.ema import ModelEma
+from yolofast.optim.sgd import Sgd
+from yolofast.precision import Precision
+from yolofast.structures import LossTerms
+from yolofast.train.guard import NanGuard
+from yolofast.train.step import StepKind, TrainStep
+
+UPDATE = StepKind(sums=False, updates=True)
+
+
+def make_step():
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+
+    def criterion(raw, targets):
+        total = (raw**2).mean() * targets
+        return LossTerms(total, dict.fromkeys(("box", "obj", "cls"), total.detach()), times_images=True)
+
+    optimizer = Sgd([{"params": list(model.parameters()), "weight_decay": 0.0}])
+    step = TrainStep(model, criterion, optimizer, ModelEma(model), Precision.choose("fp32", "cpu"))
+    step.optimizer.set([0.1], 0.9)
+    return step
+
+
+def run(step, guard, factors, kind=UPDATE):
+    """One step for each factor of the loss; what the guard said."""
+    said = []
+    for factor in factors:
+        step.run(torch.rand(4, 2), torch.tensor(factor), kind)
+        said.append(guard.after_batch())
+    return [text for text in said if text]
+
+
+def test_good_steps_are_left_alone():
+    step = make_step()
+    guard = NanGuard(step)
+    guard.start_epoch()
+    assert not run(step, guard, [1.0] * 40)
+    assert guard.end_epoch() is None and guard.lr_factor == 1
+
+
+def test_gradients_that_were_summed_since_the_start_are_forgotten():
+    """In the first epoch they are not there when the state is kept."""
+    step = make_step()
+    guard = NanGuard(step)
+    guard.start_epoch()
+    good = [tensor.clone() for tensor in step.tensors()]
+    (said,) = run(step, guard, [1.0] * 5 + [float("nan")] + [1.0] * 10, StepKind(sums=True, updates=False))
+    assert "not a number" in said
+    *state, weight, bias = step.tensors()
+    assert len(state) == len(good) and not weight.any() and not bias.any()
+    for tensor, kept in zip(state, good, strict=True):
+        assert torch.equal(tensor, kept)
+
+
+def test_a_bad_step_takes_the_run_back_to_the_start_of_the_epoch():
+    step = make_step()
+    guard = NanGuard(step)
+    run(step, guard, [1.0] * 3)
+    guard.start_epoch()
+    good = [tensor.clone() for tensor in step.tensors()]
+    (said,) = run(step, guard, [1.0] * 5 + [float("nan")] + [1.0] * 10)
+    assert "not a number" in said and guard.lr_factor == 0.5
+    for tensor, kept in zip(step.tensors(), good, strict=True):
+        assert torch.equal(tensor, kept)
+    assert not run(step, guard, [1.0] * 32)
+    assert all(p.isfinite().all() for p in step.model.parameters())
+
+
+def test_the_last_batches_of_an_epoch_are_looked_at_too():
+    step = make_step()
+    guard = NanGuard(step)
+    guard.start_epoch()
+    assert not run(step, guard, [1.0, float("inf")])
+    assert "not a number" in guard.end_epoch()
+
+
+def test_three_in_a_row_end_the_run():
+    step = make_step()
+    guard = NanGuard(step, lower_rate="lower lr0, which is 9 in mine.yaml")
+    for _ in range(2):
+        guard.start_epoch()
+        run(step, guard, [float("nan")])
+        assert guard.end_epoch()
+    guard.start_epoch()
+    run(step, guard, [float("nan")])
+    with pytest.raises(UserError, match=r"3 times in a row(.|\n)*lower lr0, which is 9 in mine\.yaml"):
+        guard.end_epoch()
+
+
+def test_a_good_epoch_in_between_starts_the_count_anew():
+    step = make_step()
+    guard = NanGuard(step)
+    for factor in (float("nan"), float("nan"), 1.0, float("nan"), float("nan")):
+        guard.start_epoch()
+        run(step, guard, [factor])
+        guard.end_epoch()
+    assert guard.lr_factor == 0.5**4
+
+
+def test_a_state_is_kept_anew_when_other_parameters_learn():
+    """As many tensors as before, but of other shapes."""
+    step = make_step()
+    guard = NanGuard(step)
+    for learning, frozen in ((step.model.weight, step.model.bias), (step.model.bias, step.model.weight)):
+        frozen.requires_grad_(False)
+        learning.requires_grad_(True)
+        step.learn_what_requires_it(step.optimizer.regrouped([{"params": [learning], "weight_decay": 0.0}]))
+        step.optimizer.set([0.1], 0.9)
+        guard.start_epoch()
+        start = step.model.bias.detach().clone()
+        assert run(step, guard, [1.0] * 15 + [float("nan")])
+        assert torch.equal(step.model.bias, start)

@@ -1,0 +1,106 @@
+"""`Detector`: all of yolofast in one object. The settings are those of the commands, the results are values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yolofast.config.flags import from_settings, resolve
+from yolofast.config.train import TrainConfig
+from yolofast.config.val import ValConfig
+from yolofast.detect.detector import PictureDetector
+from yolofast.detect.networks import read_all_trained
+from yolofast.detect.validation import Validation, open_subject, validate
+from yolofast.errors import UserError
+from yolofast.runs.folder import new_run_folder
+from yolofast.runs.layout import FILES, MAP, MAP50
+from yolofast.runs.reader import RunFolder
+from yolofast.words import own_command
+
+__all__ = ["Detector", "TrainedRun", "Validation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    folder: Path
+    """Its checkpoints, pictures and `results.csv`."""
+    map50: float
+    """Of the best epoch."""
+    map: float
+    """mAP50-95 of the best epoch."""
+    detector: "Detector"
+    """With the weights of the best epoch."""
+
+
+class Detector(PictureDetector):
+    """`Detector("best.pt").predict("street.jpg")`.
+
+    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    side pictures are resized to, for YOLOX also height and width, by default as in training.
+    """
+
+    def train(self, data: str | Path, **settings: Any) -> TrainedRun:
+        """Trains this network further on a data set, in a run folder of its own; this detector stays as it is.
+
+        `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
+        """
+        from yolofast.train.session import train  # takes a second, which whoever only asks a detector need not wait
+
+        if len(self.weights) > 1:
+            raise UserError(f"{len(self.weights)} networks cannot be trained together", fix="train one of them")
+        own = {
+            "weights": self.weights[0],
+            "cfg": self.cfg or "",
+            "data": data,
+            "img_size": _size_setting(self),
+            "device": self.device,
+        }
+        _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
+        config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
+        given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
+        folder = train(config, {name: getattr(config, name) for name in given})
+        map50, best = _best_scores(folder)
+        return TrainedRun(
+            folder=folder,
+            map50=map50,
+            map=best,
+            detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
+        )
+
+    def val(self, data: str | Path, **settings: Any) -> Validation:
+        """How good it is on a data set; `settings` are the flags of `yolofast val`."""
+        base = from_settings(
+            ValConfig, {"weights": self.weights, "data": data, "img_size": _size_setting(self), "device": self.device}
+        )
+        _refuse_own(settings, "weights", "cfg", "model", "data")
+        config = from_settings(ValConfig, settings, base)
+        if config.task in ("speed", "study"):
+            raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
+        trained = read_all_trained(self.weights, self.cfg, config.head_config or None)
+        subject = open_subject(config, trained, _say_nothing)
+        return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
+
+
+def _size_setting(detector: PictureDetector) -> tuple[int, ...]:
+    """Only YOLOX knows two sides, and says both only where they differ: one leaves the form to the recipe."""
+    height, width = detector.shape
+    return (width,) if height == width else (height, width)
+
+
+def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if name in settings:
+            command = f"use the command: {own_command()} train --{name}"
+            fix = command if name in ("resume", "explain") else "make another Detector of it"
+            raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
+
+
+def _best_scores(folder: Path) -> tuple[float, float]:
+    """mAP50 and mAP50-95 of the epoch that best.pt was saved in."""
+    run = RunFolder(folder)
+    best = run.best_row()
+    return (0.0, 0.0) if best is None else (float(run.column(MAP50.name)[best]), float(run.column(MAP.name)[best]))
+
+
+def _say_nothing(_: object) -> None:
+    pass

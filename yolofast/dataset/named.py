@@ -1,0 +1,46 @@
+"""What `--data` means to a run, and what it is told about the images.
+
+What `--data` means to every command; the built-in data set is made on first use.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
+from yolofast.dataset.split import read_split_report
+from yolofast.image_index import ImageIndex
+from yolofast.resources.builtin_data import data_yaml
+
+
+def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
+    """The data yaml to read; a built-in data set is made on first use."""
+
+    def made() -> Path:
+        if not is_made(shapes_folder()):
+            say("data: the built-in shapes are made, once")
+        return shapes_data_yaml()
+
+    return data_yaml(data, made)
+
+
+def told_split(
+    path: Path,
+    split: str,
+    say: Callable[[str], None],
+    *,
+    single_cls: bool = False,
+    fraction: float = 1.0,
+    skip_bad: bool = False,
+) -> ImageIndex:
+    """The images of a split; that none of them has a label is told."""
+    report = read_split_report(path, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad)
+    for fault in report.faults:
+        if fault.kind is FaultKind.EMPTY_SPLIT:
+            say(f"warning: {fault}; all of them count as background, and nothing can be found\n  fix: {fault.fix}")
+    return report.index
+
+
+def data_file(data: str | Path) -> Path:
+    """The data yaml to read."""
+    return data_yaml(data, shapes_data_yaml)

@@ -1,0 +1,1 @@
+"""The built-in data set: circles, stars, arrows … drawn with their labels."""

@@ -1,0 +1,104 @@
+"""The built-in data set `shapes`: eight kinds of shapes on cluttered backgrounds, generated, the same on every machine.
+
+It gives first runs, tests and demonstrations something to learn without a download. The data set is made in a folder
+beside its final place and renamed, so it is there completely or not at all; two processes that make the same one
+each do the work and the second finds it done. Files are not flushed to the disk one by one, which would take longer
+than drawing them; a picture that a power cut emptied is noticed the next time.
+"""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from yolofast.dataset.shapes.files import VERSION, is_complete, is_shapes, write_files
+from yolofast.errors import UserError, shorten
+from yolofast.files.cache_folder import user_cache_folder
+
+MOST_PICTURES = 1_000_000
+"""What fits file names of six digits."""
+
+
+def make_shapes(folder: str | Path, n: int = 1000, seed: int = 0) -> Path:
+    """Makes n pictures to train on and n/5 to validate, unless they are there already; returns the data yaml."""
+    _check_request(n, seed)
+    folder = _resolved(folder)
+    obstacle = _obstacle(folder)  # looked for first: what another process finishes meanwhile is no obstacle
+    if is_complete(folder, n, seed):
+        return folder / "data.yaml"
+    if obstacle:
+        raise obstacle
+    try:
+        _make(folder, n, seed)
+    except OSError as error:
+        what = f"the data set could not be written: {error.strerror or error}"
+        raise UserError(what, where=folder, fix="check permissions and that the disk has room") from error
+    return folder / "data.yaml"
+
+
+def shapes_data_yaml(n: int = 1000, seed: int = 0) -> Path:
+    """The data yaml of the data set in the user's cache folder; the first call makes it, which takes seconds."""
+    return make_shapes(shapes_folder(n, seed), n, seed)
+
+
+def shapes_folder(n: int = 1000, seed: int = 0) -> Path:
+    """Where `shapes_data_yaml` keeps it."""
+    return user_cache_folder() / f"shapes-v{VERSION}-n{n}-seed{seed}"
+
+
+def is_made(folder: str | Path, n: int = 1000, seed: int = 0) -> bool:
+    """Whether `make_shapes` would find nothing to do."""
+    return is_complete(_resolved(folder), n, seed)
+
+
+def _check_request(n: int, seed: int) -> None:
+    if not 1 <= n <= MOST_PICTURES:
+        raise UserError(f"the number of pictures must be from 1 to {MOST_PICTURES:,}, not {shorten(n)}", fix="--n 1000")
+    if not 0 <= seed < 2**64:
+        raise UserError(f"the seed must be from 0 to 2^64 - 1, not {shorten(seed)}", fix="--seed 0")
+
+
+def _resolved(folder: str | Path) -> Path:
+    try:
+        return Path(folder).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a null byte, a loop of links, an unknown ~user
+        raise UserError(f"{shorten(str(folder))} is not a folder name: {error}", fix="name a new folder") from None
+
+
+def _obstacle(folder: Path) -> UserError | None:
+    """What keeps the data set from being made there. Nothing of the user's is replaced, only an empty folder."""
+    if not os.path.lexists(folder):
+        return None
+    if not folder.is_dir():
+        return UserError("is a file", where=folder, fix="name a new folder")
+    if folder == Path.cwd():
+        return UserError("is the current folder, which cannot be replaced", where=folder, fix="name a new folder in it")
+    if is_shapes(folder):
+        what = "holds shapes already, but of another number, seed or version, or incomplete"
+        return UserError(what, where=folder, fix="delete that folder, or name a new one")
+    try:
+        occupied = any(folder.iterdir())
+    except OSError as error:
+        return UserError(f"cannot be read: {error.strerror}", where=folder, fix="name a new folder")
+    return UserError("is not empty", where=folder, fix="name a new folder") if occupied else None
+
+
+def _make(folder: Path, n: int, seed: int) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    temporary.mkdir()
+    try:
+        write_files(temporary, n, seed)
+        _put_in_place(temporary, folder, n, seed)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put_in_place(temporary: Path, folder: Path, n: int, seed: int) -> None:
+    try:
+        if folder.exists():
+            folder.rmdir()  # it was empty; Windows does not rename onto a folder
+        temporary.rename(folder)
+    except OSError:
+        if not is_complete(folder, n, seed):  # it is when another process was faster
+            raise

@@ -1,0 +1,1 @@
+"""Networks asked: weights -> network -> detections -> how good they are."""

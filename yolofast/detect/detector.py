@@ -1,0 +1,218 @@
+"""A trained detector, ready to be asked what it sees in pictures, videos and streams.
+
+Which detections are wanted of a picture: as Python callers give it, checked, classes by number or name.
+"""
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from yolofast.detect.networks import read_all_trained, shape_of
+from yolofast.detect.predictor import Predictor, Thresholds
+from yolofast.errors import UserError, nearest, shorten
+from yolofast.media.frames import Frame
+from yolofast.media.pictures import checked_picture, fit, read_picture
+from yolofast.media.sources import frame_batches
+from yolofast.media.streams import OnFault, StreamEndedError, read_ahead
+from yolofast.pixels import Image
+from yolofast.precision import Name, Precision, device_of
+from yolofast.structures import Detections
+
+_SHOWN_CLASSES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    conf: float = 0.25
+    iou: float = 0.45
+    classes: Sequence[int | str] | None = None
+    """None: all."""
+    agnostic: bool = False
+    """Overlaps count across classes."""
+    most: int = 300
+    augment: bool = False
+    """Look at three sizes, once mirrored."""
+
+    def __post_init__(self) -> None:
+        for name in ("conf", "iou"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value <= 1:
+                raise UserError(f"{name} is {shorten(value)}", fix="give a number from 0 to 1")
+        if not _is_number(self.most) or self.most != int(self.most) or self.most < 1:
+            raise UserError(f"most is {shorten(self.most)}", fix="give a whole number of at least 1")
+
+    def thresholds(self, names: Sequence[str]) -> Thresholds:
+        """For a network that knows these names: a box is of its best class."""
+        return Thresholds(
+            conf=self.conf, iou=self.iou, multi_label=False, most=self.most, agnostic=self.agnostic,
+            classes=self.class_numbers(names),
+        )  # fmt: skip
+
+    def class_numbers(self, names: Sequence[str]) -> list[int] | None:
+        """Of a network that knows these names; None if all are wanted."""
+        if self.classes is None:
+            return None
+        several = [self.classes] if isinstance(self.classes, str | int) else list(self.classes)
+        return [_class_number(one, names) for one in several]
+
+
+def _class_number(wanted: int | str, names: Sequence[str]) -> int:
+    """A number is a number, even if a class is called by another."""
+    if isinstance(wanted, str) and wanted in names:
+        return list(names).index(wanted)
+    if _is_number(wanted) and not isinstance(wanted, str) and wanted == int(wanted) and 0 <= wanted < len(names):
+        return int(wanted)
+    known = ", ".join(f"{number} {name}" for number, name in enumerate(names[:_SHOWN_CLASSES]))
+    more = f", … {len(names) - 1} {names[-1]}" if len(names) > _SHOWN_CLASSES else ""
+    hint = nearest(wanted, names) if isinstance(wanted, str) else ""
+    raise UserError(f"there is no class {shorten(wanted)}{hint}", fix=f"the network knows {known}{more}")
+
+
+def _is_number(value: object) -> bool:
+    """Of any library: numpy's too."""
+    try:
+        return not isinstance(value, bool | str) and math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
+        return False
+
+
+__all__ = ["PictureDetector", "Seen", "Wanted", "fit", "read_picture"]
+
+_MOST_AT_ONCE = 32
+_BATCHES_AHEAD = 1
+_SIZES = (32, 32_768)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A picture, and what was found in it."""
+
+    frame: Frame
+    detections: Detections
+
+
+class PictureDetector:
+    """`Detector` without training and evaluating.
+
+    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    side pictures are resized to, for YOLOX also height and width, by default as in training.
+    """
+
+    def __init__(
+        self,
+        weights: str | Path | Sequence[str | Path],
+        *,
+        cfg: str | None = None,
+        size: int | Sequence[int] | None = None,
+        device: str = "",
+        precision: Name = "auto",
+        head_config: str | None = None,
+    ) -> None:
+        files = [weights] if isinstance(weights, str | Path) else list(weights)
+        if not files:
+            raise UserError("no weights are given", fix='name a file: Detector("best.pt")')
+        trained = read_all_trained(files, cfg, head_config)
+        self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
+        self.names = trained[0].names
+        self.shape = shape_of(trained, None if size is None else _checked_size(size))
+        self.precision = Precision.choose(precision, device_of(device))
+        self.predictor = Predictor([one.model for one in trained], self.precision)
+
+    @property
+    def size(self) -> int:
+        """The long side pictures are resized to; `shape` is height and width."""
+        return max(self.shape)
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The network, or the first of several."""
+        return self.predictor.models[0]
+
+    def predict(
+        self,
+        pictures: str | Path | Image | Sequence[str | Path | Image],
+        *,
+        conf: float = 0.25,
+        iou: float = 0.45,
+        classes: Sequence[int | str] | None = None,
+        agnostic: bool = False,
+        most: int = 300,
+        augment: bool = False,
+    ) -> list[Detections]:
+        """Of each picture: an array [height, width, 3] of blue, green and red, or what `--source` may name.
+
+        A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`. `classes` are
+        numbers or names.
+        """
+        wanted = Wanted(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
+        several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
+        found: list[Detections] = []
+        for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
+            if are_names:
+                found += [seen.detections for name in some for seen in self.look_at(_frames_of(name), wanted)]
+            else:
+                found += self._look([checked_picture(one) for one in some], wanted)
+        return found
+
+    def stream(
+        self, source: str | Path, *, batch: int = 16, every: int = 1, on_fault: OnFault | None = None, **wanted: Any
+    ) -> Iterator[Seen]:
+        """The pictures of a source one by one, with what is in them, while a thread reads those that follow.
+
+        `wanted` are the settings of `predict`; `every` looks at every so-manieth picture of a film. What is wrong with
+        one file or stream of several goes to `on_fault`, and the rest goes on; without it, it is raised.
+        """
+        batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or _raise)
+        return self.look_at(batches, Wanted(**wanted))
+
+    def look_at(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
+        """As `stream`, for pictures that come from elsewhere."""
+        wanted.class_numbers(self.names)  # a mistake is told before anything is read
+        return self._look_ahead(batches, wanted)
+
+    def _look_ahead(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
+        for frames in read_ahead(batches, _BATCHES_AHEAD):
+            yield from map(Seen, frames, self._look([frame.image for frame in frames], wanted))
+
+    def _look(self, images: list[Image], wanted: Wanted) -> list[Detections]:
+        fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
+        found: list[Detections] = []
+        for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
+            places = list(some)
+            for start in range(0, len(places), _MOST_AT_ONCE):
+                chosen = places[start : start + _MOST_AT_ONCE]
+                detections = self._ask(np.stack([fitted[place][0] for place in chosen]), wanted)
+                for place, one in zip(chosen, detections, strict=True):
+                    _, gain, pad = fitted[place]
+                    height, width = images[place].shape[:2]
+                    found.append(one.in_original(gain, pad, (width, height)))
+        return found
+
+    def _ask(self, levels: Image, wanted: Wanted) -> list[Detections]:
+        colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
+        images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
+        return wanted.thresholds(self.names).detections(self.predictor(images, wanted.augment))
+
+
+def _checked_size(size: object) -> tuple[int, ...]:
+    sides = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if len(sides) not in (1, 2) or not all(isinstance(side, int) and _SIZES[0] <= side <= _SIZES[1] for side in sides):
+        what = f"size is {shorten(size)}"
+        fix = f"give whole pixels of the long side, {_SIZES[0]} to {_SIZES[1]:,}; for YOLOX also (height, width)"
+        raise UserError(what, fix=fix)
+    return sides
+
+
+def _frames_of(source: object) -> Generator[list[Frame]]:
+    return frame_batches(str(source), _MOST_AT_ONCE, on_fault=_raise)
+
+
+def _raise(fault: UserError) -> None:
+    if not isinstance(fault, StreamEndedError):
+        raise fault

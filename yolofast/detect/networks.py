@@ -1,0 +1,224 @@
+"""Weights → network, in one place: which network a file belongs to, built and filled.
+
+The network a run starts from: that of `--cfg`, or the one the weights belong to, with what fits of the weights.
+
+A network with its weights, read from a file, and what the file says about how to use it.
+
+Image sizes that a network's coarsest map covers without a rest: others are rounded up, as published, and said.
+
+Which weights a command means when it names none.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from yolofast.checkpoint.foreign import WeightFile
+from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
+from yolofast.checkpoint.read import read_weights
+from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import shape_in_form
+from yolofast.errors import UserError
+from yolofast.files.yaml_file import read_yaml
+from yolofast.model.families import graph_of
+from yolofast.model.head_config import read_head_config
+from yolofast.model.network import Network, build_model, has_several_heads
+from yolofast.resources import find_resource
+from yolofast.runs.layout import FILES
+from yolofast.words import own_command
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    model: Network
+    report: LoadReport | None = None
+    """None without a weight file."""
+    shape: tuple[int, int] | None = None
+    """Height and width its weights were trained for, if their file says so."""
+
+
+def load_model(
+    cfg: str | None,
+    weights: str | None,
+    nc: int | None,
+    head_config: str | None,
+    transfer: bool,
+    or_else: str | None = None,
+) -> LoadedModel:
+    """The model of `cfg`, or of the graph kept in `weights`; with `weights` loaded if they are given.
+
+    `or_else` is the command's own flag for a transfer, if it has one.
+    """
+    if not weights:
+        if not cfg:
+            raise UserError("no model given", fix="name one with --cfg yolov7-tiny, or a file with --weights")
+        return LoadedModel(build_model(cfg, nc, head_config))
+    file = read_weights(weights)
+    model = network_of(file, weights, cfg, nc, head_config)
+    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer, or_else), file.shape)
+
+
+def network_of(
+    file: WeightFile,
+    weights: str | Path,
+    cfg: str | None = None,
+    nc: int | None = None,
+    head_config: str | None = None,
+) -> Network:
+    """The network the file's tensors are to be loaded into. `weights` is for messages.
+
+    `cfg` names it for files that do not say. `nc` and `head_config` are the file's if they are not given.
+    """
+    graph = cfg or file.graph or graph_of(file.tensors)
+    if graph is None:
+        what = f"a {file.kind} does not say which network it belongs to"
+        raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
+    # Heads own classes by the file's grouping unless another is asked for: weights mean nothing under a different one.
+    fits = file.head_config is not None and (nc is None or file.head_config.get("nc") == nc)
+    groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
+    model = build_model(graph, file.nc if nc is None else nc, groups)
+    if not cfg:
+        # Nothing but the file says what the model is, so its anchors are the model's own, also in a transfer: they were
+        # fitted to data, and what was learnt depends on them.
+        own = model.state_dict()
+        anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
+        model.load_state_dict(anchors, strict=False)
+    return model
+
+
+_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class Start:
+    model: Network
+    anew: frozenset[str]
+    """Names of the parameters no weights were found for: they begin with random values."""
+
+
+def starting_network(
+    cfg: str, weights: str, nc: int, head_config: str, say: Callable[[str], None], anchors: int | None = None
+) -> Start:
+    """`cfg` and `weights` may be empty, but not both. `anchors` is their number per level, in place of the graph's."""
+    graph = cfg if anchors is None or not cfg else {**read_yaml(find_resource(cfg, "cfg")).values, "anchors": anchors}
+    if not weights:
+        model = build_model(graph, nc, head_config or None)
+        return Start(model, frozenset(name for name, _ in model.named_parameters()))
+    file = read_weights(weights)
+    if graph:
+        model = build_model(graph, nc, head_config or None)
+    else:
+        model = network_of(file, weights, nc=nc, head_config=head_config)
+    report = apply_weights(model, file, Path(weights), transfer=True)
+    say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
+    if report.nonfinite:
+        what = f"{report.nonfinite} of its tensors hold values that are no numbers: it can learn nothing"
+        raise UserError(what, where=weights, fix="take weights of an earlier epoch")
+    missing = {entry.name for entry in report.missing}
+    return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
+
+
+def check_number_of_heads(heads: int, head_config: str) -> None:
+    """`--heads` against the grouping, which decides; 0 is not given."""
+    if not heads or not head_config:
+        return
+    found = len(read_head_config(head_config).heads)
+    if found != heads:
+        what = f"--heads is {heads}, but --head-config {head_config} groups the classes into {found}"
+        raise UserError(what, fix=f"--heads {found}, or leave it away; `{own_command()} heads` makes groupings")
+
+
+def _anew(report: LoadReport) -> str:
+    """What of the network the file had nothing for: with other classes that is their predictions."""
+    names = [entry.name for entry in report.missing]
+    if not names:
+        return ""
+    some = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+    return f"; {len(names)} of the network's {report.total} start anew: {some}"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    model: Network
+    names: tuple[str, ...]
+    path: Path
+    img_size: int | None
+    """The size it was trained for, if the file knows."""
+    img_shape: tuple[int, int] | None = None
+    """Height and width of it, if the file says both."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width it was trained for, or those usual for such networks."""
+        size = self.img_size or self.model.inputs.size
+        return self.img_shape or (size, size)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the classes have names of their own; otherwise they are called by their numbers."""
+        return self.names != tuple(map(str, range(len(self.names))))
+
+
+def read_trained(weights: str | Path, cfg: str | None = None, head_config: str | None = None) -> TrainedModel:
+    """`cfg` names the network for weights that do not hold theirs."""
+    file = read_weights(weights)
+    model = network_of(file, weights, cfg, head_config=head_config)
+    apply_weights(model, file, Path(weights), transfer=False)
+    return TrainedModel(model, file.names or model.names, Path(weights), file.img_size, file.img_shape)
+
+
+def read_all_trained(
+    weights: Sequence[str | Path], cfg: str | None = None, head_config: str | None = None
+) -> list[TrainedModel]:
+    """Several networks to be asked together; they must know the same classes."""
+    trained = [read_trained(one, cfg, head_config) for one in weights]
+    first = trained[0]
+    for other in trained[1:]:
+        if len(other.names) != len(first.names) or (other.is_named and first.is_named and other.names != first.names):
+            what = f"{other.path} knows other classes than {first.path}, so they cannot be asked together"
+            raise UserError(what, fix="name weights that were trained on the same classes")
+    return trained
+
+
+def shape_of(trained: Sequence[TrainedModel], asked: Sequence[int] | None) -> tuple[int, int]:
+    """Height and width to look at pictures with: those asked for, or the largest they were trained for.
+
+    One number is the long side, the form being that of training. Where the sides differ, pictures are fitted into both,
+    which changes how large objects look: a network learnt them at one scale, and knows them best at it.
+    """
+    usual = max(one.shape[0] for one in trained), max(one.shape[1] for one in trained)
+    if not asked:
+        return usual
+    if len(asked) == 1:
+        square = usual[0] == usual[1]
+        return (asked[0], asked[0]) if square else shape_in_form(usual, asked[0])
+    if asked[0] != asked[1] and not all(one.model.inputs.whole for one in trained):
+        what = f"the size is {asked[0]} {asked[1]}, but height and width are for YOLOX"
+        raise UserError(what, fix=f"give the long side alone: --img {max(asked)}")
+    return asked[0], asked[1]
+
+
+def in_strides(
+    sides: tuple[int, ...], stride: int, say: Callable[[str], None], asked_by: str = "--img"
+) -> tuple[int, ...]:
+    whole = tuple(-(-side // stride) * stride for side in sides)
+    if whole != sides:
+        asked, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
+        say(f"warning: {asked_by} {asked} is not a multiple of the stride {stride}: {used} is used")
+    return whole
+
+
+def with_whole_strides(config: TrainConfig, stride: int, say: Callable[[str], None]) -> TrainConfig:
+    return dataclasses.replace(config, img_size=in_strides(config.img_size, stride, say))
+
+
+def weights_of(names: Sequence[str], say: Callable[[str], object], project: str | Path = "runs/train") -> list[str]:
+    """The named files, or best.pt of the latest run that has one, which is told."""
+    if names:
+        return list(names)
+    found = sorted(Path(project).glob(f"*/{FILES.weights}/{FILES.best}"), key=lambda path: path.stat().st_mtime_ns)
+    if not found:
+        raise UserError("there is no run whose best.pt could be used", fix="name a file: --weights best.pt")
+    say(f"weights: {found[-1]}")
+    return [str(found[-1])]

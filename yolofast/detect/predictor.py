@@ -1,0 +1,130 @@
+"""One or several networks asked about a batch, each once or in several ways.
+
+All predictions are joined, and suppression afterwards decides which of them to keep: a box that one network is surer of
+wins. Averaging instead would need networks whose predictions correspond one to one.
+
+Which of a network's predictions count as detections: chosen here, whoever asks the network.
+
+Test-time augmentation: each image is looked at in three sizes, once mirrored, and all predictions are joined.
+
+Suppression afterwards sorts out which of them to keep. It takes about 2.1 times as long as one look.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from yolofast.augment.plan import FILL
+from yolofast.decoding import decode
+from yolofast.errors import UserError
+from yolofast.evaluate.nms import BegunSuppression, begin_suppression
+from yolofast.model.network import Network
+from yolofast.precision import Precision
+from yolofast.structures import Detections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    conf: float
+    """Scores above it count."""
+    iou: float
+    """Boxes that overlap a better one by more are suppressed."""
+    multi_label: bool
+    """A box may be of several classes."""
+    most: int = 300
+    """Detections of an image."""
+    agnostic: bool = False
+    """Overlaps count across classes."""
+    classes: Sequence[int] | None = None
+    """None: all."""
+
+    def begin(self, predictions: Tensor) -> BegunSuppression:
+        """Waits for nothing; see `begin_suppression`."""
+        return begin_suppression(
+            predictions, self.conf, self.iou, multi_label=self.multi_label, agnostic=self.agnostic,
+            classes=self.classes, max_detections=self.most,
+        )  # fmt: skip
+
+    def detections(self, predictions: Tensor) -> list[Detections]:
+        """Of each image, in input pixels. Waits for the device."""
+        return self.begin(predictions).launch().get()
+
+
+def to_validate(model: Network, conf: float | None = None, iou: float = 0.65, most: int = 300) -> Thresholds:
+    """As the network's authors validate it, except for what is asked for."""
+    own = model.validation
+    return Thresholds(conf=own.conf if conf is None else conf, iou=iou, multi_label=own.multi_label, most=most)
+
+
+_LOOKS = ((1.0, False), (0.83, True), (0.67, False))
+"""Scale, and whether left and right are swapped."""
+
+
+def predict_augmented(
+    predict: Callable[[Tensor], Tensor], images: Tensor, stride: int, fill: float = 114 / 255
+) -> Tensor:
+    """Predictions `[B, n, 5 + nc]` of all looks, one after the other, in pixels of `images` `[B, 3, H, W]`.
+
+    `predict` decodes what the network says to images whose sides are multiples of `stride`, the network's largest.
+    `fill` is the grey that images are padded with, in the units of `images`.
+    """
+    return torch.cat([_look(predict, images, stride, fill, scale, mirrored) for scale, mirrored in _LOOKS], dim=1)
+
+
+def _look(
+    predict: Callable[[Tensor], Tensor], images: Tensor, stride: int, fill: float, scale: float, mirrored: bool
+) -> Tensor:
+    height, width = images.shape[2:]
+    low, narrow = round(height * scale), round(width * scale)
+    view = images.flip(3) if mirrored else images
+    if (low, narrow) != (height, width):
+        view = F.interpolate(view, size=(low, narrow), mode="bilinear", align_corners=False)
+        view = F.pad(view, (0, -narrow % stride, 0, -low % stride), value=fill)
+    found = predict(view)
+    # Sides are whole pixels, so the true scale differs a little from the one asked for, and between the axes.
+    to_x, to_y = width / narrow, height / low
+    x, y, w, h = found[..., :4].unbind(-1)
+    x, y, w, h = x * to_x, y * to_y, w * to_x, h * to_y
+    boxes = torch.stack((width - x if mirrored else x, y, w, h), dim=-1)
+    return torch.cat((boxes, found[..., 4:]), dim=-1)
+
+
+class Predictor:
+    """`predictor(images)` takes a batch as loaders make it and gives decoded predictions `[B, n, 5 + nc]`."""
+
+    def __init__(self, models: Sequence[Network], precision: Precision) -> None:
+        self.precision = precision
+        self.models = [_placed(model, precision.device) for model in models]
+        self.stride = max(stride for model in self.models for stride in model.layout.strides)
+        self.inputs = self.models[0].inputs
+        """How pictures are laid out and coloured; each network then scales the levels as it wants."""
+        for model in self.models:
+            if (model.inputs.rgb, model.inputs.top_left) != (self.inputs.rgb, self.inputs.top_left):
+                what = "these networks want their pictures prepared differently, so they cannot be asked together"
+                raise UserError(what, fix="name weights of YOLOv7 only, or of YOLOX only")
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor, augment: bool = False) -> Tensor:
+        """`augment`: at three sizes, once mirrored."""
+        images = images.to(self.precision.device, non_blocking=True)
+        return torch.cat([self._ask(model, images, augment) for model in self.models], dim=1)
+
+    def _ask(self, model: Network, images: Tensor, augment: bool) -> Tensor:
+        inputs = model.inputs.as_input(images).contiguous(memory_format=torch.channels_last)
+        if not augment:
+            return self._look(model, inputs)
+        fill = FILL / model.inputs.divisor
+        return predict_augmented(lambda view: self._look(model, view), inputs, max(model.layout.strides), fill)
+
+    def _look(self, model: Network, inputs: Tensor) -> Tensor:
+        with self.precision.autocast():
+            raw = model(inputs)
+        return decode(raw, model)
+
+
+def _placed(model: Network, device: torch.device) -> Network:
+    placed: Network = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return placed.eval()

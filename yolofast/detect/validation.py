@@ -1,0 +1,240 @@
+"""An evaluation from its settings to its files; a measurement of speed; a study of sizes.
+
+What is evaluated on what: networks, a split and settings, opened once and then asked at one or several sizes.
+
+The files of an evaluation: curves, label files, COCO's results.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from yolofast.config.val import ValConfig
+from yolofast.config.yolox_recipe import shape_in_form
+from yolofast.dataset.named import data_yaml_of, told_split
+from yolofast.detect.evaluation import OnBatch, add_found, evaluate
+from yolofast.detect.networks import TrainedModel, in_strides, shape_of
+from yolofast.detect.predictor import Predictor, Thresholds, to_validate
+from yolofast.detect.tally import Evaluated, Tally
+from yolofast.errors import UserError
+from yolofast.evaluate.coco import CocoMetrics, CocoResult
+from yolofast.evaluate.confusion import ConfusionMatrix
+from yolofast.evaluate.matching import ground_truth
+from yolofast.evaluate.mosaic_picture import save_mosaics
+from yolofast.evaluate.plots import save_plots
+from yolofast.evaluate.result_files import label_text, results_json, save_per_class_ap, with_labels
+from yolofast.evaluate.study import Speed, StudyRow
+from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.files.atomic_file import write_one_of_many, write_output
+from yolofast.image_index import ImageIndex
+from yolofast.loader.validation_batches import ValidationBatches, validation_batches
+from yolofast.media.pictures import UniqueNames
+from yolofast.precision import Precision, device_of
+from yolofast.store.choose import Kind, usable_cores
+from yolofast.store.opening import open_images
+from yolofast.structures import Batch, Detections
+
+Say = Callable[[str], None]
+
+_SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Subject:
+    config: ValConfig
+    index: ImageIndex
+    predictor: Predictor
+    shape: tuple[int, int]
+    """Height and width, multiples of the stride."""
+    say: Say
+
+    @property
+    def thresholds(self) -> Thresholds:
+        config = self.config
+        return to_validate(self.predictor.models[0], config.conf_thres, config.iou_thres, config.max_det)
+
+    def shape_at(self, long_side: int) -> tuple[int, int]:
+        """In the same form."""
+        return shape_in_form(self.shape, long_side)
+
+    def batches(self, shape: tuple[int, int]) -> ValidationBatches:
+        config, inputs, (height, width) = self.config, self.predictor.inputs, shape
+        cache = "auto" if config.cache == "gpu" else config.cache
+        images, _ = open_images(
+            self.index, width, height, cache, among=_caches(config), augmented=inputs.linear, say=self.say
+        )
+        return validation_batches(
+            self.index, images, config.batch_size, (width, height), self.predictor.stride,
+            rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
+        )  # fmt: skip
+
+
+def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
+    split = config.task if config.task in _SPLITS else "val"
+    index = told_split(
+        data_yaml_of(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
+        skip_bad=config.skip_bad,
+    )  # fmt: skip
+    first = trained[0]
+    if first.model.nc != len(index.names) and not config.single_cls:
+        what = f"{first.path} knows {first.model.nc} classes, but the data set has {len(index.names)}"
+        raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
+    precision = Precision.choose(config.precision, device_of(config.device))
+    predictor = Predictor([one.model for one in trained], precision)
+    asked_by = "--img" if config.img_size else "the network's image size"
+    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say, asked_by)
+    return Subject(config, index, predictor, (height, width), say)
+
+
+def _caches(config: ValConfig) -> tuple[Kind, ...]:
+    """To choose among. Images that are looked at once per size are not worth packing, JPEG would change the result."""
+    return ("off",) if config.task in ("speed", "study") else ("disk", "off")
+
+
+def save_files(
+    subject: Subject, evaluated: Evaluated, coco: CocoMetrics | None, result: CocoResult | None, folder: Path
+) -> None:
+    config, index = subject.config, subject.index
+    if config.plots:
+        save_plots(folder, evaluated.metrics, evaluated.confusion, index.names)
+    if config.save_per_class_ap:
+        save_per_class_ap(config.save_per_class_ap, evaluated.metrics, index.names)
+    if config.save_txt or config.save_hybrid:
+        found = _hybrid(subject, evaluated) if config.save_hybrid else evaluated.found
+        _save_labels(subject, found, folder / "labels")
+    if coco is not None and config.save_json:
+        write_output(folder / "predictions.json", results_json(coco.rows(), index))
+    if result is not None:
+        content = json.dumps(result.as_dict(index.names), indent=2) + "\n"
+        write_output(folder / "coco.json", content.encode())
+
+
+def _hybrid(subject: Subject, evaluated: Evaluated) -> Iterable[tuple[int, Detections]]:
+    for place, found in evaluated.found:
+        (truth,) = ground_truth(subject.index, [place])
+        yield place, with_labels(found, truth, subject.config.iou_thres)
+
+
+def _save_labels(subject: Subject, found: Iterable[tuple[int, Detections]], folder: Path) -> None:
+    names = UniqueNames()
+    for place, detections in found:
+        width, height = (int(side) for side in subject.index.sizes[place])
+        text = label_text(detections, width, height, scores=subject.config.save_conf)
+        write_one_of_many(folder / f"{names.of(subject.index.path(place))}.txt", text.encode())
+
+
+_DRAWN_BATCHES = 3
+_SPEED_CONF, _SPEED_IOU = 0.25, 0.45
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    metrics: V7Result
+    confusion: ConfusionMatrix
+    names: tuple[str, ...]
+    coco: CocoResult | None
+    """With `coco` or `save_json`."""
+    folder: Path
+    """Where its files are."""
+    size: int
+    """The long side."""
+    shape: tuple[int, int]
+    """Height and width."""
+    seconds: float
+    """From the first batch to the metrics, without files."""
+
+
+def validate(subject: Subject, folder: Path) -> Validation:
+    config, index = subject.config, subject.index
+    batches = subject.batches(subject.shape)
+    start = time.perf_counter()
+    evaluated = evaluate(
+        subject.predictor.models[0], batches, index, subject.predictor.precision,
+        thresholds=subject.thresholds, v5_metric=config.v5_metric,
+        predict=partial(subject.predictor, augment=config.augment), keep=_keeps(subject),
+        on_batch=_drawing(subject, folder) if config.plots else None,
+    )  # fmt: skip
+    coco = _coco(subject, evaluated)
+    result = None if coco is None else coco.result()
+    seconds = time.perf_counter() - start
+    save_files(subject, evaluated, coco, result, folder)
+    return Validation(
+        metrics=evaluated.metrics,
+        confusion=evaluated.confusion,
+        names=index.names,
+        coco=result,
+        folder=folder,
+        size=max(subject.shape),
+        shape=subject.shape,
+        seconds=seconds,
+    )
+
+
+@torch.no_grad()
+def measure(subject: Subject, shape: tuple[int, int], thresholds: Thresholds) -> StudyRow:
+    """One pass over the split at this size, the device waited for after each part of the work."""
+    predict = partial(subject.predictor, augment=subject.config.augment)
+    device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], Tally(len(subject.index.names))
+    for number, batch in enumerate(subject.batches(shape)):
+        images = batch.images.to(device)
+        for _ in range(2 if number == 0 else 1):  # the first one warms up
+            started = _now(device)
+            predictions = predict(images)
+            asked = _now(device)
+            found = thresholds.detections(predictions)
+            ended = _now(device)
+        spent = [spent[0] + asked - started, spent[1] + ended - asked]
+        add_found(tally, subject.index, batch, found)
+    images_ms = 1000 / max(len(subject.index), 1)
+    timing = Speed(
+        inference=spent[0] * images_ms,
+        suppression=spent[1] * images_ms,
+        images=len(subject.index),
+        size=max(shape),
+        batch=subject.config.batch_size,
+    )
+    return StudyRow(tally.result(v5_metric=subject.config.v5_metric).metrics, timing)
+
+
+def measure_speed(subject: Subject) -> Speed:
+    """As in detection: with validation's thresholds suppression has far more to do."""
+    return measure(subject, subject.shape, replace(subject.thresholds, conf=_SPEED_CONF, iou=_SPEED_IOU)).timing
+
+
+def study(subject: Subject, sizes: Sequence[int]) -> list[StudyRow]:
+    return [measure(subject, subject.shape_at(size), subject.thresholds) for size in sizes]
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _keeps(subject: Subject) -> bool:
+    config = subject.config
+    return config.coco or config.save_json or config.save_txt or config.save_hybrid
+
+
+def _coco(subject: Subject, evaluated: Evaluated) -> CocoMetrics | None:
+    if not (subject.config.coco or subject.config.save_json):
+        return None
+    coco = CocoMetrics(subject.index)
+    coco.merge(evaluated.found)
+    return coco
+
+
+def _drawing(subject: Subject, folder: Path) -> OnBatch:
+    """Pictures of the first few batches."""
+
+    def draw(number: int, batch: Batch, found: list[Detections]) -> None:
+        if number < _DRAWN_BATCHES:
+            images = batch.images if subject.predictor.inputs.rgb else batch.images.flip(1)
+            save_mosaics(folder, number, images, batch.targets, found, subject.index.names)
+
+    return draw

@@ -1,1 +1,0 @@
-"""Composition: stages joined into what a training step needs."""

@@ -1,1 +1,0 @@
-"""Where else a run's figures go: TensorBoard, MLflow, Weights & Biases."""

@@ -1,0 +1,70 @@
+"""Opening what should be a plain file: a pipe or a device of that name is an error instead of an endless wait.
+
+Opening a file of a run's folder: never through a link, never a pipe or a device, and only for a moment.
+
+Folders may come from strangers: a `results.png` that links to a private file, or a pipe that nobody writes into, must
+neither be shown nor waited for.
+"""
+
+import errno
+import os
+import stat
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+_DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """For reading bytes; raises OSError, also for a pipe, a socket or a device."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+    return file
+
+
+_CAREFULLY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+class Stamp(NamedTuple):
+    """What changes when a file does."""
+
+    changed_ns: int
+    size: int
+    inode: int
+
+    @property
+    def seconds(self) -> float:
+        return self.changed_ns / 1e9
+
+
+def stamp(path: Path) -> Stamp | None:
+    """None if there is no plain file of that name."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def open_plain(path: Path) -> FileIO:
+    """For reading bytes; raises OSError, also for links, pipes and devices."""
+    file = open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _CAREFULLY))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    return file
+
+
+def read_plain(path: Path, most: int) -> bytes | None:
+    """The whole file; None if it is not there or larger than `most` bytes."""
+    try:
+        with open_plain(path) as file:
+            content = b""
+            while len(content) <= most and (part := file.read(most + 1 - len(content))):
+                content += part
+    except OSError:
+        return None
+    return content if len(content) <= most else None

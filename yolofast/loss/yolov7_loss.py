@@ -1,0 +1,129 @@
+"""YOLOv7's loss: box, objectness and class terms on the positives an assigner chose.
+
+Axes: B images, S slots per image (see `Assignment`), C classes. Every slot is computed and unused ones are masked, so
+shapes never depend on the data.
+
+The part of the box loss that teaches IBin which bin a side falls into.
+
+A side's size is the centre of its likeliest bin plus an offset (`decode_bins`). Through the arg-max no gradient
+flows, so the overlap alone would train the offset and leave the bins at chance; each bin's logit therefore gets a
+binary cross-entropy of its own. The published description names that term without its weight or reduction: here
+it is the mean over positives and bins, the two sides added, and stands in the box term beside 1 − CIoU with weight 1.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from yolofast.boxes import ciou_cxcywh, to_pixels
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.maps import bce, objectness_and_rows
+from yolofast.ranks import mean_of_cells, per_rank
+from yolofast.raw_maps import BIN_RANGE, RowReader, cell_index, own_place
+from yolofast.structures import Assignment, Targets
+
+
+def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:
+    """`[B, S]`: BCE of width's and height's N bins against the bin nearest to `size_BS2`, the true size in anchors.
+
+    Sizes beyond the bins' range count as its ends.
+    """
+    bins = logits_BS2N.shape[-1]
+    # Bins lie side by side, so the nearest centre is that of the bin the size falls into.
+    nearest = (size_BS2.clamp(0, BIN_RANGE) * (bins / BIN_RANGE)).long().clamp(max=bins - 1)
+    wanted = torch.arange(bins, device=nearest.device) == nearest[..., None]
+    return bce(logits_BS2N, wanted.to(logits_BS2N.dtype)).mean(-1).sum(-1)
+
+
+ObjectnessMean = Callable[[Tensor, Assignment], Tensor]
+
+_BALANCE = {3: (4.0, 1.0, 0.4)}
+_BALANCE_OTHERWISE = (4.0, 1.0, 0.25, 0.06, 0.02)
+
+
+@dataclass(frozen=True)
+class RawTerms:
+    """Terms before gains. `obj_by_level` has one entry per level, before the balance."""
+
+    box: Tensor
+    obj_by_level: Tensor
+    cls: Tensor
+
+
+def mean_of_all(loss: Tensor, slots: Assignment) -> Tensor:
+    """The ordinary objectness mean: every cell counts."""
+    return mean_of_cells(loss)
+
+
+def level_balance(levels: int) -> tuple[float, ...]:
+    """How much each level's objectness counts."""
+    return _BALANCE.get(levels, _BALANCE_OTHERWISE)[:levels]
+
+
+def yolov7_terms(
+    raw: Sequence[Tensor],
+    assignment: Sequence[Assignment],
+    targets: Targets,
+    anchors_LA2: Tensor,
+    settings: LossSettings,
+    reader: RowReader,
+    *,
+    best_overlap: bool = False,
+    objectness_mean: ObjectnessMean = mean_of_all,
+) -> RawTerms:
+    """`anchors_LA2` in cells.
+
+    Of several slots of one cell the last sets the objectness target, as published; with `best_overlap` the best one.
+    `objectness_mean` takes a level's loss and slots to the mean over the cells that count (1B4H leaves some out).
+    """
+    box = cls = raw[0].new_zeros((), dtype=torch.float32)
+    objectness = []
+    for level, (raw_map, slots) in enumerate(zip(raw, assignment, strict=True)):
+        logits, rows_BSC = objectness_and_rows(raw_map, slots.cell, reader.objectness)
+        anchor_BS2 = anchors_LA2[level][slots.cell // (raw_map.shape[2] * raw_map.shape[3])]
+        truth_BS4 = _truth(slots, targets, (raw_map.shape[2], raw_map.shape[3]))
+        box_BS4 = torch.cat((reader.centres(rows_BSC), reader.sizes(rows_BSC) * anchor_BS2), dim=-1)
+        overlap_BS = ciou_cxcywh(box_BS4, truth_BS4)
+        distance_BS = 1 - overlap_BS
+        if reader.bins:
+            distance_BS = distance_BS + bin_loss(reader.sides(rows_BSC)[..., 1:], truth_BS4[..., 2:] / anchor_BS2)
+        positives = per_rank(slots.positive.sum())
+        box = box + torch.where(slots.positive, distance_BS, 0.0).sum() / positives
+        classes_BSC = reader.scores(rows_BSC)[..., 1:]
+        if classes_BSC.shape[-1] > 1:
+            label = targets.labels.gather(1, slots.target)
+            total = _class_sum(classes_BSC, label, slots.positive, settings)
+            cls = cls + total / (positives * classes_BSC.shape[-1])
+        quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
+        wanted = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
+        loss = bce(logits, wanted, settings.obj_pw, settings.fl_gamma)
+        objectness.append(objectness_mean(loss, slots))
+    return RawTerms(box, torch.stack(objectness), cls)
+
+
+def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
+    """`[B, S, 4]`: each slot's box in cells, the centre from the corner of the slot's cell."""
+    height, width = shape
+    corner = cell_index(slots.cell, shape)
+    box = to_pixels(targets.boxes.gather(1, slots.target[..., None].expand(-1, -1, 4)), width, height)
+    return torch.cat((box[..., :2] - corner, box[..., 2:]), dim=-1)
+
+
+def _class_sum(logits_BSC: Tensor, label_BS: Tensor, positive_BS: Tensor, settings: LossSettings) -> Tensor:
+    absent = settings.label_smoothing / 2
+    own = torch.arange(logits_BSC.shape[-1], device=logits_BSC.device) == label_BS[..., None]
+    target = torch.where(own, 1 - absent, absent)
+    loss = bce(logits_BSC, target, settings.cls_pw, settings.fl_gamma)
+    return torch.where(positive_BS[..., None], loss, 0.0).sum()
+
+
+def _objectness_target(quality_BS: Tensor, slots: Assignment, logits: Tensor, gr: float, best: bool) -> Tensor:
+    """`[B, A, H, W]`: the quality of the slot that speaks for the cell, 0 where there is none."""
+    cells = logits[0].numel()
+    value = (1 - gr) + gr * quality_BS
+    speaks = slots.positive if best else slots.sets_objectness
+    place = own_place(slots.cell, speaks, cells)
+    target = value.new_zeros(len(logits), cells + place.shape[1]).scatter_reduce_(1, place, value, "amax")
+    return target[:, :cells].view_as(logits)

@@ -1,0 +1,1 @@
+"""Pictures, videos and streams, in and out."""

@@ -1,0 +1,97 @@
+"""Pictures as arrays, and as a network wants them.
+
+Names of output files: those of what they belong to, told apart where two are called the same.
+"""
+
+import re
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from yolofast.augment.plan import FILL
+from yolofast.errors import UserError
+from yolofast.pixels import Image
+from yolofast.structures import InputConvention
+
+
+def read_picture(path: str | Path) -> Image:
+    """Turned as its EXIF data says."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=path) from error
+    return decode_picture(content, path)
+
+
+def decode_picture(content: bytes, where: str | Path) -> Image:
+    picture = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+    if picture is None:
+        raise UserError("is not a picture, or is damaged", where=where, fix="give JPEG, PNG, BMP, WebP or TIFF files")
+    return np.asarray(picture, np.uint8)
+
+
+def checked_picture(array: object) -> Image:
+    """What a caller gives as a picture, if it is one."""
+    if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
+        got = f"{array.dtype} {list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise UserError(f"a picture is {got}", fix="give uint8 [height, width, 3], blue, green, red, or a file's name")
+    if not array.size:
+        raise UserError("a picture has no pixels", fix="give at least one")
+    return array
+
+
+def fit(
+    image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
+) -> tuple[Image, tuple[float, float], tuple[int, int]]:
+    """The picture as large as fits this height and width, padded to multiples of the stride; gain and pad.
+
+    YOLOv7 pads both sides as little as the strides need; YOLOX (see `InputConvention`) pads behind, to the whole shape.
+    """
+    inputs = inputs or InputConvention()
+    height, width = image.shape[:2]
+    ratio = min(shape[0] / height, shape[1] / width)
+    whole = int if inputs.whole else round  # as published
+    narrow, low = max(whole(width * ratio), 1), max(whole(height * ratio), 1)
+    resized = image if ratio == 1 else cv2.resize(image, (narrow, low), interpolation=cv2.INTER_LINEAR)
+    target = shape[::-1] if inputs.whole else (narrow, low)
+    room_x, room_y = (-(-side // stride) * stride - used for side, used in zip(target, (narrow, low), strict=True))
+    left, top = (0, 0) if inputs.top_left else (round(room_x / 2 - 0.1), round(room_y / 2 - 0.1))
+    padded = cv2.copyMakeBorder(
+        resized, top, room_y - top, left, room_x - left, cv2.BORDER_CONSTANT, value=(FILL, FILL, FILL)
+    )
+    return np.asarray(padded, np.uint8), (narrow / width, low / height), (left, top)
+
+
+_SUFFIX = re.compile(r"\.\w{2,5}$")
+_UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
+
+
+class UniqueNames:
+    """`a/street.jpg` is `street`, and then `b/street.jpg` is `street_2`."""
+
+    def __init__(self) -> None:
+        self._name_of: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, source: str | Path) -> str:
+        """The name, without suffix, for what belongs to this file, address or camera; always the same for the same."""
+        key = str(source)
+        if key not in self._name_of:
+            self._name_of[key] = self._free(_stem(key))
+            self._taken.add(self._name_of[key])
+        return self._name_of[key]
+
+    def _free(self, stem: str) -> str:
+        name, number = stem, 1
+        while name in self._taken:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
+
+
+def _stem(source: str) -> str:
+    if "://" in source:
+        host, _, path = source.split("://", 1)[1].split("?")[0].partition("/")
+        return _UNUSUAL.sub("_", f"{host}/{_SUFFIX.sub('', path)}").strip("_.") or "stream"
+    return f"camera{source}" if source.isdecimal() else Path(source).stem

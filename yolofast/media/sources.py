@@ -1,0 +1,134 @@
+"""What `--source` means: a file, a folder, a glob, a film, a list of streams, an address, a camera, standard input."""
+
+import glob
+import itertools
+import re
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from yolofast.dataset.listing import IMAGE_SUFFIXES
+from yolofast.errors import UserError, nearest_file, shorten
+from yolofast.media.addresses import is_web_address
+from yolofast.media.frames import (
+    FilmFile,
+    Frame,
+    FrameSource,
+    PictureAddress,
+    PictureBytes,
+    PictureFile,
+    lines_of,
+    standard_input,
+)
+from yolofast.media.streams import LiveStreams, OnFault
+
+FILM_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
+
+_ADDRESS = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|rtp)://.+", re.IGNORECASE)
+
+
+def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault) -> Generator[list[Frame]]:
+    """The pictures of a source, up to `batch` at a time; of streams, what is new.
+
+    A source that cannot be meant raises `UserError` at once; what is wrong with one file or stream of several goes to
+    `on_fault`, and the rest goes on.
+    """
+    if streams := _streams_of(source):
+        return LiveStreams(streams, on_fault, every).batches()
+    return _in_batches(_all_frames(_files_of(source, every), on_fault), batch)
+
+
+def is_live(name: str) -> bool:
+    """A camera, or an address other than that of a film or picture."""
+    is_file = _is_film_name(name) or _is_picture_address(name)
+    return name.isdecimal() or (_ADDRESS.fullmatch(name) is not None and not is_file)
+
+
+def _is_film_name(name: str) -> bool:
+    return _suffix(name) in FILM_SUFFIXES
+
+
+def _is_picture_address(name: str) -> bool:
+    return is_web_address(name) and _suffix(name) in IMAGE_SUFFIXES
+
+
+def _suffix(name: str) -> str:
+    return Path(name.split("?")[0]).suffix.lower()
+
+
+def _streams_of(source: str) -> list[str]:
+    """The streams that are meant; none if it is something else."""
+    if source.lower().endswith(".txt") and Path(source).is_file():
+        entries = _entries(Path(source))
+        return entries if entries and all(map(is_live, entries)) else []
+    return [source] if is_live(source) and not Path(source).exists() else []
+
+
+def _entries(path: Path) -> list[str]:
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        what = f"is not a list of streams or files: {error}"
+        raise UserError(what, where=path, fix="give a text file, one per line") from None
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _files_of(source: str, every: int) -> Iterator[FrameSource]:
+    """Sources to be read one after the other."""
+    if not source:
+        raise UserError("there is nothing to look at", fix="name a picture, a folder or a glob with --source")
+    if source == "-":
+        return _piped(sys.stdin.buffer, every)
+    return iter([_one(name, every) for name in _names_of(source)])
+
+
+def _names_of(source: str) -> list[str]:
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(str(file) for file in path.iterdir() if _is_known(file))
+    elif source.lower().endswith(".txt") and path.is_file():
+        found = _entries(path)
+    elif path.exists() or _ADDRESS.fullmatch(source):
+        found = [source]
+    elif glob.has_magic(source):
+        found = sorted(name for name in glob.glob(source, recursive=True) if Path(name).is_file())
+    else:
+        what = f"cannot be read: there is no such file{nearest_file(source)}"
+        raise UserError(what, where=source, fix="check the name given as source")
+    if not found:
+        what = f"{shorten(source)} holds no picture"
+        raise UserError(what, fix="name a picture, a film, a folder, a glob, an address or the number of a camera")
+    return found
+
+
+def _is_known(path: Path) -> bool:
+    return path.suffix.lower() in IMAGE_SUFFIXES | FILM_SUFFIXES and path.is_file()
+
+
+def _one(name: str, every: int) -> FrameSource:
+    if _is_picture_address(name):
+        return PictureAddress(name)
+    return FilmFile(name, every) if _ADDRESS.fullmatch(name) or _is_film_name(name) else PictureFile(Path(name))
+
+
+def _piped(stream: BinaryIO, every: int) -> Iterator[FrameSource]:
+    first, is_text = standard_input(stream)
+    if not first:
+        raise UserError("standard input is empty", fix="pipe names of pictures into it, or a picture")
+    if not is_text:
+        return iter([PictureBytes(first + stream.read())])
+    return (_one(line, every) for line in lines_of(first, stream) if line)
+
+
+def _all_frames(sources: Iterable[FrameSource], on_fault: OnFault) -> Generator[Frame]:
+    for source in sources:
+        try:
+            yield from source.frames()
+        except UserError as fault:
+            on_fault(fault)
+
+
+def _in_batches(frames: Generator[Frame], size: int) -> Generator[list[Frame]]:
+    while some := list(itertools.islice(frames, size)):
+        yield some

@@ -1,0 +1,83 @@
+"""What a table's cell holds, for all renderers alike.
+
+A chart as a table: for Markdown, for those who cannot see the chart, and where there are no scripts.
+"""
+
+from bisect import bisect_left
+
+from yolofast.pages.elements import BarChart, Cell, Chart, LineChart, Marked, Matrix, ScatterChart, Series, Table
+from yolofast.pages.text import known, shown
+
+
+def cell_value(cell: Cell) -> str | float | None:
+    return cell.value if isinstance(cell, Marked) else cell
+
+
+def cell_text(cell: Cell) -> str:
+    value = cell_value(cell)
+    return value if isinstance(value, str) else shown(value)
+
+
+def is_number(cell: Cell) -> bool:
+    """What is unknown counts too: it does not turn a column of numbers into one of text."""
+    return not isinstance(cell_value(cell), str)
+
+
+_COLUMNS = 8
+
+
+def chart_table(chart: Chart) -> Table:
+    match chart:
+        case LineChart():
+            return _lines(chart)
+        case ScatterChart():
+            return _points(chart)
+        case BarChart():
+            return _bars(chart)
+
+
+def matrix_table(matrix: Matrix) -> Table:
+    heading = f"{matrix.row_label} ↓ {matrix.column_label} →"
+    rows = tuple(_row(name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True))
+    return Table((heading, *matrix.columns), rows, matrix.title)
+
+
+def _row(*cells: Cell) -> tuple[Cell, ...]:
+    return cells
+
+
+def _points(chart: ScatterChart) -> Table:
+    rows = tuple(_row(point.name, point.group, known(point.x), known(point.y)) for point in chart.points)
+    return Table(("", "group", chart.x_label, chart.y_label), rows, chart.title)
+
+
+def _lines(chart: LineChart) -> Table:
+    """A row per curve, at a few x that are spread over all there are, the first and the last among them."""
+    every = sorted({x for series in chart.series for x in series.x if known(x) is not None})
+    count = min(_COLUMNS, len(every))
+    places = sorted({round(i * (len(every) - 1) / max(1, count - 1)) for i in range(count)})
+    chosen = [every[place] for place in places]
+    rows = tuple((series.name, *(_value_at(series, x, every) for x in chosen)) for series in chart.series)
+    return Table((f"{chart.y_label} at {chart.x_label}", *(shown(x) for x in chosen)), rows, chart.title)
+
+
+def _value_at(series: Series, x: float, every: list[float]) -> Cell:
+    """At the nearest x the curve has, if that is no further than a hundredth of the chart."""
+    if not series.x:
+        return None
+    order = sorted(range(len(series.x)), key=lambda place: series.x[place])
+    xs = [series.x[place] for place in order]
+    at = bisect_left(xs, x)
+    near = min((place for place in (at - 1, at) if 0 <= place < len(xs)), key=lambda place: abs(xs[place] - x))
+    if abs(xs[near] - x) > (every[-1] - every[0]) / 100:
+        return None
+    return known(series.y[order[near]])
+
+
+def _bars(chart: BarChart) -> Table:
+    names = tuple(dict.fromkeys(name for bar in chart.bars for name, _ in bar.parts))
+    rows = []
+    for bar in chart.bars:
+        parts = dict(bar.parts)
+        rows.append((bar.name, *(parts.get(name) for name in names), sum(parts.values())))
+    return Table((chart.unit, *names, "sum"), tuple(rows), chart.title)

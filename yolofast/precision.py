@@ -1,0 +1,107 @@
+"""Which number types a run computes in: bfloat16 where the GPU has it, float16 with a scaled loss otherwise, float32 on
+the CPU. Weights, their average and the loss stay float32.
+
+Which device a run uses.
+
+The device that was named, or why it cannot be used: asked before anything is packed for it.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from yolofast.errors import UserError, shorten
+
+Name = Literal["auto", "bf16", "fp16", "fp32"]
+
+
+@dataclass(frozen=True)
+class Precision:
+    device: torch.device
+    dtype: torch.dtype
+
+    @staticmethod
+    def choose(name: Name, device: torch.device | str) -> "Precision":
+        device = torch.device(device)
+        if name == "auto":
+            on_gpu = device.type == "cuda"
+            name = ("bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16") if on_gpu else "fp32"
+        if name == "fp16" and device.type == "cpu":
+            raise UserError("float16 is too coarse to train in on the CPU", fix="use --precision fp32 or bf16")
+        return Precision(device, {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[name])
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        if self.dtype is torch.float32:
+            return nullcontext()
+        # Casts are not cached: a captured graph would keep the first weights' casts for ever.
+        return torch.autocast(self.device.type, self.dtype, cache_enabled=False)
+
+
+class LossScale:
+    """float16 gradients are computed of a scaled loss, lest they vanish; steps whose gradients overflow are left out.
+
+    All of it happens on the device. For other types the scale is 1 and nothing is ever left out.
+    """
+
+    GROW_EVERY, START = 2000, 2.0**16
+
+    def __init__(self, precision: Precision) -> None:
+        self.active = precision.dtype is torch.float16
+        self.scale = torch.full((), self.START if self.active else 1.0, device=precision.device)
+        self._good = torch.zeros((), device=precision.device)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.scale, self._good]
+
+    def scaled(self, loss: Tensor) -> Tensor:
+        return loss * self.scale if self.active else loss
+
+    @torch.no_grad()
+    def unscale(self, grads: list[Tensor]) -> None:
+        """Gradients of the loss itself; zeros for all if any of them overflowed, and the scale adapts."""
+        if not self.active or not grads:
+            return
+        finite = torch.stack([grad.isfinite().all() for grad in grads]).all()
+        factor = finite / self.scale
+        for grad in grads:
+            grad.nan_to_num_(0.0, 0.0, 0.0).mul_(factor)
+        self._good.add_(1).mul_(finite)
+        grow = self._good >= self.GROW_EVERY
+        self.scale.mul_(torch.where(finite, torch.where(grow, 2.0, 1.0), 0.5)).clamp_(1.0, 2.0**24)
+        self._good.mul_(~grow)
+
+
+def device_of(name: str, typed: str | None = None) -> torch.device:
+    """`0`, `cuda:1`, `cpu`, or empty for the first GPU if there is one. `typed` is what messages name instead."""
+    typed = typed or name
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        if name:
+            raise UserError(f"--device is {typed}, but no GPU can be used", fix="--device cpu, or install a CUDA torch")
+        return torch.device("cpu")
+    if "," in name:
+        raise UserError(f"--device is {typed}, but only training uses several GPUs", fix="name one, such as --device 0")
+    number = name.removeprefix("cuda:").removeprefix("cuda") or "0"
+    if int(number) >= torch.cuda.device_count():
+        what = f"--device is {typed}, but there are {torch.cuda.device_count()} GPUs"
+        raise UserError(what, fix="count from 0")
+    return torch.device("cuda", int(number))
+
+
+def usable_device(device: torch.device | str) -> torch.device:
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise UserError(f"there is no device {shorten(device)}", fix="give cpu, cuda or cuda:1") from None
+    if found.type != "cuda":
+        return found
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not gpus:
+        raise UserError(f"the device is {found}, but no GPU can be used", fix="give cpu, or install a CUDA torch")
+    if found.index is not None and found.index >= gpus:
+        raise UserError(f"the device is {found}, but there are {gpus} GPUs", fix="count from 0")
+    return found

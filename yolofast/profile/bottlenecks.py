@@ -1,0 +1,89 @@
+"""How near a step is to what the device can do, and which of its limits that is.
+
+A floor is the time the step would take if nothing but that one thing were in the way, at the speed measured in the
+same run. The largest floor is the limit.
+
+The verdicts on a profile, the costliest first; or that nothing is wrong.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from yolofast.profile.data_bottlenecks import slow_data, slow_transfer
+from yolofast.profile.records import NOTHING, Bottleneck, Profile, share_of
+from yolofast.profile.step_bottlenecks import (
+    slow_assignment,
+    slow_between,
+    slow_host,
+    slow_loss,
+    slow_update,
+    wait_per_step,
+)
+from yolofast.profile.step_phases import BACKWARD, FORWARD
+
+ARITHMETIC, MEMORY, BUS = "arithmetic", "memory", "bus to the device"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    name: str
+    floor_ms: float
+    reached: float
+    """The floor as a share of the step: 1 is at the limit."""
+    achieved: float
+    ceiling: float
+    """Both per second: FLOP or bytes."""
+
+
+def limits(profile: Profile) -> tuple[Limit, ...]:
+    """The nearest first; nothing where nothing was counted."""
+    work, ceilings = profile.work, profile.ceilings
+    if work is None or ceilings is None:
+        return ()
+    pairs = [(ARITHMETIC, work.flops, ceilings.flops), (MEMORY, work.bytes, ceilings.bytes)]
+    if ceilings.sent_bytes and work.sent_bytes:
+        pairs.append((BUS, work.sent_bytes, ceilings.sent_bytes))
+    found = [_limit(name, amount, ceiling, profile.step.mean) for name, amount, ceiling in pairs]
+    return tuple(sorted(found, key=lambda limit: -limit.floor_ms))
+
+
+def _limit(name: str, amount: float, ceiling: float, step_ms: float) -> Limit:
+    floor_ms = amount / ceiling * 1e3
+    return Limit(
+        name=name,
+        floor_ms=floor_ms,
+        reached=floor_ms / step_ms,
+        achieved=amount / step_ms * 1e3,
+        ceiling=ceiling,
+    )
+
+
+_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
+    slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
+)  # fmt: skip
+
+
+def verdicts(profile: Profile) -> tuple[Bottleneck, ...]:
+    """The costliest first; at least one, which may say that nothing is wrong."""
+    found = [verdict for rule in _RULES if (verdict := rule(profile)) is not None]
+    return tuple(sorted(found, key=lambda verdict: -verdict.saved_ms)) or (_nothing(profile),)
+
+
+def _nothing(profile: Profile) -> Bottleneck:
+    busy = profile.usage.gpu_busy
+    ms = profile.phase_ms(FORWARD, BACKWARD)
+    evidence = f"the network itself takes {share_of(profile, ms):.0%} of the step"
+    if busy is not None:
+        evidence = f"the GPU is busy {busy:.0%} of the time"
+    if nearest := limits(profile)[:1]:
+        evidence += f"; nearest limit: {nearest[0].name}, {nearest[0].reached:.0%} of it used"
+    return Bottleneck(NOTHING, f"nothing is wrong: {evidence}", _still_possible(profile))
+
+
+def _still_possible(profile: Profile) -> str:
+    setup = profile.setup
+    if setup.on_gpu and setup.precision == "fp32":
+        return "--precision bf16 computes in half the bytes"
+    if setup.on_gpu and not setup.compiled and not setup.graph_failed and not setup.compile_failed:
+        return "--gear graph compiles too: fewer and larger kernels"
+    return "" if setup.on_gpu else "faster only with a GPU, a smaller --img-size or a smaller --cfg"

@@ -1,0 +1,1 @@
+"""The steps of a run measured: phases, use of the machine, limits."""

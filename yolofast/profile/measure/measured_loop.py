@@ -1,0 +1,209 @@
+"""The turns of training – loader, schedule, copies, gear, record – without epochs around them.
+
+They are those of one epoch, again and again. A batch that is not full is left out: it would be another step. So is one
+with more boxes than any before, once a gear has captured or compiled its steps.
+
+The sizes of images in the steps that were measured: with `--multi-scale`, and with `--rect`, they differ.
+
+A look into regions that cannot be timed inside: the same step, not compiled or not captured, on the same batches.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from yolofast.profile.records import PhaseFigures
+from yolofast.profile.step_phases import ASSIGN, BACKWARD, EMA, FORWARD, FUSED, GRAPH, LOSS, OPTIMIZER
+from yolofast.profile.step_statistics import phase_figures
+from yolofast.structures import Batch
+from yolofast.train.gears.gear_box import GearBox
+from yolofast.train.gears.gears import Gear, places_of, smallest_that_holds, with_places
+from yolofast.train.loop import turn
+from yolofast.train.run import Run
+from yolofast.train.step import StepRecord
+from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+
+_Size = tuple[int, int]
+
+
+@dataclass
+class Sizes:
+    """Height and width, and how many steps had them: as a batch came, and as the network saw it."""
+
+    came: Counter[_Size] = field(default_factory=Counter)
+    seen: Counter[_Size] = field(default_factory=Counter)
+
+    def add(self, came: Tensor, seen: Tensor) -> None:
+        self.came[_size(came)] += 1
+        self.seen[_size(seen)] += 1
+
+    def update(self, other: "Sizes") -> None:
+        self.came.update(other.came)
+        self.seen.update(other.seen)
+
+    @property
+    def usual(self) -> _Size:
+        """In which most batches came."""
+        return self.came.most_common(1)[0][0]
+
+    @property
+    def in_words(self) -> str:
+        """Nothing to say if there is only one."""
+        if len(self.seen) == 1 and self.seen.keys() == self.came.keys():
+            return ""
+        if len(self.seen) == 1:
+            return _in_words(*self.seen)
+        smallest, largest = (pick(self.seen, key=_pixels) for pick in (min, max))
+        side = mean_pixels(self.seen) ** 0.5
+        return (
+            f"{len(self.seen)} sizes from {_in_words(smallest)} to {_in_words(largest)}, {side:.0f}² pixels on average"
+        )
+
+
+def mean_pixels(sizes: Counter[_Size]) -> float:
+    return sum(_pixels(size) * count for size, count in sizes.items()) / sizes.total()
+
+
+def _size(images: Tensor) -> _Size:
+    height, width = images.shape[-2:]
+    return height, width
+
+
+def _pixels(size: _Size) -> int:
+    return size[0] * size[1]
+
+
+def _in_words(size: _Size) -> str:
+    return f"{size[0]}×{size[1]}"
+
+
+class StepLoop:
+    def __init__(self, run: Run, epoch: int) -> None:
+        self.run, self.epoch = run, epoch
+        self.device = run.step.precision.device
+        self.made = 0
+        """Steps so far."""
+        self.moved = 0
+        """Of those, how many moved the weights."""
+        run.step.record = StepRecord(self.device, len(run.batches))  # as training does, before anything is captured
+        run.start_epoch(self.epoch)
+        self._source: Iterator[tuple[int, Batch]] = iter(())
+        self._number = -1
+        """Of the last batch, in its epoch."""
+        self._sizes = Sizes()
+        self._seen_places: Counter[int] = Counter()
+        self._usual_places: tuple[int, ...] = ()
+
+    def keep_to_usual_places(self) -> None:
+        """From now on batches have as many places for boxes as came often: other steps would have to be captured or
+        compiled."""
+        seldom = self._seen_places.total() / 10
+        self._usual_places = tuple(places for places, count in self._seen_places.items() if count > seldom)
+
+    def make_room(self, steps: int) -> None:
+        """If an epoch can hold so many steps, so can what is left of this one, or else the next one begins: its first
+        batch takes longer."""
+        left = len(self.run.batches) - self._number - 1
+        if left < steps <= len(self.run.batches):
+            for _ in self._source:
+                pass
+
+    def first_batch(self) -> Batch:
+        """One that is full, on the device, as the step sees it. Its tensors are its own."""
+        number, batch = self._next()
+        seen = self.run.resize(self.run.step.on_device(batch), self.epoch, number)
+        return Batch(seen.images.clone(memory_format=torch.preserve_format), seen.targets, seen.sources)
+
+    def steps(self, count: int, gear: Gear, sampler: PhaseSampler) -> None:
+        for _ in range(count):
+            self._step(gear, sampler)
+
+    def take_sizes(self) -> Sizes:
+        """Of the steps since the last call."""
+        sizes, self._sizes = self._sizes, Sizes()
+        return sizes
+
+    def steps_with_an_update(self, count: int, gear: Gear, sampler: PhaseSampler) -> int:
+        """At least `count`, and on until the weights have moved; how many there were. It begins shortly before that,
+        unless the number of batches that are added up is rising just now."""
+        while (self.made + 1) % self.run.schedule.at(self.epoch, self._number).accumulate:
+            self._step(gear, NoSampler())
+        made, moved = self.made, self.moved
+        while self.made < made + count or self.moved == moved:
+            self._step(gear, sampler)
+        return self.made - made
+
+    def _step(self, gear: Gear, sampler: PhaseSampler) -> None:
+        made = turn(self.run, self._next, gear, sampler, self, epoch=self.epoch, iteration=self.made)
+        sampler.end()
+        self.made += 1
+        self.moved += made.kind.updates
+
+    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+        """As the record of a run is told."""
+        self._sizes.add(batch.images, seen.images)
+        assert self.run.step.record is not None
+        self.run.step.record.next_is(self._number)
+
+    def _next(self) -> tuple[int, Batch]:
+        found = next(self._source, None)
+        if found is None:
+            self._source = self._full(enumerate(self.run.batches.epoch(self.epoch)))
+            found = next(self._source)
+        self._number = found[0]
+        return found
+
+    def _full(self, batches: Any) -> Iterator[tuple[int, Batch]]:
+        for number, batch in batches:
+            if len(batch.images) != self.run.images_per_step:
+                continue
+            self._seen_places[places_of(batch)] += 1
+            places = smallest_that_holds(places_of(batch), self._usual_places or self._seen_places)
+            if places is not None:
+                yield number, with_places(batch, places)
+
+    def wait(self) -> None:
+        """For all that was queued, asleep as far as possible: the processor's time is measured, too."""
+        if self.device.type == "cuda":
+            end: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+            end.record()
+            end.synchronize()
+            torch.cuda.synchronize(self.device)
+
+
+_WARM_UP, _STEPS = 8, 16
+_IN_REGION = (ASSIGN, LOSS)
+_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
+
+
+class Split(NamedTuple):
+    parts: tuple[PhaseFigures, ...] = ()
+    of: str = ""
+    by: str = ""
+
+
+def split_by_twin(
+    chosen: GearBox, loop: StepLoop, sampler_for: Callable[[GearBox], PhaseSampler], *, in_graphs: bool
+) -> Split:
+    """Nothing where the step itself can be looked into; `in_graphs`: graphs can."""
+    closed = chosen.captured and not in_graphs
+    if not closed and not chosen.compiled:
+        return Split()
+    captured = chosen.captured and in_graphs
+    twin = chosen.twin(captured=captured)
+    sampler = sampler_for(twin)
+    for count in (_WARM_UP, _STEPS):
+        sampler.take()
+        loop.steps(count, twin, sampler)
+        loop.wait()
+    steps = [
+        {name: ms for name, ms in sample.phases.items() if name in (_IN_GRAPH if closed else _IN_REGION)}
+        for sample in sampler.take()
+        if GRAPH not in sample.phases
+    ]
+    how = "captured but not compiled" if captured else "neither compiled nor captured"
+    return Split(phase_figures(steps), GRAPH if closed else FUSED, f"a twin of the step that is {how}")

@@ -1,0 +1,81 @@
+"""What was profiled, in words and numbers."""
+
+import os
+
+import torch
+
+from yolofast.loader.device_loader import DeviceLoader
+from yolofast.loader.quad import QuadOnDevice
+from yolofast.loader.workers import WorkerLoader
+from yolofast.profile.measure.measured_loop import Sizes, mean_pixels
+from yolofast.profile.records import Setup
+from yolofast.store.images import FileImages, JpegImages
+from yolofast.structures import Batch
+from yolofast.train.batch_record import assigner_of
+from yolofast.train.gears.gear_box import GearBox
+from yolofast.train.gears.gears import parts_of
+from yolofast.train.record import cpu_name
+from yolofast.train.run import Run
+
+_PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+
+
+def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
+    config, device = run.config, run.step.precision.device
+    on_gpu = device.type == "cuda"
+    height, width = sizes.usual
+    return Setup(
+        network=config.cfg or config.weights,
+        data=config.data,
+        height=height,
+        width=width,
+        batch=run.source_images_per_step,
+        joined=run.images_joined,
+        assigner=assigner_of(run.step.criterion),
+        device=torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
+        on_gpu=on_gpu,
+        precision=_PRECISIONS[run.step.precision.dtype],
+        gear=gear.now,
+        captured=gear.captured,
+        compiled=gear.compiled,
+        graph_failed=gear.graph_failed,
+        compile_failed=gear.compile_failed,
+        loader=_loader_of(run),
+        workers=config.workers,
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cache=_cache_of(run),
+        epoch=epoch,
+        epochs=config.epochs,
+        sizes=sizes.in_words,
+    )
+
+
+def has_workers(run: Run) -> bool:
+    return isinstance(run.batches, WorkerLoader) and not run.makes_batches_here
+
+
+def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
+    """That a batch of worker processes takes over the bus to a GPU: levels of one byte, and boxes."""
+    if run.step.precision.device.type != "cuda" or not isinstance(run.batches, WorkerLoader):
+        return 0.0
+    images, channels = batch.images.shape[:2]
+    return images * channels * mean_pixels(sizes.came) + sum(part.nbytes for part in parts_of(batch.targets))
+
+
+def _loader_of(run: Run) -> str:
+    if isinstance(run.batches, DeviceLoader | QuadOnDevice):
+        return "gpu"
+    return "main process" if run.makes_batches_here else "workers"
+
+
+def _cache_of(run: Run) -> str:
+    """Where the pixels really are, if it was left to the run."""
+    batches = run.batches
+    if isinstance(batches, WorkerLoader):
+        images = batches.maker.images
+        chosen = "off" if isinstance(images, FileImages) else "jpeg" if isinstance(images, JpegImages) else "ram"
+        return chosen if run.config.cache == "auto" else run.config.cache
+    loader = batches.single if isinstance(batches, QuadOnDevice) else batches
+    if isinstance(loader, DeviceLoader) and loader.pixels.resident:
+        return "gpu"
+    return "ram" if run.config.cache == "auto" else run.config.cache

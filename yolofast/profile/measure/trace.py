@@ -1,0 +1,92 @@
+"""A trace of a few steps for chrome://tracing or ui.perfetto.dev, with the phases of a step as ranges in it.
+
+torch's profiler without the lines its library (Kineto) writes to standard error at every start and stop.
+
+It asks the environment once, when it is first used, and has no other switch. Its warnings go with them: a profiler that
+sees no kernels is told by what it saw. A level that the user has set stays.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from yolofast.errors import UserError
+from yolofast.profile.step_phases import END
+from yolofast.structures import LossTerms, Targets
+from yolofast.train.step import TrainStep
+from yolofast.train.timing.probe import marked_loss
+from yolofast.train.timing.sampler import NoSampler
+
+_ABOVE_ALL_LEVELS = "99"
+
+
+def quiet_profiler() -> None:
+    """Before the profiler is used for the first time."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", _ABOVE_ALL_LEVELS)
+
+
+class TracedSteps(NoSampler):
+    """Every step, as ranges of the trace; a captured step is one range, because nothing runs on the host in it."""
+
+    in_graphs = False
+
+    def __init__(self, step: TrainStep) -> None:
+        self._step = step
+        self._open: Any = None
+
+    def begin(self, iteration: int, phase: str) -> None:
+        self._step.probe = self
+        self.mark(phase)
+
+    def mark(self, phase: str) -> None:
+        if self._open is not None:
+            self._open.__exit__(None, None, None)
+        self._open = None if phase == END else record_function(_plain(phase))
+        if self._open is not None:
+            self._open.__enter__()
+
+    def end(self) -> None:
+        self.mark(END)
+        self._step.probe = None
+
+    def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
+        return marked_loss(self._step, self.mark, images, targets)
+
+    def captured(self) -> Sequence[Any]:
+        return ()
+
+    def replayed(self, marks: Sequence[Any]) -> None:
+        pass
+
+
+def _plain(phase: str) -> str:
+    """The profiler calls what is not ASCII "unknown"."""
+    return phase.replace("→", " to ")
+
+
+def write_trace(steps: Callable[[TracedSteps], object], step: TrainStep, path: Path) -> None:
+    """Whole, or not at all."""
+    on_gpu = step.precision.device.type == "cuda"
+    quiet_profiler()
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    with profile(activities=activities, acc_events=True) as seen:
+        steps(TracedSteps(step))
+        if on_gpu:
+            torch.cuda.synchronize(step.precision.device)
+    # The ending says whether torch packs it.
+    temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}.{path.name}")
+    try:
+        seen.export_chrome_trace(str(temporary))
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"the trace cannot be written: {error.strerror}", where=path, fix="name another place"
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,106 @@
+"""How much of the machine a run uses while it goes: processors by the operating system, the GPU by its own records.
+
+Where the host waits for the GPU in a step: torch says so itself when asked to.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.profiler import ProfilerActivity, profile
+
+from yolofast.loader.workers import WorkerLoader
+from yolofast.profile.measure.trace import quiet_profiler
+from yolofast.profile.records import WaitPlace, Waits
+from yolofast.profile.step_statistics import covered
+from yolofast.train.run import Run
+
+
+class CpuSeconds(NamedTuple):
+    main: float
+    workers: float
+
+    def __sub__(self, earlier: "CpuSeconds") -> "CpuSeconds":
+        return CpuSeconds(self.main - earlier.main, self.workers - earlier.workers)
+
+
+def cpu_seconds(run: Run) -> CpuSeconds:
+    """Used so far by this process, and by its workers, those that have ended included."""
+    own = psutil.Process().cpu_times()
+    living = run.batches.processes() if isinstance(run.batches, WorkerLoader) else []
+    workers = own.children_user + own.children_system + sum(_seconds_of(pid) for pid in living)
+    return CpuSeconds(own.user + own.system, workers)
+
+
+def _seconds_of(pid: int) -> float:
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:  # it has just ended
+        return 0.0
+    return float(times.user + times.system)
+
+
+class Busy(NamedTuple):
+    share: float | None
+    by: str
+
+
+def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: torch.device) -> Busy:
+    """The union of the times of all kernels and copies of `count` steps; NVML's figure where they are not seen.
+
+    A step is as long as it is without the profiler (`step_ms`), which is asked at every launch, but not by kernels.
+    """
+    quiet_profiler()
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
+        steps(count)
+        torch.cuda.synchronize(device)
+    spans = [
+        (event.time_range.start, event.time_range.end)
+        for event in seen.events()
+        if event.device_type == DeviceType.CUDA
+    ]
+    if len(spans) > 10:
+        kernels_ms = covered(spans) / 1e3 / count
+        return Busy(min(kernels_ms / step_ms, 1.0), "union of the kernels' times")
+    try:
+        return Busy(torch.cuda.utilization(device) / 100, "NVML")
+    except (ImportError, RuntimeError):
+        return Busy(None, "the profiler sees no kernels here, and pynvml is not installed")
+
+
+def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:
+    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait."""
+    found: Counter[tuple[str, str]] = Counter()
+
+    def note(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if "synchroniz" in str(message):
+            found[phase(), _place(filename, lineno)] += 1
+
+    mode = torch.cuda.get_sync_debug_mode()
+    _set_mode("warn")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = note
+            made = steps()
+    finally:
+        _set_mode(mode)
+    return Waits(tuple(WaitPlace(name, place, count / made) for (name, place), count in found.most_common()))
+
+
+def _set_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is a prototype, and may miss some
+        torch.cuda.set_sync_debug_mode(mode)
+
+
+def _place(filename: str, lineno: int) -> str:
+    path = Path(filename)
+    return f"{path.parent.name}/{path.name}:{lineno}"

@@ -1,0 +1,80 @@
+"""A run from its numbers to what is the matter with it, what to change, and which epoch to keep."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from yolofast.report.diagnose.advice import Advice, give_advice
+from yolofast.report.diagnose.fluctuation import Fluctuation, LossSeries, fluctuation
+from yolofast.report.diagnose.phases import Phase, find_phases
+from yolofast.report.diagnose.ship import ShipChoice, choose_epoch
+from yolofast.report.diagnose.statistics import CurveStatistics, describe
+from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts
+from yolofast.report.logs.history import History
+
+_SETTLING = 0.1
+"""Of the run: where losses still fall steeply no smooth course can be told from them."""
+
+
+@dataclass(frozen=True)
+class PhaseReport:
+    phase: Phase
+    curve: CurveStatistics
+    gradient_norm: float
+    """Median over the updates; nan if it was not recorded."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    history: History
+    unit: str
+    """What the losses are of: `batch` or `epoch`."""
+    phases: list[PhaseReport]
+    around: Fluctuation | None
+    verdicts: list[Verdict]
+    advice: Advice
+    choice: ShipChoice | None
+    remarks: tuple[str, ...] = ()
+    """What to know beside the verdicts, and is no fault of the training."""
+
+    @property
+    def nothing(self) -> str:
+        """What is said where there is no verdict."""
+        if self.around is None and len(self.history.epochs) < LEAST_EPOCHS:
+            count = len(self.history.finest[0])
+            losses = f"{count} loss{'es are' if count != 1 else ' is'}"
+            return f"{losses} too little to judge by: {LEAST_EPOCHS} {self.history.epochs.unit}s are the least"
+        is_all = self.remarks == self.history.remarks  # those are about the log
+        return "nothing conspicuous" + " beside the first validation losses" * (not is_all)
+
+
+def diagnose(history: History) -> Diagnosis:
+    phases = find_phases(history)
+    _, _, epoch, unit = history.finest
+    reports = [_report(history, phase) for phase in phases]
+    around = fluctuation(_settled(history, phases))
+    verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
+    choice = choose_epoch(history.comparable)
+    advice = give_advice(history, around, verdicts, choice)
+    early = early_validation(history.one_validation)
+    remarks = (*history.remarks, *([] if early is None else [early]))
+    return Diagnosis(history, unit, reports, around, verdicts, advice, choice, remarks)
+
+
+def _report(history: History, phase: Phase) -> PhaseReport:
+    loss, _, epoch, _ = history.finest
+    inside = (epoch >= phase.first) & (epoch <= phase.last)
+    norms = None if history.batches is None else history.batches.gradient_norm
+    measured = np.zeros(0) if norms is None else norms[inside & np.isfinite(norms)]
+    return PhaseReport(phase, describe(loss[inside]), float(np.median(measured)) if len(measured) else float("nan"))
+
+
+def _settled(history: History, phases: list[Phase]) -> LossSeries:
+    """The finest losses there are, without the warm-up and the steep beginning."""
+    loss, lr, epoch, _ = history.finest
+    part = np.array([next((i for i, p in enumerate(phases) if int(n) in p), -1) for n in np.unique(epoch)])
+    part = part[np.searchsorted(np.unique(epoch), epoch)]
+    warm = [i for i, phase in enumerate(phases) if phase.warms_up]
+    contents = {} if history.batches is None else history.batches.contents
+    kept = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
+    return LossSeries(loss, lr, part, contents).where(kept)

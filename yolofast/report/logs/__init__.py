@@ -1,0 +1,1 @@
+"""Run folders and logs of several trainers as numbers."""

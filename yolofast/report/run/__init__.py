@@ -1,0 +1,1 @@
+"""The page of one run, made of the files in its folder."""

@@ -1,0 +1,143 @@
+"""The parts of a report that say how training went: figures, curves, time and memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from yolofast.files.known_numbers import known_number
+from yolofast.pages.elements import (
+    Bar,
+    BarChart,
+    Callout,
+    Cell,
+    Chart,
+    Element,
+    Figures,
+    LineChart,
+    Paragraph,
+    Series,
+    Table,
+)
+from yolofast.runs.layout import (
+    BATCH_LOSS,
+    MEMORY,
+    RATES,
+    SPEED,
+    TIME,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    WAIT,
+    Column,
+    metric_charts,
+    metrics,
+    term_title,
+    terms_in,
+)
+from yolofast.runs.reader import RunFolder
+from yolofast.runs.table import Columns, Floats
+from yolofast.words import duration
+
+
+def summary(run: RunFolder) -> tuple[Element, ...]:
+    best, memory = run.best_row(), _memory(run)
+    seconds = float(run.results.numbers(TIME.name)[-1])
+    items: list[tuple[str, Cell]] = []
+    if best is not None:
+        shown = [column for column in metrics() if column.name in run.results]
+        items += [(column.title, float(run.column(column.name)[best])) for column in shown]
+        items.append(("best epoch", f"{run.epochs()[best]:.0f} of {len(run.results)}"))
+    items += [(TIME.title, duration(seconds)), (SPEED.title, _mean_of_time(run, SPEED))]
+    if memory > 0:
+        items.append(("GPU memory", f"{memory:.2f} GiB"))
+    notes = [Callout("warn", problem) for problem in run.problems]
+    if not run.summary:
+        notes.append(Callout("note", "The run has not come to its end: it goes on, or was interrupted."))
+    return (Figures(tuple(items)), *notes)
+
+
+def curves(run: RunFolder) -> tuple[Element, ...]:
+    charts = [
+        _chart(run, title, "score", {column.title: column.name for column in columns})
+        for title, columns in metric_charts().items()
+    ]
+    for term in terms_in(run.results.text):
+        lines = {column.title: column.of_term(term) for column in (TRAIN_LOSS, VAL_LOSS)}
+        charts.append(_chart(run, f"Loss: {term_title(term)}", "loss", lines, dashed=VAL_LOSS.title))
+    charts.append(_chart(run, RATES[0].chart, "rate", {column.title: column.name for column in RATES}))
+    return tuple(chart for chart in charts if chart is not None)
+
+
+def batches(run: RunFolder) -> tuple[Element, ...]:
+    """Every batch of training, for those who ask where a bump comes from."""
+    table = run.batches
+    if table is None or BATCH_LOSS not in table:
+        return ()
+    charts: list[Element] = [_per_batch(table, "Loss of every batch", "loss", BATCH_LOSS)]
+    if "gradient_norm" in table:
+        charts.append(_per_batch(table, "Gradient norm", "norm", "gradient_norm", log_y=True))
+    return (*charts, Paragraph("Why a loss fluctuates, and what to change: yolofast diagnose on this folder."))
+
+
+def timing(run: RunFolder) -> tuple[Element, ...]:
+    rows: list[tuple[Cell, ...]] = [("training", duration(float(run.results.numbers(TIME.name)[-1])))]
+    if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
+        rows.append(("with evaluation, checkpoints and pictures (last process)", duration(wall)))
+    rows.append(("images per second, all epochs", _mean_of_time(run, SPEED)))
+    rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(run, WAIT)))
+    if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
+        rows.append(("% of the time the GPU was busy", 100 * busy))
+    columns = [SPEED, WAIT]
+    if (memory := _memory(run)) > 0:
+        rows.append(("largest GPU memory reserved", f"{memory:.2f} GiB"))
+        columns.append(MEMORY)
+    charts = [_chart(run, column.chart, column.title, {column.title: column.name}) for column in columns]
+    elements: list[Element] = [Table(("", ""), tuple(rows)), *(chart for chart in charts if chart is not None)]
+    return (*elements, *_phases(run.profile))
+
+
+def _phases(profile: Mapping[str, Any]) -> tuple[Element, ...]:
+    phases = profile.get("phases")
+    if not phases:
+        return ()
+    bars: dict[str, list[tuple[str, float]]] = {}
+    for phase in phases:
+        where = f"beside it, {phase['beside']}" if phase.get("beside") else f"gear {profile.get('gear', '?')}"
+        bars.setdefault(where, []).append((str(phase["name"]), float(phase["mean_ms"])))
+    shown = tuple(Bar(where, tuple(parts)) for where, parts in bars.items())
+    return (BarChart("Where the time of a step goes", "ms", shown),)
+
+
+def _chart(run: RunFolder, title: str, y_label: str, columns: Mapping[str, str], dashed: str = "") -> Chart | None:
+    """Of those columns that have a value at all."""
+    x = tuple(run.epochs().tolist())
+    series = [
+        Series(name, x, tuple(run.column(column).tolist()), dashed=name == dashed)
+        for name, column in columns.items()
+        if not np.isnan(run.column(column)).all()
+    ]
+    return LineChart(title, "epoch", y_label, tuple(series)) if series else None
+
+
+def _per_batch(table: Columns, title: str, y_label: str, column: str, log_y: bool = False) -> Chart:
+    values: Sequence[float] = table.numbers(column).tolist()
+    series = Series(column.replace("_", " "), tuple(range(1, len(values) + 1)), tuple(values))
+    return LineChart(title, "batch", y_label, (series,), log_y=log_y)
+
+
+def _mean_of_time(run: RunFolder, column: Column) -> float:
+    """Epochs count by how long they took; those of which either is unknown do not."""
+    clock, values = _finite(run.results.numbers(TIME.name)), _finite(run.column(column.name))
+    spent = np.diff(clock, prepend=0.0)
+    known = np.isfinite(values) & (spent > 0)
+    return float(np.average(values[known], weights=spent[known])) if known.any() else float("nan")
+
+
+def _memory(run: RunFolder) -> float:
+    """The most, in GiB; 0 without a GPU."""
+    return float(np.nan_to_num(_finite(run.column(MEMORY.name))).max(initial=0.0))
+
+
+def _finite(values: Floats) -> Floats:
+    """Beyond all bounds is unknown."""
+    return np.where(np.isfinite(values), values, np.nan)

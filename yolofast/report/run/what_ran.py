@@ -1,0 +1,100 @@
+"""The parts of a report that say what was run: the command, the settings, the machine.
+
+The command that repeats a run: its settings as flags, those left away that are what they would be anyway.
+"""
+
+import shlex
+from typing import Any
+
+from yolofast.config.flags import from_settings, shown
+from yolofast.config.settings import Setting, is_switch, settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.errors import UserError, shorten
+from yolofast.pages.elements import Callout, Cell, Code, Element, Paragraph, Table
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
+
+_NOT_OF_THE_RUN = {"resume", "explain", "exist_ok"}
+_ALWAYS = ("data", "cfg", "seed")
+"""Said even where they are the defaults: a command without any setting would be the demonstration."""
+
+
+def repeat_command(config: TrainConfig) -> str:
+    """For `yolofast train`, or for the drop-in script if the run was of that kind."""
+    defaults = TrainConfig.published() if config.faithful else TrainConfig()
+    words = ["python", "train.py"] if config.faithful else ["yolofast", "train"]
+    for name, declared in settings_of(TrainConfig).items():
+        value = getattr(config, name)
+        if name not in _NOT_OF_THE_RUN and (value != getattr(defaults, name) or name in _ALWAYS):
+            words += _flag(name, declared, value)
+    return shlex.join(words)
+
+
+def _flag(name: str, declared: Setting, value: Any) -> list[str]:
+    for flag, meaning in declared.shortcuts.items():
+        if value == meaning and type(value) is type(meaning) and isinstance(value, bool):
+            return [flag]
+    if is_switch(TrainConfig, name):
+        return [declared.flag] if value else []
+    if value is None or value == ():
+        return []  # no flag says that; a default that is something has no such value
+    if value is True or value == declared.bare:
+        return [declared.flag]
+    if isinstance(value, tuple):
+        return [declared.flag, *map(str, value)]
+    return [declared.flag, shown(value)] if not str(value).startswith("-") else [f"{declared.flag}={value}"]
+
+
+def repeat(run: RunFolder) -> tuple[Element, ...]:
+    if not run.args:
+        return ()
+    try:
+        config = from_settings(TrainConfig, run.args)
+    except UserError as error:  # of another version, or edited since
+        return (Callout("warn", f"{FILES.settings} does not describe a run of this version: {error.what}"),)
+    note = f"{FILES.hyp} of this folder holds the hyper-parameters that ran, in case the file named above has changed."
+    return (Code(repeat_command(config)), *((Paragraph(note),) if run.hyp else ()))
+
+
+def settings(run: RunFolder) -> tuple[Element, ...]:
+    declared, usual = settings_of(TrainConfig), TrainConfig()
+    changed: list[tuple[Cell, ...]] = []
+    others: list[tuple[Cell, ...]] = []
+    for name, value in run.args.items():
+        default = _text(getattr(usual, name, ""))
+        meaning = declared[name].help if name in declared else ""
+        if _text(value) != default:
+            changed.append((name, _text(value), default, meaning))
+        else:
+            others.append((name, default, meaning))
+    tables: list[Element] = []
+    if changed:
+        tables.append(
+            Table(("setting", "value", "default", "meaning"), tuple(changed), "Settings that are not the defaults")
+        )
+    if run.hyp:
+        rows = tuple((str(name), _text(value)) for name, value in run.hyp.items())
+        tables.append(Table(("hyper-parameter", "value"), rows, "Hyper-parameters"))
+    if others:
+        tables.append(Table(("setting", "value", "meaning"), tuple(others), "All other settings"))
+    return tuple(tables)
+
+
+def environment(run: RunFolder) -> tuple[Element, ...]:
+    rows = tuple(
+        (str(name).replace("_", " "), _text(value)) for name, value in run.environment.items() if value is not None
+    )
+    return (Table(("", ""), rows),) if rows else ()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_item, value))
+    return "" if value is None else _item(value)
+
+
+def _item(value: object) -> str:
+    """Of bounded length where it holds others: aliases in yaml can make it endless."""
+    return shorten(value) if isinstance(value, list | tuple | dict | set) else str(value)

@@ -1,0 +1,1 @@
+"""Several processes that train one model: they start, meet, average and stop together."""

@@ -1,0 +1,152 @@
+"""Joining the other processes of a run, and leaving them again: all go on together, or all stop.
+
+Who starts the processes is none of our business: `torchrun`, a cluster's launcher, or `--device 0,1`
+(`distributed_launch`). They say by environment variables which of how many this one is. On the CPU the ranks talk
+through gloo; on GPUs gradients go through NCCL, and everything that is on the host through gloo.
+"""
+
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NoReturn, TypeVar
+
+import torch
+import torch.distributed as dist
+
+# Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
+import torch.distributed.nn.functional
+
+from yolofast.errors import UserError
+from yolofast.ranks import is_first, rank, wait_for_all, world
+from yolofast.train.distributed.heartbeat import EXIT_STOPPED, Watch, say_why
+
+Made = TypeVar("Made")
+
+# One rank may pack a large data set while others wait. Who has died is found out much sooner, by the watch.
+_LONGEST_WAIT = timedelta(hours=12)
+_UNTIL_THE_FIRST_HAS_SPOKEN = 5.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which process this is, by its environment."""
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    """Among those of its machine."""
+    machine: str = "0"
+
+    @staticmethod
+    def of_environment() -> "Place":
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+            return Place()
+        number = int(os.environ["RANK"])
+        if "LOCAL_RANK" not in os.environ:
+            what = "the launcher set RANK and WORLD_SIZE, but not LOCAL_RANK"
+            raise UserError(what, fix="start with torchrun, or set LOCAL_RANK to the number of the process's GPU")
+        machine = os.environ.get("GROUP_RANK", os.uname().nodename)
+        return Place(number, int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"]), machine)
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether a launcher has started it as one of several."""
+        return self.world > 1
+
+
+_PATIENCE_WITH_THE_WATCH = 10.0
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[None]:
+    """While inside, this process is one of its run's ranks; alone, it is only itself.
+
+    Whatever ends one rank ends the others within seconds, and one of them says why.
+    """
+    place = Place.of_environment()
+    if not place.is_launched:
+        yield
+        return
+    watch = _meet_others(place, device)
+    _stop_when_told(watch)
+    watch.start()
+    try:
+        yield
+        wait_for_all()  # nobody is missed while others still work
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the others must hear of it
+        _leave_in_trouble(error, watch)
+    finally:
+        watch.stop()
+    # A thread still inside the store when the interpreter ends would abort the process.
+    watch.join(_PATIENCE_WITH_THE_WATCH)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    dist.destroy_process_group()
+    gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
+
+
+def told_by_first(make: Callable[[], Made]) -> Made:
+    """What the first rank makes, on all ranks: what it reads from its disk need not be on other machines."""
+    if world() == 1:
+        return make()
+    told: list[Made | None] = [make() if is_first() else None]
+    dist.broadcast_object_list(told)
+    made: Made = told[0]  # type: ignore[assignment]
+    return made
+
+
+@contextmanager
+def first_rank_speaks() -> Iterator[None]:
+    """For mistakes that all ranks see before they have met: one message, not one for each."""
+    try:
+        yield
+    except UserError:
+        if Place.of_environment().rank == 0:
+            raise
+        time.sleep(_UNTIL_THE_FIRST_HAS_SPOKEN)  # a launcher ends the others when one has ended
+        raise SystemExit(EXIT_STOPPED) from None
+
+
+def _meet_others(place: Place, device: torch.device) -> Watch:
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    try:
+        dist.init_process_group(backend, rank=place.rank, world_size=place.world, timeout=_LONGEST_WAIT)
+        return Watch.of_environment(place.rank, place.world)
+    except (RuntimeError, ValueError) as error:
+        what = f"process {place.rank} of {place.world} cannot reach the others: {str(error).splitlines()[0][:200]}"
+        raise UserError(what, fix="look at MASTER_ADDR and MASTER_PORT, or start with torchrun") from error
+
+
+def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
+    """The first rank in trouble goes on with its error; the others have nothing to add."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's next move; there is a message to be printed first
+    if _is_loss_of_others(error):
+        error = UserError(
+            f"another process of the run has ended, so this one (rank {rank()} of {world()}) stopped too",
+            fix="see what that one said; the last checkpoint is whole: go on with --resume",
+        )
+    if watch.announce(error):
+        raise error
+    raise SystemExit(EXIT_STOPPED)
+
+
+def _is_loss_of_others(error: BaseException) -> bool:
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+
+
+def _stop_when_told(watch: Watch) -> None:
+    """Launchers tell ranks to stop when another one has died."""
+    own = os.getpid()
+
+    def stop(number: int, frame: object) -> None:
+        if os.getpid() == own and watch.announce("told to stop"):
+            say_why(f"rank {rank()} was told to stop: another process of the run has ended, or it was cancelled")
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)

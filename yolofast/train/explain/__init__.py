@@ -1,0 +1,1 @@
+"""What a run will really do, found before it runs."""

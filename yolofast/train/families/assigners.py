@@ -1,0 +1,169 @@
+"""Which assigner is used when: one for the whole run, or a switch during training.
+
+Cheap assignment early and OTA late is a common recipe where OTA is slow. Here OTA costs nothing, but which one learns
+better is still a question worth asking of a data set.
+
+The one way to a loss: which one follows from the model's head and the assigner asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from yolofast.assign.cells import CURRENT, VENDORED, SimOtaVersion
+from yolofast.errors import UserError, shorten
+from yolofast.extensions import assigner_for, check_assigner
+from yolofast.loss.loss_settings import LossSettings
+from yolofast.structures import RawMapReader
+from yolofast.train.families.multihead_criterion import MultiHeadCriterion
+from yolofast.train.families.yolov7_criterion import Criterion, QuadLoss, YoloV7Criterion, state_of
+from yolofast.train.families.yolox_criterion import YoloXCriterion
+
+SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VENDORED}
+
+
+def build_loss(
+    model: RawMapReader,
+    hyp: Mapping[str, Any],
+    image_size: int | Sequence[int],
+    assigner: str = "ota",
+    faithful: bool = True,
+) -> Criterion:
+    """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
+
+    `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone), `image_size` is the size
+    trained at, and the published scaling of the gains is applied here. `faithful` reproduces what the published code
+    computes, defects included; `faithful=False` repairs them (docs/differences.md). For YOLOX `ota` means `simota`.
+    """
+    layout = model.layout
+    assigner = assigner_for(check_assigner(assigner), anchors=layout.has_anchors)
+    if not layout.has_anchors:
+        return _yolox(model, hyp, assigner, faithful)
+    settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, _longest_side(image_size))
+    if not layout.head_classes:
+        return YoloV7Criterion(model, settings, assigner, faithful)
+    return MultiHeadCriterion(
+        model,
+        settings,
+        assigner,
+        faithful,
+        ignore_other_heads=_flag(hyp, "ignore_other_heads"),
+        ignore_weight=hyp.get("ignore_weight", 0.0),
+    )
+
+
+def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: str, faithful: bool) -> YoloXCriterion:
+    version = hyp.get("simota_version", "current")
+    if not isinstance(version, str) or version not in SIMOTA_VERSIONS:
+        raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
+    l1 = _flag(hyp, "use_l1")
+    return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=assigner, use_l1=l1)
+
+
+def _flag(hyp: Mapping[str, Any], key: str) -> bool:
+    value = hyp.get(key, False)
+    if not isinstance(value, bool):
+        raise UserError(f"hyper-parameter {key} is {shorten(value)}", fix="give true or false")
+    return value
+
+
+def _longest_side(image_size: int | Sequence[int]) -> int:
+    sides = (
+        [image_size]
+        if isinstance(image_size, int)
+        else list(image_size)
+        if isinstance(image_size, list | tuple)
+        else []
+    )
+    if not 1 <= len(sides) <= 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+        raise UserError(f"image_size is {shorten(image_size)}", fix="give pixels, or height and width")
+    return max(sides)
+
+
+_FORM = "assigner: ota, or assigner: [[0, anchor], [70, ota]] with the epoch each starts at"
+
+
+@dataclass(frozen=True)
+class AssignerSchedule:
+    """`steps` are (first epoch, assigner), the first at epoch 0, in order."""
+
+    steps: tuple[tuple[int, str], ...]
+
+    @staticmethod
+    def from_hyp(hyp: Mapping[str, Any], ota_from_epoch: int | None = None, default: str = "ota") -> "AssignerSchedule":
+        """From `assigner` in the hyper-parameters, `--ota-from-epoch`, or YOLOv7's `loss_ota` (1 is OTA)."""
+        given = hyp.get("assigner")
+        if ota_from_epoch is not None:
+            if given is not None:
+                raise UserError(
+                    "--ota-from-epoch and assigner in the hyper-parameters both set the assigner", fix="drop one"
+                )
+            if ota_from_epoch < 0:
+                raise UserError(f"--ota-from-epoch is {ota_from_epoch}", fix="give the first epoch with OTA, from 0")
+            given = [[0, "anchor"], [ota_from_epoch, "ota"]] if ota_from_epoch else "ota"
+        if given is None:
+            published = hyp.get("loss_ota", 1)
+            if type(published) not in (int, float, bool):
+                raise UserError(f"loss_ota is {shorten(published)}", fix="give 1 for OTA, 0 for anchor")
+            given = "anchor" if published != 1 and default == "ota" else default
+        return AssignerSchedule(tuple(_steps(given)))
+
+    def at(self, epoch: int) -> str:
+        return [assigner for first, assigner in self.steps if first <= epoch][-1]
+
+    def for_validation(self, epoch: int, faithful: bool, has_anchors: bool = True) -> str:
+        """That of training, so that both losses can be compared; the published code always validates with `anchor`."""
+        assigner = self.at(epoch)
+        return "anchor" if faithful and assigner == "ota" and has_anchors else assigner
+
+
+class ScheduledLoss:
+    """The losses of a run by epoch, each built once."""
+
+    def __init__(
+        self, model: RawMapReader, hyp: Mapping[str, Any], image_size: int, schedule: AssignerSchedule, faithful: bool,
+        *, quad: bool = False,
+    ) -> None:  # fmt: skip
+        self.schedule, self.faithful = schedule, faithful
+        self._has_anchors = model.layout.has_anchors
+        epochs = [epoch for epoch, _ in schedule.steps]
+        used = {self.schedule.at(epoch) for epoch in epochs} | {self._of_validation(epoch) for epoch in epochs}
+        self._losses = {assigner: build_loss(model, hyp, image_size, assigner, faithful) for assigner in sorted(used)}
+        self._training = {assigner: QuadLoss(loss) if quad else loss for assigner, loss in self._losses.items()}
+
+    def training(self, epoch: int) -> Criterion:
+        return self._training[self.schedule.at(epoch)]
+
+    def validation(self, epoch: int) -> Criterion:
+        return self._losses[self._of_validation(epoch)]
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """What the losses have learnt themselves (autobalance)."""
+        return {assigner: state_of(loss) for assigner, loss in self._losses.items()}
+
+    def load_state_dict(self, state: Mapping[str, list[Tensor]]) -> None:
+        for assigner, tensors in self.state_dict().items():
+            for own, given in zip(tensors, state.get(assigner, []), strict=False):
+                own.copy_(given)
+
+    def _of_validation(self, epoch: int) -> str:
+        return self.schedule.for_validation(epoch, self.faithful, self._has_anchors)
+
+
+def _steps(given: Any) -> list[tuple[int, str]]:
+    if isinstance(given, str):
+        given = [[0, given]]
+    if not isinstance(given, list) or not given:
+        raise UserError(f"assigner is {shorten(given)}", fix=_FORM)
+    steps: list[tuple[int, str]] = []
+    for step in given:
+        if not isinstance(step, list | tuple) or len(step) != 2 or type(step[0]) is not int:
+            raise UserError(f"assigner has the entry {shorten(step)}", fix=_FORM)
+        epoch, name = step
+        steps.append((epoch, check_assigner(name)))
+    epochs = [epoch for epoch, _ in steps]
+    if epochs[0] != 0 or epochs != sorted(set(epochs)):
+        raise UserError(f"assigner starts at epochs {epochs}", fix="start at 0 and go up")
+    return steps

@@ -1,0 +1,206 @@
+"""A family of networks: all that is its own about training one.
+
+`Family` completes settings before there is a network; `Rules` say how a network of the family is trained by them. What
+runs asks the rules and never which family it is: a new family is a model (`model/families.py`), a file with these two
+classes, and a line in `train/families/table.py`.
+
+How a run makes the pictures it learns from: whose augmentation, at which size, and until when with mosaics.
+
+What an epoch to come will be like, and what may be said of a run before it begins.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from yolofast.augment.recipe import Recipe
+from yolofast.config.resumed import check_same_hyp
+from yolofast.config.train import TrainConfig
+from yolofast.model.contract import Network
+from yolofast.optim.ema import ModelEma
+from yolofast.optim.schedule import RunSchedule
+from yolofast.structures import Batch
+from yolofast.train.families.yolov7_criterion import Criterion
+from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
+from yolofast.train.finetune.phased_training import PlannedSchedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views:
+    recipe: Recipe
+    height: int
+    width: int
+    close_mosaic_from: int | None
+    """The first epoch, from 0, without mosaics."""
+    most_boxes: tuple[int, int] | None = None
+    """Of an image by itself, and of a mosaic; None: as many as there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """A value at the first and at the last batch of an epoch."""
+
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochFacts:
+    epoch: int
+    phase: FreezePhase
+    lr: dict[str, Range]
+    """Of weights, by the name of the scope; those that are frozen are not there."""
+    bias_lr: Range
+    """Of the scope that learns fastest."""
+    momentum: Range
+    accumulate: Range
+    updates: int
+    images: int
+    chances: dict[str, float]
+    """Of what may happen to an image, as shares of all of them; only mosaics are blended (`mixup`)."""
+    loss: str
+
+
+class Explained(Protocol):
+    """What a family may know of a run when it remarks on it (`Explanation` has more)."""
+
+    @property
+    def config(self) -> TrainConfig: ...
+    @property
+    def hyp(self) -> dict[str, Any]: ...
+    @property
+    def model(self) -> Network: ...
+    @property
+    def plan(self) -> FreezePlan: ...
+    @property
+    def schedule(self) -> PlannedSchedule: ...
+    @property
+    def weight_decay(self) -> float: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def rows(self) -> tuple[EpochFacts, ...]: ...
+    @property
+    def is_mostly_new(self) -> bool: ...
+
+
+Resize = Callable[[Batch, int, int], Batch]
+"""A batch on the device as it is to be seen, by epoch and number."""
+Shape = tuple[int, int]
+"""Height and width."""
+
+
+class Losses(Protocol):
+    """The losses of a run by epoch, each built once: a captured or compiled step knows by the object which it has."""
+
+    def training(self, epoch: int) -> Criterion: ...
+
+    def validation(self, epoch: int) -> Criterion: ...
+
+    def state_dict(self) -> dict[str, list[Tensor]]: ...
+
+    def load_state_dict(self, state: Mapping[str, list[Tensor]]) -> None: ...
+
+
+class Rules(ABC):
+    """How one run trains its network. `hyp` are the values that took effect, as they are written down."""
+
+    config: TrainConfig
+    hyp: dict[str, Any]
+    terms: tuple[str, ...] = ("box", "obj", "cls")
+    """Of the loss, by the names its parts have: each gets its columns."""
+    always_shuffled = False
+    """Whatever the published order of YOLOv7 is."""
+    conf: float | None = None
+    """Scores from which on predictions count in the evaluation; None: the network's own convention."""
+    iou = 0.65
+    """Overlap from which on the evaluation takes two predictions for one."""
+    val_flags = ""
+    """With which `val` counts as training did."""
+    average_decay: float | None = None
+    """Of the average of the weights; None: there is none."""
+    closing_flag: str
+    """What would close mosaics."""
+
+    @property
+    @abstractmethod
+    def weight_decay(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def views(self) -> Views:
+        """How pictures for training are made."""
+
+    @property
+    @abstractmethod
+    def evaluation_shape(self) -> Shape: ...
+
+    @property
+    @abstractmethod
+    def size_range(self) -> tuple[Shape, Shape, str] | None:
+        """The least and the greatest size, and when another is drawn; None where sizes do not change."""
+
+    @property
+    @abstractmethod
+    def largest_input(self) -> Shape:
+        """Of what the network sees in training."""
+
+    @abstractmethod
+    def losses(self) -> Losses: ...
+
+    @abstractmethod
+    def loss_name(self, epoch: int) -> str: ...
+
+    @abstractmethod
+    def schedule(self, batches: int) -> RunSchedule:
+        """`batches` are those of an epoch."""
+
+    @abstractmethod
+    def average(self) -> ModelEma: ...
+
+    @abstractmethod
+    def resize(self, batches: int) -> Resize: ...
+
+    @property
+    @abstractmethod
+    def lower_rate(self) -> str:
+        """For whoever's loss is not a number."""
+
+    @abstractmethod
+    def remarks(self, run: Explained) -> Iterator[str]:
+        """Where what people believe of such a run and what runs differ."""
+
+    def announced(self, plan: FreezePlan) -> Iterator[str]:
+        """Lines to say when a run begins."""
+        yield from ()
+
+    def check_same(self, before: Mapping[str, Any]) -> None:
+        """Refuse values other than those a resumed run had so far."""
+        check_same_hyp(before, self.hyp)
+
+
+class Family(ABC):
+    name: str
+    """As networks say it (`Network.family`)."""
+
+    def owns(self, model: Network) -> bool:
+        return model.family == self.name
+
+    def with_network(self, config: TrainConfig, given: Collection[str]) -> TrainConfig:
+        """The settings with the network the family takes for meant, where `--cfg` does not name one."""
+        return config
+
+    @abstractmethod
+    def complete(self, config: TrainConfig, given: Collection[str]) -> TrainConfig:
+        """The settings of a new run, those that were not `given` filled in; refuses what is not for this family."""
+
+    def fitted(self, config: TrainConfig, model: Network, say: Callable[[str], None]) -> TrainConfig:
+        """The settings with sizes that the network can take."""
+        return config
+
+    @abstractmethod
+    def rules(self, config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:
+        """`hyp` are YOLOv7's hyper-parameters (`hyp_of`), which other families may leave alone."""

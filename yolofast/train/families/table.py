@@ -1,0 +1,42 @@
+"""Which families of networks there are, and to which one a run belongs."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from yolofast.checkpoint.read import read_weights
+from yolofast.config.train import TrainConfig
+from yolofast.model.contract import Network
+from yolofast.model.families import family_named, graph_of
+from yolofast.train.families.family import Family, Rules
+from yolofast.train.families.yolov7 import YoloV7Family
+from yolofast.train.families.yolox import YoloXFamily
+
+FAMILIES: list[Family] = [YoloXFamily(), YoloV7Family()]
+
+
+def family_of(model: Network) -> Family:
+    return next(family for family in FAMILIES if family.owns(model))
+
+
+def rules_of(config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:
+    return family_of(model).rules(config, hyp, model)
+
+
+def completed(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """The settings of a new run, completed by its family, so that what a run stores about itself is complete.
+
+    `given` are the names of what was typed.
+    """
+    for family in FAMILIES:
+        config = family.with_network(config, given)
+    name = _family_name(config)
+    return next(family for family in FAMILIES if family.name == name).complete(config, given)
+
+
+def _family_name(config: TrainConfig) -> str:
+    """Of the network that is named, or that the weights belong to; weights that do not say are refused later."""
+    if config.cfg:
+        return family_named(config.cfg)
+    file = read_weights(config.weights)
+    graph = file.graph or graph_of(file.tensors)
+    return family_named({} if graph is None else graph)

@@ -1,0 +1,1 @@
+"""Which layers learn when, and what weights made for inference need first."""

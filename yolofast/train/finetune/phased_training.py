@@ -1,0 +1,124 @@
+"""A run that follows a plan: at the start of an epoch it lets other layers learn, if the plan says so.
+
+Between two phases the optimizer keeps what it knows of the parameters that go on learning. A step that was captured or
+compiled is told by its version that it has to be so again, and several ranks are joined anew, because both know which
+gradients there are.
+
+The schedule of a run with a plan: the run's own, times what the plan says of each part and phase.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from yolofast.errors import UserError
+from yolofast.model.contract import Network
+from yolofast.optim.groups import parameter_groups, split_groups
+from yolofast.optim.schedule import RunSchedule, StepSettings
+from yolofast.train.distributed.averaged_step import distribute
+from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
+from yolofast.train.step import TrainStep
+
+
+class PhasedTraining:
+    """`start_epoch` after the model was put in training mode."""
+
+    def __init__(self, plan: FreezePlan, model: Network, step: TrainStep, say: Callable[[str], None]) -> None:
+        """`step` is made for the parameters of the first phase."""
+        self.plan, self._model, self._step, self._say = plan, model, step, say
+        self.phase = plan.phases[0]
+        self._still: frozenset[int] = frozenset()
+        self._told = False
+        if len(self.phase.paces) > 1:
+            self._learn(self.phase)
+
+    def start_epoch(self, epoch: int) -> None:
+        phase = self.plan.at(epoch)
+        if phase is not self.phase:
+            self.enter(phase)
+            self._told = False
+        self._keep_still(phase.still_layers(epoch))
+        if not self._told and (len(self.plan.phases) > 1 or phase.trainable(self._model) < self._parameters):
+            self._say(self._words(phase))
+        self._told = True
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"phase": self.phase.number, "plan": self.plan.written}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """To be followed by that of the step, whose optimizer is grouped by phase."""
+        if state["plan"] != self.plan.written:
+            what = "the plan says something else than when the run was started"
+            raise UserError(what, fix="undo the change, or start a new run with --weights last.pt")
+        self.enter(self.plan.by_number(state["phase"]))
+
+    def enter(self, phase: FreezePhase) -> None:
+        """Lets the layers of a phase learn, and no others."""
+        phase.freeze(self._model)
+        self._learn(phase)
+        distribute(self._step)
+
+    @property
+    def _parameters(self) -> int:
+        return sum(p.numel() for p in self._model.parameters())
+
+    def _words(self, phase: FreezePhase) -> str:
+        learning, all_of_them = phase.trainable(self._model), self._parameters
+        which = f"phase {phase.number + 1}, " if len(self.plan.phases) > 1 else ""
+        share = f"{learning:,} of {all_of_them:,} parameters ({learning / all_of_them:.1%})"
+        return f"{which}epochs {phase.first + 1} to {phase.end}: learning {phase.what}, {share}"
+
+    def _learn(self, phase: FreezePhase) -> None:
+        optimizer = self._step.optimizer
+        places = {pace: place for place, pace in enumerate(phase.paces)}
+        part = {
+            id(parameter): places[pace]
+            for index, pace in phase.learning.items()
+            for parameter in self._model.layers[index].module.parameters()
+        }
+        groups = parameter_groups(self._model, optimizer.weight_decay)
+        groups = split_groups(groups, lambda parameter: part[id(parameter)], len(places))
+        self.phase = phase
+        self._step.learn_what_requires_it(optimizer.regrouped(groups))
+
+    def _keep_still(self, layers: frozenset[int]) -> None:
+        """Their BatchNorm statistics stay what they are: they are used, as in evaluation, and not moved."""
+        for index in layers:
+            for module in self._model.layers[index].module.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        if layers != self._still:
+            self._step.version += 1
+        self._still = layers
+
+
+@dataclass(frozen=True)
+class PlannedSchedule:
+    """A learning rate for every group of every pace, in the order in which `PhasedTraining` groups parameters."""
+
+    base: RunSchedule
+    plan: FreezePlan
+    batches: int
+    """Of an epoch."""
+
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        settings, phase = self.base.at(epoch, batch), self.plan.at(epoch)
+        risen = self.risen(phase, epoch, batch)
+        lr = tuple(lr * pace.rate * risen for pace in phase.paces for lr in settings.lr)
+        return dataclasses.replace(settings, lr=lr)
+
+    def risen(self, phase: FreezePhase, epoch: int, batch: int) -> float:
+        """The share a warm-up that restarts with the phase has reached; that of the first phase is the run's own."""
+        if not phase.first or not phase.warmup_epochs:
+            return 1.0
+        return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
+
+
+def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:
+    """The first phase may say how long the run's warm-up is."""
+    own = plan.phases[0].warmup_epochs
+    base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own)
+    return PlannedSchedule(base, plan, schedule.batches)

@@ -1,0 +1,149 @@
+"""The end of a run: its best weights made ready, its last pictures and records, and what to type next."""
+
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from yolofast.checkpoint.save import strip_checkpoint
+from yolofast.config.train import TrainConfig
+from yolofast.detect.detector import PictureDetector
+from yolofast.detect.tally import Evaluated
+from yolofast.model.network import Network
+from yolofast.ranks import world
+from yolofast.report.run.run_page import leave_report
+from yolofast.report.run.samples import save_samples
+from yolofast.runs.layout import FILES, MAP, MAP50
+from yolofast.train.checkpoints import BEST, LAST
+from yolofast.train.display import Display
+from yolofast.train.loop import Progress, Trainer
+from yolofast.train.record import Recorder, summary_of
+from yolofast.train.resume import run_to_resume
+from yolofast.train.run import Run
+from yolofast.train.run_pictures import RunPictures, telling_confidence
+from yolofast.words import clock, counted, own_command
+
+_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
+
+
+def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Recorder) -> Callable[[int], None]:
+    """Shows the boxes the averaged model predicts, every so many epochs; never if the interval is -1."""
+
+    def show(epoch: int) -> None:
+        average = run.step.ema.model
+        if interval > 0 and (epoch + 1) % interval == 0 and isinstance(average, Network):
+            path = pictures.boxes_after(epoch, average, run.step.precision, run.validation, run.data.val)
+            if path is not None:
+                recorder.picture(epoch, path)
+
+    return show
+
+
+def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
+    """`started` is when this process began the run, by `time.monotonic`."""
+    progress, best = trainer.progress, folder / FILES.weights / BEST
+    if best.exists():
+        strip_checkpoint(best)
+        # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
+        # only repeat its part of it.
+        if trainer.best_found is None and world() == 1:
+            trainer.pictures.attempt("how good the best weights are", lambda: _evaluate_again(run, trainer, best))
+    if run.config.plots:
+        with display.doing("drawing"):
+            trainer.pictures.curves(progress.rows)
+            if best.exists():
+                trainer.pictures.attempt("what the best weights see", lambda: _draw_best(run, trainer, best))
+    summary = summary_of(progress.rows, progress.best_epoch, time.monotonic() - started)
+    trainer.recorder.summary(summary)
+    leave_report(folder, trainer.best_found, run.data.val.names, display.say)
+    trainer.recorder.close(complete=True)
+    commands = _commands(run, progress, folder / FILES.weights)
+    kept = progress.kept_epoch == progress.best_epoch
+    display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
+
+
+def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
+    """Leaves a mark and says how to go on; neither if only the report of a complete run is missing."""
+    folder, yolofast = recorder.folder, own_command()
+    if recorder.is_complete(run.config.epochs):
+        display.insist(f"interrupted; the run is complete. To make its report: {yolofast} report {_quoted(folder)}")
+        return
+    with suppress(OSError):  # the run is none the worse without
+        recorder.interrupted()
+    resume = f"{yolofast} train --resume {_quoted(folder)}"
+    is_saved = run_to_resume(str(folder), folder.parent).checkpoint is not None
+    again = f"nothing was saved yet. To start again: the same command, or {resume} for the same folder"
+    display.insist(f"interrupted; {f'to go on: {resume}' if is_saved else again}")
+
+
+def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
+    """Of an interrupted run, if it has something to report. Another interrupt ends it at once."""
+    folder, found = trainer.recorder.folder, trainer.best_found
+    if not trainer.progress.rows or trainer.recorder.is_complete(run.config.epochs):
+        return
+    if run.config.plots and found is not None:
+        with display.doing("drawing"):
+            _draw_worst(run, trainer, folder, found)
+    leave_report(folder, found, run.data.val.names, display.say)
+
+
+def nothing_left(config: TrainConfig, folder: Path) -> str:
+    """Of a run that is resumed after its last epoch."""
+    command = f"{own_command()} train --resume {_quoted(folder)} --epochs {2 * config.epochs}"
+    return f"the run has all its {counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
+
+
+def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
+    detector = PictureDetector(best, device=str(run.step.precision.device))
+    trainer.best_found = run.evaluate_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
+
+
+def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
+    """Of what is in the file, read as a user would read it."""
+    index, found = run.data.val, trainer.best_found
+    detector = PictureDetector(best, device=str(run.step.precision.device))
+    if found is not None:
+        trainer.pictures.scores(found)
+        _draw_worst(run, trainer, best.parent.parent, found)
+    trainer.pictures.validation(detector, run.validation, index)
+    trainer.pictures.predictions(detector, index, telling_confidence(found))
+
+
+def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> None:
+    trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
+
+
+def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
+    """`kept`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
+    epochs, speed = summary["epochs"], summary["images_per_second"]
+    lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
+    if best := summary["best"]:
+        scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
+        where = str(folder / FILES.weights / BEST)
+        where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
+        lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
+    shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
+    return [*lines, f"look at: {', '.join(shown)}"]
+
+
+def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
+    commands, config, yolofast = [], run.config, own_command()
+    if (weights / BEST).exists():
+        best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
+        more = run.rules.val_flags + (" --single-cls" if config.single_cls else "")
+        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
+        commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
+    if (weights / LAST).exists() and config.max_steps is None:
+        command = f"  {yolofast} train --resume {_quoted(weights.parent)}"
+        longer = f"{command} --epochs {2 * config.epochs}"
+        in_phases = len(run.phases.plan.phases) > 1
+        out_of_patience = progress.epoch < config.epochs  # more epochs would not be begun
+        longer += "  # the plan's last phase goes on" if in_phases else ""
+        commands.append(f"{command} --patience {2 * config.patience}" if out_of_patience else longer)
+    return commands
+
+
+def _quoted(path: str | Path) -> str:
+    return shlex.quote(str(path))

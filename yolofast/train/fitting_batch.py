@@ -1,0 +1,219 @@
+"""`--batch-size -1`: the largest batch that fits, found by measuring.
+
+Memory grows linearly with the images of a batch on top of what the model takes, so a few small batches tell the line,
+and the batch that meets the limit is measured itself before it is believed. The limit is a share of what there is: the
+allocator needs slack, and other batches have more boxes.
+
+Which batch fits a run's GPU: asked before a run (`--batch-size -1`), and after memory has run out.
+
+Measured is the run's own step in its own gear, on batches as full of boxes as those to come. On the CPU nothing is
+measured: memory there is shared with everything else, and running out of it ends processes instead of raising errors.
+"""
+
+import dataclasses
+import gc
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from yolofast.config.hyp import hyp_of
+from yolofast.config.train import TrainConfig
+from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.loader.quad import GROUP
+from yolofast.optim.schedule import NOMINAL_BATCH
+from yolofast.pixels import fitted_size
+from yolofast.precision import Precision, device_of
+from yolofast.ranks import world
+from yolofast.store.choose import AUTO_GPU_SHARE
+from yolofast.structures import Batch, Targets, bucketed
+from yolofast.train.distributed.machine import device_of_rank
+from yolofast.train.families.family import Views
+from yolofast.train.families.table import rules_of
+from yolofast.train.finetune.freeze_plan import plan_of
+from yolofast.train.gears.compiling import compile_request
+from yolofast.train.gears.gears import EagerGear, GraphGear
+from yolofast.train.run import Say, prepare_model, prepare_step, read_data
+from yolofast.train.step import StepKind, TrainStep
+
+MemoryOf = Callable[[int], int]
+"""The bytes a training step with so many images takes; raises `torch.OutOfMemoryError` where there are not enough."""
+
+SHARE = 0.85
+_FIRST, _MOST = 4, 4096
+_EIGHT = 8
+_POINTS = 3  # of the line, the last ones: small batches take other algorithms
+_STEP_DOWN = 0.8
+_ROUNDING = 1e-6
+
+
+def largest_batch(memory_of: MemoryOf, available: int, *, multiple: int = 1, most: int = _MOST) -> int | None:
+    """At most `most` images that take no more than 85 % of `available` bytes; None if not even the fewest do.
+
+    A multiple of `multiple`, and of 8 too where that is possible.
+    """
+    limit = int(available * SHARE)
+    measured = _measure(memory_of, limit, multiple, most)
+    batch = _rounded(min(_on_line(measured, limit), most), multiple)
+    while batch:
+        if batch not in measured:
+            measured[batch] = _taken(memory_of, batch)
+        if measured[batch] <= limit:
+            return batch
+        batch = _rounded(int(batch * _STEP_DOWN), multiple)
+    return None
+
+
+def _measure(memory_of: MemoryOf, limit: int, multiple: int, most: int) -> dict[int, float]:
+    """Bytes by batch size: ever larger ones until half of the limit is taken, or until one does not fit."""
+    measured: dict[int, float] = {}
+    first = max(_FIRST // multiple, 1) * multiple
+    for size in itertools.takewhile(lambda size: size <= max(first, most), (first * 2**n for n in itertools.count())):
+        measured[size] = _taken(memory_of, size)
+        if measured[size] > limit / 2 and len(measured) > 1:
+            break
+    return measured
+
+
+def _taken(memory_of: MemoryOf, batch: int) -> float:
+    try:
+        return memory_of(batch)
+    except torch.OutOfMemoryError:
+        return float("inf")
+
+
+def _on_line(measured: dict[int, float], limit: int) -> int:
+    """The batch at which the line through the last points reaches the limit."""
+    points = [(size, taken) for size, taken in measured.items() if taken < float("inf")][-_POINTS:]
+    if len(points) < 2:  # no line: what fits a limit in proportion fits it certainly
+        return int(points[0][0] * limit / points[0][1]) if points else min(measured)
+    sizes, taken = np.array(points).T
+    slope, start = np.polyfit(sizes, taken, 1)
+    return int((limit - start) / slope + _ROUNDING) if slope > 0 else _MOST
+
+
+def _rounded(batch: int, multiple: int) -> int:
+    """Down to a multiple of what the run needs, and of 8 where that leaves something."""
+    both = int(np.lcm(multiple, _EIGHT))
+    unit = both if batch >= both else multiple
+    return max(batch, 0) // unit * unit
+
+
+_MOSAIC = 4
+_SLOTS = 2
+
+
+def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
+    """The settings with a number in place of `--batch-size -1`."""
+    if config.batch_size != -1:
+        return config
+    if world() > 1:
+        raise UserError("--batch-size -1 is measured on one GPU", fix="measure with --device 0, then give a number")
+    device = device_of(config.device)
+    if device.type != "cuda":
+        what = "--batch-size -1 measures the memory of a GPU, and this run is on the CPU"
+        raise UserError(what, fix="give a number, such as --batch-size 16")
+    found = _measured(config, device, most=None)
+    if found is None:
+        raise UserError("not even the smallest batch fits the free GPU memory", fix="a smaller --img-size or --cfg")
+    say(f"batch size: {found}, the largest that takes at most {SHARE:.0%} of the free GPU memory")
+    return dataclasses.replace(config, batch_size=found)
+
+
+def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
+    """After memory has run out: the settings to go on with, or without `--reduce-batch` a message that names them."""
+    device, least = device_of_rank(config.device), _least(config)
+    if device.type == "cuda" and world() == 1:
+        found, how = _measured(config, device, most=config.batch_size - 1), "which fits, measured"
+    else:
+        found, how = config.batch_size // 2 // least * least, "half of it"
+    what = f"memory ran out with a batch of {config.batch_size}"
+    if not found:
+        raise UserError(f"{what}, and no smaller one fits", fix="a smaller --img-size or --cfg")
+    if not config.reduce_batch or world() > 1:
+        fix = f"--batch-size {found} ({how})"
+        raise UserError(what, fix=fix if world() > 1 else f"{fix}, or --reduce-batch to go on by itself")
+    say(f"{what}: the epoch starts again with {found} ({how})")
+    return dataclasses.replace(config, batch_size=found)
+
+
+def _least(config: TrainConfig) -> int:
+    return world() * (GROUP if config.quad else 1)
+
+
+def _measured(config: TrainConfig, device: torch.device, most: int | None) -> int | None:
+    _free()
+    data = read_data(config, _silent)
+    hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
+    model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors")).model
+    plan_of(config, model).heaviest(model).freeze(model)
+    _, step = prepare_step(rules_of(usual, hyp, model), model, Precision.choose(config.precision, device))
+    rules = rules_of(config, hyp, model)
+    available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+    available -= _store_bytes(config, data.train, rules.views, available)
+    images = len(data.train) if most is None else min(most, len(data.train))
+    boxes = bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
+    memory_of = _memory_of(config, step, rules.largest_input, boxes)
+    return largest_batch(memory_of, available, multiple=_least(config), most=images)
+
+
+def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
+    device = step.precision.device
+    as_graph = compile_request(config.gear).gear in ("auto", "graph")
+
+    def memory_of(batch: int) -> int:
+        _free()
+        torch.cuda.reset_peak_memory_stats(device)
+        made = _batch(batch // (GROUP if config.quad else 1), shape, boxes, step)
+        gear = GraphGear(step) if as_graph else EagerGear(step)
+        for kind in _kinds(batch):
+            gear.run(made, kind)
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_reserved(device) + _SLOTS * made.images.nbytes
+
+    return memory_of
+
+
+def _kinds(batch: int) -> list[StepKind]:
+    """Those of a run with such batches: small ones are summed up, after a while."""
+    alone = StepKind(sums=False, updates=True)
+    summed = [StepKind(sums=True, updates=False), StepKind(sums=True, updates=True)]
+    return [alone, *summed] if round(NOMINAL_BATCH / batch) > 1 else [alone]
+
+
+def _batch(images: int, shape: tuple[int, int], boxes: int, step: TrainStep) -> Batch:
+    """Grey images with boxes all over them."""
+    device = step.precision.device
+    pixels = torch.full((images, 3, *shape), 0.5, dtype=step.precision.dtype, device=device)
+    centre_and_size = torch.rand(images, boxes, 4, generator=torch.Generator().manual_seed(0)) * 0.3 + 0.3
+    targets = Targets(
+        centre_and_size,
+        torch.zeros(images, boxes, dtype=torch.int64),
+        torch.ones(images, boxes, dtype=torch.bool),
+    )
+    return Batch(pixels.contiguous(memory_format=torch.channels_last), targets.to(device), np.arange(images))
+
+
+def _boxes(index: ImageIndex) -> int:
+    """Of an image of the fuller ones, as a mosaic of them shows."""
+    return int(np.quantile(np.diff(index.starts), 0.95)) * _MOSAIC
+
+
+def _store_bytes(config: TrainConfig, index: ImageIndex, views: Views, available: int) -> int:
+    """What the pixels will take of the GPU's memory, if they are to live there."""
+    if config.loader == "cpu" or config.cache not in ("auto", "gpu"):
+        return 0
+    needed = int(fitted_size(index.sizes, views.width, views.height).prod(axis=1).sum()) * 3
+    return needed if config.cache == "gpu" or needed <= AUTO_GPU_SHARE * available else 0
+
+
+def _free() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _silent(text: str) -> None:
+    pass

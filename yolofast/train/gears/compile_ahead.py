@@ -1,0 +1,127 @@
+"""Compiling in a process of its own, so that training can go on meanwhile.
+
+The other process compiles the same thing for images of zeros and throws the result away. What stays are the kernels
+in the cache folder, with which compiling in this process takes seconds instead of minutes. It needs the memory of a
+second step for a moment; where that is not to be had, training stays as it is.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from yolofast.train.gears.compiling import PACKAGE, compiled_loss_of, keep_compiled_kernels
+from yolofast.train.gears.gears import empty_targets, tuned_convolutions
+from yolofast.train.step import TrainStep
+
+_POLITENESS = 3
+
+
+class CompileAhead:
+    """Begins at once; `finished` says when, `failure` whether and why not."""
+
+    def __init__(self, step: TrainStep, images: Tensor, places: Sequence[int]) -> None:
+        """For batches of images like these, with these numbers of places for boxes."""
+        keep_compiled_kernels()
+        self._folder = tempfile.TemporaryDirectory(prefix="yolofast-compile-", ignore_cleanup_errors=True)
+        self._started, self.seconds = time.monotonic(), 0.0
+        parcel = Path(self._folder.name) / "step.pt"
+        torch.save(_parcel(step, images, places), parcel)
+        self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(parcel)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints, env=_environment(),
+        )  # fmt: skip
+
+    @property
+    def finished(self) -> bool:
+        if self._process.poll() is None:
+            return False
+        self.seconds = self.seconds or time.monotonic() - self._started
+        return True
+
+    @property
+    def failure(self) -> str | None:
+        """The last thing the process said, if it did not succeed."""
+        if self._process.returncode == 0:
+            return None
+        self._complaints.seek(0)
+        lines = self._complaints.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit code {self._process.returncode}"
+
+    def close(self) -> None:
+        """Ends it, whatever it has reached."""
+        with suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+        self._complaints.close()
+        self._folder.cleanup()
+
+
+def _parcel(step: TrainStep, images: Tensor, places: Sequence[int]) -> dict[str, Any]:
+    return {
+        "model": step.model,
+        "criterion": step.criterion,
+        "precision": step.precision,
+        "settings": _settings_of_torch(),
+        "images": torch.empty_like(images, device="meta"),
+        "places": tuple(places),
+    }
+
+
+def _settings_of_torch() -> dict[str, Any]:
+    """Those that decide what is compiled: with others, nothing of it would be found here."""
+    return {
+        "threads": torch.get_num_threads(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "matmul": torch.get_float32_matmul_precision(),
+    }
+
+
+def _set_in_torch(settings: dict[str, Any]) -> None:
+    """Only what differs: setting to what it is anyway counts as another setting for torch."""
+    setters: dict[str, Callable[[Any], None]] = {
+        "threads": torch.set_num_threads,
+        "deterministic": torch.use_deterministic_algorithms,
+        "matmul": torch.set_float32_matmul_precision,
+    }
+    now = _settings_of_torch()
+    for name, value in settings.items():
+        if value != now[name]:
+            setters[name](value)
+
+
+def _environment() -> dict[str, str]:
+    """The package is found there as it is here."""
+    package_folder = str(PACKAGE.parent)
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([package_folder, *([before] if before else [])])}
+
+
+def compile_parcel(path: Path) -> None:
+    with suppress(OSError):
+        os.nice(_POLITENESS)
+    # Written by the process that waits for us, into a folder that only its user can read.
+    parcel = torch.load(path, weights_only=False)
+    path.unlink()  # as large as the network, and nobody would remove it if the run is killed
+    _set_in_torch(parcel["settings"])
+    precision = parcel["precision"]
+    nothing: Any = None
+    step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)
+    images, loss_of = torch.zeros_like(parcel["images"], device=precision.device), compiled_loss_of(step)
+    for places in parcel["places"]:
+        with tuned_convolutions(), step.batch_counters.counted_together():
+            terms = loss_of(images, empty_targets(len(images), places, precision.device))
+            step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    compile_parcel(Path(sys.argv[1]))

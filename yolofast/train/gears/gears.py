@@ -1,0 +1,211 @@
+"""The same step at three speeds: as written, compiled, or captured as a CUDA graph.
+
+Gears never change results beyond rounding. `gear_box.py` says which one is used when.
+
+A CUDA graph is captured beside other threads of the process, and a capture that fails leaves nothing behind.
+
+Places for boxes. Batches come with 16, 32, 64 … of them, and what is compiled or captured is for one number.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from yolofast.profile.step_phases import GRAPH
+from yolofast.structures import Batch, Targets
+from yolofast.train.step import LossOf, StepKind, StepProbe, TrainStep
+
+
+@contextmanager
+def captured_into(graph: Any, pool: Any = None) -> Iterator[None]:
+    """Only this thread must leave the driver alone meanwhile: a loader's makes plans, in pinned memory it asks for."""
+    with _random_numbers_after_failure(), torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        yield
+
+
+@contextmanager
+def _random_numbers_after_failure() -> Iterator[None]:
+    """A capture that fails leaves torch's generator believing that it goes on; the next random number would raise."""
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = generator.clone_state()
+    try:
+        yield
+    except BaseException:
+        generator.graphsafe_set_state(before)
+        raise
+
+
+GearName = Literal["eager", "compile", "graph"]
+WorthTuning = Callable[[Batch], bool]
+"""Whether batches like this one come so often that cuDNN shall measure which algorithms are the fastest for them."""
+_WARM_UP_RUNS = 3
+
+
+class Gear(Protocol):
+    def run(self, batch: Batch, kind: StepKind) -> None:
+        """One step."""
+
+
+class EagerGear:
+    """The step as written, or with a compiled way from images to losses."""
+
+    def __init__(
+        self, step: TrainStep, loss_of: LossOf | None = None, worth_tuning: WorthTuning = lambda batch: True
+    ) -> None:
+        self.step, self._loss_of, self._worth_tuning = step, loss_of, worth_tuning
+
+    def run(self, batch: Batch, kind: StepKind) -> None:
+        with tuned_convolutions(self._worth_tuning(batch)):
+            self.step.run(batch.images, batch.targets, kind, self._loss_of)
+
+
+class GraphPool:
+    """Memory that graphs share: one at a time runs, and what outlives a step has memory of its own."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    @property
+    def handle(self) -> Any:
+        if self._handle is None:
+            self._handle = torch.cuda.graph_pool_handle()
+        return self._handle
+
+
+class GraphGear:
+    """One graph for each shape of batch, kind of step and loss; batches are copied to where the graph reads them."""
+
+    def __init__(
+        self, step: TrainStep, loss_of: LossOf | None = None, pool: GraphPool | None = None,
+        worth_tuning: WorthTuning = lambda batch: True,
+    ) -> None:  # fmt: skip
+        self.step, self._loss_of, self._pool, self._worth_tuning = step, loss_of, pool or GraphPool(), worth_tuning
+        self._graphs: dict[tuple[object, ...], _Captured] = {}
+        self._version = step.version
+
+    @property
+    def captured(self) -> int:
+        """How many graphs there are so far."""
+        return len(self._graphs)
+
+    def run(self, batch: Batch, kind: StepKind) -> None:
+        if self._version != self.step.version:
+            self._graphs.clear()  # they move other weights than are to be moved now
+            self._version = self.step.version
+        probe = self.step.probe
+        timed = probe is not None and probe.in_graphs  # marks are part of a graph: a step that is timed has its own
+        key = (batch.images.shape, batch.images.dtype, batch.targets.valid.shape, kind, id(self.step.criterion), timed)
+        if key not in self._graphs:
+            try:
+                tuned = tuned_convolutions(self._worth_tuning(batch))
+                with tuned, nullcontext() if timed else without_probe(self.step):
+                    self._graphs[key] = _Captured(self.step, batch, kind, self._loss_of, self._pool.handle)
+            except Exception:
+                if probe is None or not timed:
+                    raise
+                probe.in_graphs = False  # training goes on without being looked into
+                self.run(batch, kind)
+                return
+            finally:
+                if probe is not None:
+                    probe.captured()  # or tried to: this was not a step like others
+        self._graphs[key].replay(batch, probe)
+
+
+class _Captured:
+    def __init__(self, step: TrainStep, batch: Batch, kind: StepKind, loss_of: LossOf | None, pool: Any) -> None:
+        self._images = torch.empty_like(batch.images)
+        self._targets = Targets(*(torch.empty_like(t) for t in parts_of(batch.targets)))
+        self._fill(batch)
+        step.prepare_gradients(kind)
+        with tried_only(step):
+            stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream), without_probe(step):
+                for _ in range(_WARM_UP_RUNS):
+                    step.run(self._images, self._targets, kind, loss_of)
+            torch.cuda.current_stream().wait_stream(stream)
+            self._graph = torch.cuda.CUDAGraph()
+            with captured_into(self._graph, pool):
+                step.run(self._images, self._targets, kind, loss_of)
+        self._marks: Sequence[Any] = () if step.probe is None else step.probe.captured()
+
+    def _fill(self, batch: Batch) -> None:
+        self._images.copy_(batch.images, non_blocking=True)
+        for own, given in zip(parts_of(self._targets), parts_of(batch.targets), strict=True):
+            own.copy_(given, non_blocking=True)
+
+    def replay(self, batch: Batch, probe: StepProbe | None) -> None:
+        self._fill(batch)
+        if probe is not None and not self._marks:  # with marks inside, each part has its own row
+            probe.mark(GRAPH)
+        self._graph.replay()
+        if probe is not None:
+            probe.replayed(self._marks)
+
+
+@contextmanager
+def without_probe(step: TrainStep) -> Iterator[None]:
+    """What happens here is not timed."""
+    probe, step.probe = step.probe, None
+    try:
+        yield
+    finally:
+        step.probe = probe
+
+
+@contextmanager
+def tried_only(step: TrainStep) -> Iterator[None]:
+    """What happens here was not training, whether it works or not."""
+    before = [tensor.clone() for tensor in step.tensors()]
+    try:
+        yield
+    finally:
+        for tensor, value in zip(step.tensors(), before, strict=True):
+            tensor.copy_(value)
+
+
+@contextmanager
+def tuned_convolutions(tuned: bool = True) -> Iterator[None]:
+    """cuDNN measures which algorithm is the fastest: seconds for each shape, so it has to come often."""
+    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, tuned
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+def parts_of(targets: Targets) -> tuple[Tensor, Tensor, Tensor]:
+    return targets.boxes, targets.labels, targets.valid
+
+
+def places_of(batch: Batch) -> int:
+    return batch.targets.valid.shape[1]
+
+
+def with_places(batch: Batch, places: int) -> Batch:
+    """The same boxes with empty places behind them; a batch that has as many already stays as it is."""
+    missing = places - places_of(batch)
+    if missing <= 0:
+        return batch
+    boxes, labels, valid = batch.targets.boxes, batch.targets.labels, batch.targets.valid
+    pad = nn.functional.pad
+    more = Targets(pad(boxes, (0, 0, 0, missing)), pad(labels, (0, missing)), pad(valid, (0, missing)))
+    return replace(batch, targets=more)
+
+
+def empty_targets(images: int, places: int, device: torch.device | str) -> Targets:
+    """Nothing on any image."""
+    return Targets(
+        torch.zeros(images, places, 4, device=device),
+        torch.zeros(images, places, dtype=torch.int64, device=device),
+        torch.zeros(images, places, dtype=torch.bool, device=device),
+    )
+
+
+def smallest_that_holds(places: int, choices: Iterable[int]) -> int | None:
+    return min((choice for choice in choices if choice >= places), default=None)

@@ -1,0 +1,115 @@
+"""A run that survives a loss that is not a number: it goes back to the last good state with a lower learning rate.
+
+Bad steps are counted on the device. The count is copied to the host now and then and looked at one turn later, when it
+has long arrived, so that nobody waits. The state kept is that of the start of the epoch, which was known to be good.
+
+When memory runs out: the state of the run is carried to safety, and messages say what would fit.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from yolofast.errors import UserError
+from yolofast.ranks import agree_on_largest
+from yolofast.train.checkpoints import on_host
+from yolofast.train.step import TrainStep
+from yolofast.words import own_command
+
+_LOOK_EVERY = 16
+_LR_FACTOR = 0.5
+_MOST_IN_A_ROW = 3
+
+
+class NanGuard:
+    """`lr_factor` is what the schedule's learning rates are to be multiplied by."""
+
+    def __init__(self, step: TrainStep, lr_factor: float = 1.0, lower_rate: str = "lower lr0") -> None:
+        """`lower_rate` says how the user can do that."""
+        self._step, self._lower_rate = step, lower_rate
+        self.lr_factor, self._in_a_row = lr_factor, 0
+        self._on_gpu = step.losses.bad_steps.is_cuda
+        self._seen = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
+        self._copied: Any = None
+        self._batches = 0
+        self._good: list[torch.Tensor] = []
+
+    def start_epoch(self) -> None:
+        """Keep the state; called when the epoch before is known to have been good, or has been undone."""
+        self._batches, self._copied = 0, None
+        tensors = self._step.tensors()
+        if [kept.shape for kept in self._good] != [tensor.shape for tensor in tensors]:  # first, or others learn now
+            self._good = [tensor.clone() for tensor in tensors]
+        else:
+            for kept, tensor in zip(self._good, tensors, strict=True):
+                kept.copy_(tensor)
+
+    def after_batch(self) -> str | None:
+        """What to tell the user, if something had to be undone."""
+        self._batches += 1
+        if self._batches % _LOOK_EVERY:
+            return None
+        agree_on_largest(self._step.losses.bad_steps)  # ranks go back together
+        if self._copied is not None:
+            self._copied.synchronize()  # sixteen batches old
+        bad = self._copied is not None and int(self._seen) > 0
+        self._seen.copy_(self._step.losses.bad_steps, non_blocking=True)
+        if self._on_gpu:
+            self._copied = torch.cuda.current_stream().record_event()
+        else:
+            bad = int(self._seen) > 0
+        return self._undo() if bad else None
+
+    def end_epoch(self) -> str | None:
+        """As `after_batch`, for the batches since the last look. Waits for the device."""
+        agree_on_largest(self._step.losses.bad_steps)
+        if int(self._step.losses.bad_steps):
+            return self._undo()
+        self._in_a_row = 0
+        return None
+
+    @torch.no_grad()
+    def back_to_start(self) -> None:
+        """Of the epoch."""
+        tensors = self._step.tensors()
+        for kept, tensor in zip(self._good, tensors, strict=False):
+            tensor.copy_(kept)
+        for sums in tensors[len(self._good) :]:  # gradients that were not there yet
+            sums.zero_()
+        self._step.losses.bad_steps.zero_()
+        self._copied = None
+
+    def _undo(self) -> str:
+        self._in_a_row += 1
+        if self._in_a_row >= _MOST_IN_A_ROW:
+            raise UserError(
+                f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
+                f"{self.lr_factor:g} of the schedule's",
+                fix=f"{self._lower_rate}, look at the labels with `{own_command()} check`, or train with --precision "
+                "fp32; a checkpoint, if there is one yet, is that of a good epoch",
+            )
+        self.back_to_start()
+        self.lr_factor *= _LR_FACTOR
+        return (
+            "the loss was not a number: back to the state at the start of the epoch, "
+            f"with {self.lr_factor:g} of the schedule's learning rate"
+        )
+
+
+class EpochOutOfMemoryError(Exception):
+    """Memory ran out in an epoch; `state` is that of its start, in host memory, in the form of a checkpoint."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        super().__init__("memory ran out")
+        self.state = on_host(state)
+
+
+@contextmanager
+def fix_if_memory_runs_out(what: str, fix: str) -> Iterator[None]:
+    """Where the batch of training is not to blame."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise UserError(f"memory ran out {what}", fix=fix) from error

@@ -1,0 +1,1 @@
+"""Experiment loggers: TensorBoard, MLflow, Weights & Biases."""

@@ -1,0 +1,91 @@
+"""Trackers are served by threads: neither a slow server nor one that fails can hold up or end a run.
+
+Calls wait in a queue, so they reach the tracker in order. The first that fails is told, once, and nothing more is sent.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from yolofast.train.loggers.logger import TrackedRun, Tracker
+
+Say = Callable[[str], None]
+Call = Callable[[Tracker], None]
+_PATIENCE = 120.0
+"""Seconds that the end of a run waits for a tracker: weights may be on their way."""
+_PATIENCE_WITH_THE_SILENT = 10.0
+"""For one that has not even answered yet."""
+
+
+class Trackers:
+    """All trackers of a run; none of its methods waits, except `close`."""
+
+    def __init__(self, trackers: Sequence[Tracker], run: TrackedRun, say: Say) -> None:
+        self._say = say
+        self._deliveries = [_Delivery(tracker, say) for tracker in trackers]
+        self._send(lambda tracker: self._start(tracker, run))
+
+    def __bool__(self) -> bool:
+        return bool(self._deliveries)
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        values = {name: float(value) for name, value in row.items() if name != "epoch" and _is_number(value)}
+        self._send(lambda tracker: tracker.scalars(row["epoch"], values))
+
+    def picture(self, epoch: int, path: Path) -> None:
+        self._send(lambda tracker: tracker.picture(epoch, path))
+
+    def close(self, complete: bool, patience: float = _PATIENCE) -> None:
+        """May be called again; only the first call counts."""
+        self._send(lambda tracker: tracker.finish(complete))
+        for delivery in self._deliveries:
+            delivery.close(patience)
+        self._deliveries = []
+
+    def _start(self, tracker: Tracker, run: TrackedRun) -> None:
+        if where := tracker.start(run):
+            self._say(f"{tracker.title}: {where}")
+
+    def _send(self, call: Call) -> None:
+        for delivery in self._deliveries:
+            delivery.send(call)
+
+
+class _Delivery:
+    def __init__(self, tracker: Tracker, say: Say) -> None:
+        self._tracker, self._say, self._answers = tracker, say, False
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        # A daemon, so that a server that never answers cannot keep the process alive.
+        self._thread = threading.Thread(target=self._work, name=f"yolofast-{tracker.title}", daemon=True)
+        self._thread.start()
+
+    def send(self, call: Call) -> None:
+        self._calls.put(call)
+
+    def close(self, patience: float) -> None:
+        self._calls.put(None)
+        self._thread.join(min(patience, _PATIENCE_WITH_THE_SILENT))
+        if self._answers:
+            self._thread.join(max(patience - _PATIENCE_WITH_THE_SILENT, 0.0))
+        if self._thread.is_alive():
+            self._say(f"warning: {self._tracker.title} takes too long, not everything has got there; going on")
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            try:
+                call(self._tracker)
+                self._answers = True
+            except Exception as error:  # noqa: BLE001 - whatever it is, the run is worth more
+                self._say(f"warning: {self._tracker.title} failed, nothing more is sent to it: {_in_one_line(error)}")
+                return
+
+
+def _in_one_line(error: Exception) -> str:
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first[:200]}" if first else type(error).__name__
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,90 @@
+"""What every experiment tracker can do with a run. All packages behind it are extras, imported when a run starts.
+
+Under which names the trackers know a run, kept in its folder, so that a resumed run goes on there.
+"""
+
+import json
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from yolofast.files.atomic_file import write_whole
+from yolofast.runs.layout import FILES
+
+_CONTENTS = (FILES.settings, FILES.environment, FILES.summary, FILES.results)
+_PICTURES = ("*.png", "*.jpg")
+BEST = f"{FILES.weights}/{FILES.best}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackedRun:
+    """What a tracker is told about a run when it starts."""
+
+    folder: Path
+    settings: dict[str, Any]
+    next_epoch: int = 0
+    """Above 0 for a resumed run, which goes on in the tracker's record where it stopped."""
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def project(self) -> str:
+        """Runs that belong together: the last part of `--project`."""
+        return self.folder.resolve().parent.name or "yolofast"
+
+    def files(self) -> list[Path]:
+        """Records and pictures, as they are now."""
+        records = [self.folder / name for name in _CONTENTS]
+        pictures = [path for pattern in _PICTURES for path in sorted(self.folder.glob(pattern))]
+        return [path for path in (*records, *pictures) if path.is_file()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetUpload:
+    """The files of a data set, if they are to be uploaded, and the name their version gets."""
+
+    name: str
+    alias: str
+    files: list[Path] = field(default_factory=list)
+
+
+class Tracker(Protocol):
+    """Methods may raise and may take their time: they are called from a thread that waits for nobody."""
+
+    title: str
+
+    def start(self, run: TrackedRun) -> str | None:
+        """Imports what it needs and opens the record; returns where that can be looked at, if it is worth saying."""
+
+    def scalars(self, epoch: int, values: dict[str, float]) -> None: ...
+
+    def picture(self, epoch: int, path: Path) -> None:
+        """Predicted boxes after an epoch."""
+
+    def finish(self, complete: bool) -> None:
+        """`complete`: the run came to its end, and its files are there."""
+
+
+_writing = threading.Lock()  # trackers start at the same time, each in its thread
+
+
+def id_of_resumed(run: TrackedRun, tracker: str) -> str | None:
+    """None for a new run, also in the folder of an old one."""
+    return _ids(run.folder).get(tracker) if run.next_epoch else None
+
+
+def keep_id(run: TrackedRun, tracker: str, identity: str) -> None:
+    with _writing:
+        ids = {**_ids(run.folder), tracker: identity}
+        write_whole(run.folder / FILES.loggers, (json.dumps(ids, indent=2) + "\n").encode())
+
+
+def _ids(folder: Path) -> dict[str, str]:
+    try:
+        ids = json.loads((folder / FILES.loggers).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there, or damaged: a record of its own is better than none
+        return {}
+    return ids if isinstance(ids, dict) else {}

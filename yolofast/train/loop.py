@@ -1,0 +1,317 @@
+"""The loop around the step: epochs, evaluation, records and checkpoints.
+
+Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
+tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before if
+that was still being written, to the same numbers.
+
+For how long the device had nothing to do because no batch was there.
+
+On a GPU that is not what the host waits: it is some steps ahead, and a batch that comes late costs nothing while these
+are at work.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from yolofast.checkpoint.save import model_content
+from yolofast.config.resumed import kept_config
+from yolofast.detect.tally import Evaluated
+from yolofast.errors import UserError
+from yolofast.interrupts import Interrupts
+from yolofast.optim.schedule import StepSettings
+from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
+from yolofast.ranks import world
+from yolofast.runs.layout import (
+    EPOCH,
+    MEMORY,
+    RATES,
+    SPEED,
+    TIME,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    WAIT,
+    losses_of,
+    scores_of,
+    weights_of_epoch,
+)
+from yolofast.structures import Batch
+from yolofast.train.batch_record import BatchRecord
+from yolofast.train.checkpoints import BEST, Checkpoints
+from yolofast.train.display import Display, LateLosses
+from yolofast.train.distributed.averaged_step import even_out, gear_of_ranks, mean_losses
+from yolofast.train.gears.compiling import compile_request
+from yolofast.train.gears.gear_box import GearBox, choose_gear
+from yolofast.train.gears.gears import Gear
+from yolofast.train.guard import EpochOutOfMemoryError, NanGuard
+from yolofast.train.record import Recorder
+from yolofast.train.run import Run
+from yolofast.train.run_pictures import RunPictures
+from yolofast.train.step import StepKind
+from yolofast.train.timing.clock import Clock, clock_for
+from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+
+
+class DataWait:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pending: deque[tuple[Any, Any]] = deque()
+        self._ms = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Around asking for a batch."""
+        asked = self._clock.moment()
+        yield
+        self._pending.append((asked, self._clock.moment()))
+
+    @property
+    def seconds(self) -> float:
+        """So far, as the device has got there. Waits for nothing."""
+        while self._pending and self._clock.is_past(self._pending[0][1]):
+            self._ms += self._clock.between(*self._pending.popleft())
+        return self._ms / 1e3
+
+
+@dataclass
+class Progress:
+    """Where a run stands, besides its tensors."""
+
+    epoch: int = 0
+    """The next one."""
+    best_fitness: float = -1.0
+    best_epoch: int = -1
+    kept_epoch: int = -1
+    """Whose weights `best.pt` has: with `--nosave` not always those of the best one."""
+    lr_factor: float = 1.0
+    """Below 1 after a loss that was not a number."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TurnRecord(Protocol):
+    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+        """A batch as it was made, and as the network will see it."""
+
+
+class Turn(NamedTuple):
+    batch: Batch
+    """As it was made."""
+    settings: StepSettings
+    kind: StepKind
+
+
+def turn(
+    run: Run, fetch: Callable[[], tuple[int, Batch]], gear: Gear, sampler: PhaseSampler, record: TurnRecord | None,
+    *, epoch: int, iteration: int, lr_factor: float = 1.0,
+) -> Turn:  # fmt: skip
+    """One turn of training: a batch is fetched, with its number in the epoch, and learnt from.
+
+    Whoever profiles a run makes its turns with this function, too. What the caller does afterwards is still timed by
+    the sampler, until it says `end`.
+    """
+    sampler.begin(iteration, DATA_WAIT)
+    if run.makes_batches_here:
+        sampler.mark(AUGMENT)
+    number, batch = fetch()
+    sampler.mark(REST)
+    settings = run.schedule.at(epoch, number)
+    rates = [lr * lr_factor for lr in settings.lr]
+    run.step.optimizer.set(rates, settings.momentum)
+    kind = StepKind(settings.accumulate > 1, iteration % settings.accumulate == 0)
+    sampler.mark(TO_DEVICE)
+    moved = run.step.on_device(batch)
+    sampler.mark(AUGMENT)
+    seen = run.resize(moved, epoch, number)
+    sampler.mark(REST)
+    if record is not None:
+        record.next_is(batch, seen, rates[0])
+    gear.run(seen, kind)
+    return Turn(batch, settings, kind)
+
+
+def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | None = None) -> GearBox:
+    """For so many steps; `at_once` as in `choose_gear`."""
+    asked = gear_of_ranks(compile_request(run.config.gear).gear, say)
+    return choose_gear(asked, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
+
+
+@dataclass(kw_only=True)
+class Trainer:
+    run: Run
+    gear: Gear
+    checkpoints: Checkpoints
+    recorder: Recorder
+    display: Display
+    progress: Progress
+    pictures: RunPictures = field(default_factory=RunPictures)
+    after_evaluation: Callable[[int], None] = lambda epoch: None
+    """For those who want to look at the averaged model of an epoch."""
+    batch_record: BatchRecord | None = None
+    sampler: PhaseSampler = field(default_factory=NoSampler)
+    """Times some of the steps by phase (`--profile-every`)."""
+    best_found: Evaluated | None = None
+    """The evaluation of the weights in `best.pt`, or to be written there, if this process has seen it."""
+
+    def __post_init__(self) -> None:
+        self._step, self._config = self.run.step, self.run.config
+        self._late_losses = LateLosses(self._step.losses)
+        self._latest_found: Evaluated | None = None
+        self._interrupts = Interrupts()
+        self._kept_settings = _kept_settings(self.run)  # once: the files they name may go
+
+    def fit(self) -> Progress:
+        try:
+            with self._interrupts.heard():
+                self._fit()
+        except BaseException:
+            with suppress(UserError, OSError):  # why the run ends is what its user has to know
+                self.checkpoints.finish()
+            raise
+        self.checkpoints.finish()
+        return self.progress
+
+    def _fit(self) -> None:
+        guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
+        while self.progress.epoch < self._config.epochs and not self._should_stop():
+            epoch = self.progress.epoch
+            try:
+                row = self._train_epoch(epoch, guard)
+            except torch.OutOfMemoryError as error:
+                guard.back_to_start()
+                raise EpochOutOfMemoryError(self._content(epoch)) from error
+            self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
+            last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
+            if not self._config.notest or last:
+                with self.display.doing("evaluating"):
+                    self._score(self.run.evaluate(epoch), row)
+                self.after_evaluation(epoch)
+            last = last or self._out_of_patience(epoch + 1)
+            self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
+            self.progress.rows.append(row)
+            self.recorder.epoch(row)
+            if not self._config.nosave or last:
+                self._save(epoch, last)
+            self.display.result(row)
+            self.pictures.epoch_over()
+
+    def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
+        self.run.start_epoch(epoch)
+        self._step.losses.reset()
+        guard.start_epoch()
+        start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
+        settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
+        self._late_losses.forget()
+        if self.batch_record is not None:
+            self.batch_record.start_epoch()
+        with self.display.epoch(epoch, batches, self._late_losses.look) as line:
+            source = enumerate(self.run.batches.epoch(epoch))
+
+            def fetch() -> tuple[int, Batch]:
+                with wait.timed():
+                    return next(source)
+
+            for iteration in range(epoch * batches, (epoch + 1) * batches):
+                batch, settings, _ = turn(
+                    self.run, fetch, self.gear, self.sampler, self.batch_record,
+                    epoch=epoch, iteration=iteration, lr_factor=guard.lr_factor,
+                )  # fmt: skip
+                used = len(batch.images) * self.run.images_joined * world()
+                images += used
+                self._tell(guard.after_batch())
+                self.pictures.trained_on(epoch, iteration % batches, batch)
+                line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
+                self.sampler.end()
+                self._interrupts.check()
+                if self._config.max_steps is not None and iteration + 1 >= self._config.max_steps:
+                    break
+        losses = mean_losses(self._step.losses)
+        if self.batch_record is not None:
+            self.batch_record.end_epoch(epoch)
+        self.sampler.end_epoch(epoch)
+        undone = guard.end_epoch()
+        self._tell(undone)
+        even_out(self._step)
+        wall = time.perf_counter() - start
+        rates = {column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)}
+        return {
+            EPOCH.name: epoch,
+            TIME.name: (self.progress.rows[-1][TIME.name] if self.progress.rows else 0.0) + wall,
+            # An epoch that was undone to its end has taught nothing: there is no loss to state.
+            **losses_of(TRAIN_LOSS, {name: None if undone else losses[name] for name in self.run.step.terms}),
+            **rates,
+            SPEED.name: images / wall,
+            WAIT.name: wait.seconds / wall,
+            MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
+        }
+
+    def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
+        self._latest_found, metrics = found, found.metrics
+        row.update(scores_of(metrics))
+        row.update(losses_of(VAL_LOSS, found.losses))
+        if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
+            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[EPOCH.name]
+            self.best_found = found
+
+    def _save(self, epoch: int, last: bool) -> None:
+        names = []
+        # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
+        is_missing = last and (self.progress.kept_epoch != self.progress.best_epoch or not self.checkpoints.has(BEST))
+        if self.progress.best_epoch == epoch or is_missing:
+            self.progress.kept_epoch, self.best_found = epoch, self._latest_found
+            names.append(BEST)
+        if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
+            names.append(weights_of_epoch(epoch + 1))
+        self.checkpoints.save(self._content(epoch), *names)
+
+    def _content(self, epoch: int) -> dict[str, Any]:
+        progress = self.progress
+        return model_content(
+            self._step.model,
+            self._step.ema.model,
+            epoch,
+            step=self._step.state_dict(),
+            run=self.run.state_dict(),
+            next_epoch=progress.epoch,
+            best_fitness=progress.best_fitness,
+            best_epoch=progress.best_epoch,
+            kept_epoch=progress.kept_epoch,
+            lr_factor=progress.lr_factor,
+            rows=progress.rows,
+            **self._kept_settings,
+        )
+
+    def _should_stop(self) -> bool:
+        if self._out_of_patience(self.progress.epoch):
+            waited = self._waited(self.progress.epoch)
+            self.display.say(f"no better result for {waited} epoch{'s' * (waited > 1)}: stopping")
+            return True
+        return self._out_of_steps(self.progress.epoch)
+
+    def _out_of_patience(self, epochs: int) -> bool:
+        """Whether `--patience` allows no more than so many epochs."""
+        patience = self._config.patience
+        return patience > 0 and self.progress.best_epoch >= 0 and self._waited(epochs) >= patience
+
+    def _waited(self, epochs: int) -> int:
+        """For how many epochs nothing got better in the phase that goes on, in which other parts learn."""
+        return epochs - 1 - max(self.progress.best_epoch, self.run.phases.plan.at(epochs).first - 1)
+
+    def _out_of_steps(self, epochs: int) -> bool:
+        """Whether `--max-steps` allows no more than so many epochs."""
+        most = self._config.max_steps
+        return most is not None and epochs * len(self.run.batches) >= most
+
+    def _tell(self, message: str | None) -> None:
+        if message:
+            self.display.say(message)
+
+
+def _kept_settings(run: Run) -> dict[str, Any]:
+    """What a checkpoint says of the run beside its state."""
+    shape = list(run.rules.evaluation_shape)
+    return {"config": kept_config(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}

@@ -1,0 +1,156 @@
+"""What a run writes down: a row per epoch, the settings, the machine, and the same for experiment trackers.
+
+What the figures of a run have to be read with: versions and hardware. Nothing that names a person or a machine.
+"""
+
+import csv
+import importlib.metadata
+import io
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from yolofast._version import __version__
+from yolofast.files.atomic_file import write_whole
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_with, terms_in
+from yolofast.runs.reader import RunFolder
+from yolofast.train.loggers.delivery import Trackers
+
+_PACKAGES = (
+    "torch", "numpy", "opencv-python-headless", "triton", "torchvision", "faster-coco-eval", "matplotlib",
+    "tensorboard", "mlflow", "wandb",
+)  # fmt: skip
+
+
+def environment() -> dict[str, Any]:
+    """The content of `env.json`."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": cpu_name(),
+        "cpu_cores": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        **_gpus(),
+        "yolofast": __version__,  # also where it runs from a folder and is not installed
+        **{name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _gpus() -> dict[str, Any]:
+    if not torch.cuda.is_available():
+        return {"gpu": None, "gpus": 0, "gpu_memory_gib": None, "cuda": torch.version.cuda, "cudnn": None}
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "gpus": torch.cuda.device_count(),
+        "gpu_memory_gib": round(torch.cuda.get_device_properties().total_memory / 2**30, 1),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+    }
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # only Linux has it
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+INTERRUPTED_FILE = FILES.interrupted
+
+
+class Recorder:
+    """`results.csv` is written anew and whole after every epoch, so a resumed run never has a row twice."""
+
+    def __init__(
+        self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: Trackers | None = None
+    ) -> None:
+        self.folder, self.rows, self._trackers = folder, list(rows or []), trackers
+        self._has_ended = False
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        text = io.StringIO()
+        given = dict.fromkeys(name for row in self.rows for name in row)
+        columns = [name for name, _ in columns_with(terms_in(given))]
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
+        write_whole(self.folder / FILES.results, text.getvalue().encode())
+        if self._trackers is not None:
+            self._trackers.epoch(row)
+
+    def picture(self, epoch: int, path: Path) -> None:
+        """For the trackers; the run's folder has it already."""
+        if self._trackers is not None:
+            self._trackers.picture(epoch, path)
+
+    def summary(self, values: dict[str, Any]) -> None:
+        """Comes when all else but the report is there."""
+        self._write(FILES.summary, values)
+        self._has_ended = True
+
+    def is_complete(self, epochs: int) -> bool:
+        """Whether the run has come to its end, now or, if it has all its epochs, in an earlier process."""
+        if self._has_ended or len(self.rows) < epochs:
+            return self._has_ended
+        return RunFolder(self.folder).entries(FILES.summary).get("epochs") == len(self.rows)
+
+    def interrupted(self) -> None:
+        """So that nobody takes it for a run that goes on."""
+        self._write(INTERRUPTED_FILE, {"epochs": len(self.rows)})
+
+    def environment(self) -> None:
+        self._write(FILES.environment, environment())
+
+    def close(self, complete: bool = False) -> None:
+        """`complete`: the run came to its end and everything is in its folder. Only the first call counts."""
+        if self._trackers is not None:
+            self._trackers.close(complete)
+
+    def _write(self, name: str, values: dict[str, Any]) -> None:
+        write_whole(self.folder / name, (json.dumps(values, indent=2) + "\n").encode())
+
+
+def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:
+    """A run in a few numbers. Rows cover all of a resumed run; `wall_seconds` are those of this process alone."""
+    seconds = rows[-1][TIME.name] if rows else 0.0
+    before = [0.0, *(row[TIME.name] for row in rows)]
+    images = sum(row[SPEED.name] * (row[TIME.name] - start) for row, start in zip(rows, before, strict=False))
+    best = next((row for row in rows if row[EPOCH.name] == best_epoch), {})
+    columns = columns_with(terms_in(best))
+    scores = [name for name, column in columns if column.source in ("metric", "validation loss") and name in best]
+    return {
+        "epochs": len(rows),
+        "best_epoch": best_epoch,
+        "epochs_counted_from": 0,  # by its number in results.csv; pages, and the display, count from 1
+        "best": {name: _known(best[name]) for name in scores},
+        "train_seconds": round(seconds, 3),
+        "wall_seconds": round(wall_seconds, 3),
+        "images_per_second": round(images / seconds, 1) if seconds else 0.0,
+        "peak_gpu_memory_gib": round(max((row[MEMORY.name] for row in rows), default=0.0), 3),
+    }
+
+
+def _known(value: float) -> float | None:
+    """JSON has no nan."""
+    return value if math.isfinite(value) else None
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,208 @@
+"""A run of training from its settings to its last checkpoint: what `yolofast train` and `Detector.train` call."""
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from yolofast.config.resumed import as_text, check_same_classes, kept_config, other_images, to_yaml, with_lasting_names
+from yolofast.config.train import TrainConfig
+from yolofast.errors import UserError
+from yolofast.exit_codes import call
+from yolofast.ranks import is_first
+from yolofast.runs.folder import forget_earlier_run, new_run_folder
+from yolofast.train.batch_record import BatchRecord
+from yolofast.train.checkpoints import Checkpoints
+from yolofast.train.display import Display
+from yolofast.train.distributed.followers import NoCheckpoints, NoRecorder, quiet_display
+from yolofast.train.distributed.join import Place, joined, told_by_first
+from yolofast.train.distributed.launch import Report, launch
+from yolofast.train.distributed.machine import check_devices, device_of_rank
+from yolofast.train.finish import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
+from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
+from yolofast.train.gears.compiling import compile_report, compile_request
+from yolofast.train.gears.gear_box import GearBox
+from yolofast.train.guard import EpochOutOfMemoryError, fix_if_memory_runs_out
+from yolofast.train.kept_files import HYP_FILE, PLAN_FILE, copies_used, hyp_text, plan_text, write_hyp
+from yolofast.train.loggers.choose_loggers import choose_trackers
+from yolofast.train.loggers.delivery import Trackers
+from yolofast.train.loggers.logger import TrackedRun
+from yolofast.train.loop import Progress, Trainer, gear_of
+from yolofast.train.phase_record import recorded_phases
+from yolofast.train.record import INTERRUPTED_FILE, Recorder
+from yolofast.train.resume import SETTINGS_FILE, Beginning, beginning
+from yolofast.train.run import Run, prepare_run, refuse_unbuilt
+from yolofast.train.run_pictures import RunPictures
+
+
+def train(config: TrainConfig, given: dict[str, Any]) -> Path:
+    """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder.
+
+    One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
+    """
+    if Place.of_environment().is_launched:
+        with joined(device_of_rank(config.device)):
+            return _run(told_by_first(lambda: beginning(config, {"device": config.device, **given})))
+    begun = beginning(config, given)
+    if len(begun.config.devices) < 2:
+        return _run(begun)
+    device = check_devices(begun.config)
+    return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
+
+
+def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -> int:
+    return call(lambda: report(str(train(config, given))))
+
+
+def _run(begun: Beginning) -> Path:
+    config, _, state, hyp, note, plan, _ = begun
+    display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
+    if note:
+        display.say(note)
+    refuse_unbuilt(config)
+    config = with_fitting_batch(config, display.say)
+    findable = begun._replace(config=config).findable
+    for word in copies_used(config, findable):
+        display.say(word)
+    with fix_if_memory_runs_out("before training began", "make room on the GPU (nvidia-smi), or --cache ram"):
+        built = prepare_run(findable, display.say, fresh=state is None, plan=plan)
+    # What is written down names the files the run was started with.
+    run = dataclasses.replace(built, config=dataclasses.replace(config, img_size=built.config.img_size))
+    if state is not None:
+        check_same_classes(state["names"], run.data.train.names, config.data)
+        for word in other_images(state.get("images"), len(run.data.train), config.data):
+            display.say(word)
+    if hyp is not None:
+        run.rules.check_same(hyp)
+    if compile_request(config.gear).diagnose:
+        return _diagnose_compiling(run, display)
+    if not is_first():
+        return _follow(run, state, display)
+    folder, ran_out = _lead(run, begun, display)
+    if ran_out is not None:
+        del run, built  # and with them what they hold on the device
+        smaller = with_smaller_batch(config, display.say)
+        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint))
+    return folder
+
+
+def _lead(run: Run, begun: Beginning, display: Display) -> tuple[Path, dict[str, Any] | None]:
+    """What the first rank does, who writes. Its folder, and the state to go on from if memory ran out.
+
+    An interrupt leaves its mark from the moment the folder has changed.
+    """
+    state, folder, trainer = begun.state, begun.folder, None
+    try:
+        folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+        trainer = _ready_trainer(run, folder, state, display)
+        started = time.monotonic()
+        if state is None:
+            trainer.pictures.labels(run.data.train)
+        trainer.fit()
+        finish_run(run, trainer, folder, display, started)
+    except EpochOutOfMemoryError as error:
+        assert folder is not None
+        return folder, error.state
+    except KeyboardInterrupt:
+        if folder is not None:
+            rows = [] if state is None else state["rows"]
+            end_interrupted(run, Recorder(folder, rows) if trainer is None else trainer.recorder, display)
+        if trainer is not None:
+            report_so_far(run, trainer, display)
+        raise
+    finally:
+        if trainer is not None and isinstance(trainer.gear, GearBox):
+            trainer.gear.close()
+        run.close()
+        if trainer is not None:
+            trainer.recorder.close()
+    return folder, None
+
+
+def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display: Display) -> Trainer:
+    config, display.folder = run.config, folder
+    if state is None:
+        forget_earlier_run(folder)
+    progress = _restore(run, state) if state else Progress()
+    goes_on = f", going on with epoch {progress.epoch + 1} of {config.epochs}"
+    display.say(f"run: {folder}{goes_on if 0 < progress.epoch < config.epochs else ''}")
+    if progress.epoch >= config.epochs:
+        display.say(nothing_left(config, folder))
+    trainer = _trainer(run, folder, progress, display)
+    trainer.recorder.environment()
+    (folder / INTERRUPTED_FILE).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
+    return trainer
+
+
+def _folder_with_settings(run: Run, folder: Path | None) -> Path:
+    """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
+    config = with_lasting_names(run.config)
+    if folder is None:
+        files = {SETTINGS_FILE: as_text(config).encode(), HYP_FILE: hyp_text(run.hyp)}
+        files |= {PLAN_FILE: plan_text(config)} if config.plan else {}
+        return new_run_folder(config.project, config.name, config.exist_ok, files)
+    to_yaml(config, folder / SETTINGS_FILE)
+    write_hyp(run.hyp, folder)
+    return folder
+
+
+def _diagnose_compiling(run: Run, display: Display) -> Path:
+    """Instead of training: what would be compiled."""
+    run.start_epoch(0)
+    batch = run.step.on_device(next(run.batches.epoch(0)))
+    display.say(compile_report(run.step, batch))
+    run.close()
+    return Path()
+
+
+def _follow(run: Run, state: dict[str, Any] | None, display: Display) -> Path:
+    """What ranks after the first do; they have no folder."""
+    try:
+        _trainer(run, None, _restore(run, state) if state else Progress(), display).fit()
+    except EpochOutOfMemoryError:
+        with_smaller_batch(run.config, display.say)
+    finally:
+        run.close()
+    return Path()
+
+
+def _restore(run: Run, state: dict[str, Any]) -> Progress:
+    try:
+        run.model.load_state_dict(state["model"])
+    except RuntimeError as error:
+        what = "the network is not the one the run has trained"
+        fix = "restore the file, or start a new run with --weights last.pt"
+        raise UserError(what, where=run.config.cfg or None, fix=fix) from error
+    run.step.ema.model.load_state_dict(state["ema"])
+    run.load_state_dict(state["run"])
+    run.step.load_state_dict(state["step"])
+    names = ("best_fitness", "best_epoch", "lr_factor", "rows")
+    kept = state.get("kept_epoch", state["best_epoch"])  # older checkpoints do not say
+    return Progress(epoch=state["next_epoch"], kept_epoch=kept, **{name: state[name] for name in names})
+
+
+def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:
+    """Without a folder nothing is written: another rank does that."""
+    config = run.config
+    gear = gear_of(run, (config.epochs - progress.epoch) * len(run.batches), display.say)
+    recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
+    pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
+    return Trainer(
+        run=run,
+        gear=gear,
+        checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / "weights"),
+        recorder=recorder,
+        display=display,
+        progress=progress,
+        pictures=pictures,
+        batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
+        sampler=recorded_phases(run, gear, folder, progress.epoch),
+        after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
+    )
+
+
+def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
+    tracked = TrackedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    trackers = choose_trackers(run.config, (run.data.train, run.data.val), os.environ, display.say)
+    return Recorder(folder, progress.rows, Trackers(trackers, tracked, display.say))

@@ -1,0 +1,135 @@
+"""In which order and in which shapes a run sees its images.
+
+`--image-weights`: images with rare or badly learnt classes are drawn more often, anew after every evaluation.
+
+How often to draw each image when rare and badly learnt classes should be seen more often (`--image-weights`).
+
+Before a run begins: do the model's anchors suit the boxes it will learn? If not, better ones take their place.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.rect import rect_order, rect_shapes
+from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.image_index import ImageIndex
+from yolofast.loader.order import EpochOrder
+from yolofast.loader.quad import GROUP
+from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors
+from yolofast.model.heads import AnchorHead
+from yolofast.ranks import rank, world
+
+
+@dataclass(frozen=True)
+class TrainingOrder:
+    order: EpochOrder
+    shapes: npt.NDArray[np.int64] | None
+    """`[batches, 2]` heights and widths for `--rect`; None: all batches have the size trained at."""
+
+
+def training_order(
+    config: TrainConfig, index: ImageIndex, stride: int, *, always_shuffled: bool = False
+) -> TrainingOrder:
+    """A data set smaller than a batch is one batch.
+
+    The published code of YOLOv7 shuffles only for several GPUs, and takes the batches of `--rect` from the widest to
+    the tallest; unless faithful, the latter are shuffled as wholes. YOLOX is `always_shuffled`.
+    """
+    multiple = GROUP if config.quad else 1
+    least = world() * multiple
+    size = min(config.batch_size, max(len(index) // least, 1) * least)
+    shuffle = always_shuffled or not config.faithful or (world() > 1 and not config.rect)
+    images = rect_order(index.sizes) if config.rect else len(index)
+    order = EpochOrder(
+        images,
+        seed=config.seed,
+        shuffle=shuffle and not config.rect,
+        shuffle_batches=shuffle and config.rect,
+        batch_size=size,
+        multiple=multiple,
+        rank=rank(),
+        world=world(),
+    )
+    shapes = rect_shapes(index.sizes[images], size, config.train_size, stride, pad=0) if config.rect else None
+    return TrainingOrder(order, shapes)
+
+
+Floats64 = npt.NDArray[np.float64]
+
+
+def class_weights(index: ImageIndex) -> Floats64:
+    """[nc] one over the number of boxes of each class, scaled to a sum of 1; a class without boxes counts as if it had
+    one.
+    """
+    counts = np.bincount(index.labels[~index.crowd], minlength=len(index.names))
+    weights = 1.0 / np.maximum(counts, 1)
+    return np.asarray(weights / weights.sum())
+
+
+def image_weights(index: ImageIndex, class_weights: npt.ArrayLike, maps: npt.ArrayLike) -> Floats64:
+    """[N] sum over an image's boxes of the class's weight · (1 - mAP)²; `maps` [nc] is the mAP of each class so far."""
+    per_class = np.asarray(class_weights, np.float64) * (1.0 - np.asarray(maps, np.float64)) ** 2
+    per_box = np.where(index.crowd, 0.0, per_class[index.labels])
+    return np.bincount(index.image_of_box(), weights=per_box, minlength=len(index)).astype(np.float64)
+
+
+class ImageWeighting:
+    """`maps`, the classes' mAP so far, is all that a resumed run has to know."""
+
+    def __init__(self, index: ImageIndex) -> None:
+        self._index, self._class_weights = index, class_weights(index)
+        self.maps: Floats64 = np.zeros(len(index.names))
+
+    def learn(self, metrics: V7Result) -> None:
+        self.maps = metrics.map_per_class(len(self._index.names))
+
+    def weighted(self, order: EpochOrder) -> EpochOrder:
+        """The order of the next epoch. Images without boxes are not drawn, unless there are no others."""
+        weights = image_weights(self._index, self._class_weights, self.maps)
+        if not weights.any():  # all is learnt perfectly, or there is nothing to learn
+            weights = np.ones(len(self._index))
+        return dataclasses.replace(order, weights=weights)
+
+
+def fit_anchors(
+    model: nn.Module,
+    index: ImageIndex,
+    size: int,
+    anchor_t: float,
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    always: bool = False,
+) -> None:
+    """Anchors are weights: they are in every checkpoint, and a resumed run takes them from there.
+
+    `always` is for anchors of which only the number was given (`anchors` in the hyper-parameters). The result is a
+    function of data, size and seed alone, so every rank comes to the same.
+    """
+    head = next((module for module in model.modules() if isinstance(module, AnchorHead)), None)
+    real = ~index.crowd
+    if head is None or not real.any():
+        return
+    image_sizes = index.sizes[index.image_of_box()[real]]
+    boxes = boxes_at_image_size(index.boxes[real, 2:], image_sizes, size, np.random.default_rng(seed))
+    if always:
+        fitted = evolve_anchors(boxes, head.anchors_px.numel() // 2, anchor_t, seed=seed)
+        head.set_anchors(torch.from_numpy(fitted).to(head.anchors_px).view_as(head.anchors_px))
+        say(f"anchors: {len(fitted)}, fitted to the boxes")
+        return
+    result = autoanchor(head.anchors_px.cpu().numpy(), boxes, anchor_t, seed=seed)
+    if not result.replaced:
+        say(f"anchors: kept, they reach {result.before.bpr:.1%} of the boxes")
+        return
+    head.set_anchors(torch.from_numpy(result.anchors).to(head.anchors_px))
+    say(
+        f"anchors: fitted to the boxes, of which they now reach {result.after.bpr:.1%} instead of "
+        f"{result.before.bpr:.1%} (--noautoanchor leaves them as they are)"
+    )
