@@ -3,8 +3,8 @@
     python -m benchmarks.count_verdicts [--runs 200] [--clean 500] [--files 20]
 
 The runs are those of `tests/report/diagnose/planted.py`, with seeds from 5000 on, which no test looks at. A row
-counts runs in which the planted cause, and no other, was named; of clean runs those in which nothing was. Runs written as
-files, in each format and in several lengths, are counted apart where the format hardly holds the cause.
+counts runs in which the planted cause, and no other, was named; of clean runs those in which nothing was. Runs
+written as files, in each format and in several lengths, are counted apart where the format hardly holds the cause.
 """
 
 import argparse

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from yolofast.structures import Assignment, LossTerms, Targets
-from yolofast.train.families.yolox_criterion import YoloXCriterion
+from yolofast.train.losses.yolox_criterion import YoloXCriterion
 from yolofast.train.run import Run
 
 

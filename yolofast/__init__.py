@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from yolofast.model.fuse import fuse
     from yolofast.model.network import build_model
     from yolofast.structures import Targets
-    from yolofast.train.families.assigners import build_loss
+    from yolofast.train.losses.loss_schedule import build_loss
 
 __all__ = [
     "Detector",
@@ -36,7 +36,7 @@ __all__ = [
 _HOME = {
     "Detector": "yolofast.api",
     "Targets": "yolofast.structures",
-    "build_loss": "yolofast.train.families.assigners",
+    "build_loss": "yolofast.train.losses.loss_schedule",
     "UserError": "yolofast.errors",
     "build_model": "yolofast.model.network",
     "decode": "yolofast.decoding",

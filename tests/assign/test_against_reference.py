@@ -21,7 +21,7 @@ from tests.reference import yolov7_loss as reference
 from tests.reference.candidates import Candidate, find_candidates
 from yolofast import Targets
 from yolofast.loss.loss_settings import LossSettings
-from yolofast.train.families.yolov7_criterion import YoloV7Criterion
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 
 RTOL = 1e-5
 BF16_RTOL = 2.0**-8  # gradients of bf16 maps are rounded to bf16

@@ -9,7 +9,7 @@ from tests.map_reader import gradients, map_reader, positives, rows_in_places
 from tests.reference.yolov7_loss import aux_ota_loss
 from yolofast import Targets, build_loss
 from yolofast.loss.loss_settings import LossSettings
-from yolofast.train.families.yolov7_criterion import YoloV7Criterion, anchors_in_cells
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion, anchors_in_cells
 
 CASES = [(case, kind) for case in V7_CASES for kind in ("anchor", "ota") if (case, kind) != ("empty", "ota")]
 CASES += [("aux", "ota")]

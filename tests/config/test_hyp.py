@@ -11,7 +11,7 @@ from yolofast.errors import UserError
 from yolofast.files.yaml_file import read_yaml
 from yolofast.loss.loss_settings import LossSettings
 from yolofast.resources import find_resource, short_names
-from yolofast.train.families.assigners import AssignerSchedule
+from yolofast.train.losses.loss_schedule import AssignerSchedule
 
 
 def write(tmp_path, text):

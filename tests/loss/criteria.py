@@ -5,9 +5,10 @@ from torch import Tensor
 
 from tests.map_reader import map_reader
 from tests.reference.candidates import AnchorGrid
+from yolofast.loss.criterion import Criterion
 from yolofast.loss.loss_settings import LossSettings
-from yolofast.train.families.multihead_criterion import MultiHeadCriterion
-from yolofast.train.families.yolov7_criterion import Criterion, YoloV7Criterion
+from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 
 GRID = AnchorGrid(anchors_px=[[(16, 16), (32, 24)], [(48, 48), (64, 96)]], strides=[8, 16])
 NC, BINS = 4, 21

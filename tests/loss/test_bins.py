@@ -18,7 +18,7 @@ from yolofast.loss.loss_settings import LossSettings
 from yolofast.loss.yolov7_loss import bin_loss
 from yolofast.raw_maps import RowReader
 from yolofast.structures import Targets
-from yolofast.train.families.yolov7_criterion import YoloV7Criterion
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 
 STEP = 4 / BINS
 READER = RowReader(BINS)

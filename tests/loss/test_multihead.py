@@ -10,8 +10,8 @@ from tests.reference.multihead_loss import Head, multihead_loss, own_channels, o
 from yolofast import UserError, build_model
 from yolofast.loss.loss_settings import LossSettings
 from yolofast.structures import Targets
-from yolofast.train.families.multihead_criterion import MultiHeadCriterion
-from yolofast.train.families.yolov7_criterion import YoloV7Criterion
+from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 
 WEIGHTS = (1.5, 0.5)
 GAINS = {"box": 0.05, "obj": 0.7, "cls": 0.3}

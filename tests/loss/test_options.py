@@ -12,7 +12,7 @@ from yolofast import UserError, build_loss
 from yolofast.loss.loss_settings import LossSettings
 from yolofast.loss.maps import bce
 from yolofast.structures import Targets
-from yolofast.train.families.yolov7_criterion import YoloV7Criterion, anchors_in_cells
+from yolofast.train.losses.yolov7_criterion import YoloV7Criterion, anchors_in_cells
 
 GAINS = {"box": 0.05, "obj": 0.7, "cls": 0.3}
 

@@ -16,7 +16,7 @@ from yolofast.assign.cells import CURRENT, VENDORED
 from yolofast.decoding import decode
 from yolofast.errors import UserError
 from yolofast.structures import LossTerms, Targets
-from yolofast.train.families.yolox_criterion import YoloXCriterion
+from yolofast.train.losses.yolox_criterion import YoloXCriterion
 
 GOLDEN = Path(inputs.__file__).parent
 CASES = json.loads((GOLDEN / "yolox_losses.json").read_text())

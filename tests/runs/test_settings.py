@@ -3,7 +3,7 @@
 import pytest
 
 from yolofast.runs.settings import settings_in_effect
-from yolofast.train.families.assigners import AssignerSchedule
+from yolofast.train.losses.loss_schedule import AssignerSchedule
 
 SWITCH = [[0, "anchor"], [70, "ota"]]
 

@@ -18,7 +18,7 @@ from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, BatchMix, LossTerms, Targets
 from yolofast.train.batch_record import COLUMNS, BatchFile, BatchRecord, assigner_of
-from yolofast.train.families.yolov7_criterion import QuadLoss
+from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.step import MEASURED, StepKind, StepRecord, TrainStep
 
 ALONE, ADDED, ADDED_UP = StepKind(False, True), StepKind(True, False), StepKind(True, True)

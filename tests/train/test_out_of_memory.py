@@ -5,9 +5,7 @@ import torch
 
 from tests.train.small_run import flags, state_of
 from tests.train.test_resume import assert_same_state
-from tests.train.test_training_options import (
-    run_to_first_checkpoint,
-)
+from tests.train.test_training_options import run_to_first_checkpoint
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError

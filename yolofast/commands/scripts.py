@@ -4,35 +4,35 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from yolofast.config.commands import COMMANDS
+from yolofast.config.common import RunConfig
 from yolofast.config.flags import parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 from yolofast.exit_codes import call
+from yolofast.extensions import found
 from yolofast.interrupts import interrupts_raise
 
 
 def train() -> int:
-    from yolofast.commands.train import run
-
-    args = parse_flags(TrainConfig, TrainConfig.published(), sys.argv[1:], "train.py")
-    return call(lambda: _begin(run, args))
+    return _call("train", TrainConfig.published(), "train.py")
 
 
 def detect() -> int:
-    from yolofast.commands.predict import run
-
-    args = parse_flags(PredictConfig, PredictConfig.published(), sys.argv[1:], "detect.py")
-    return call(lambda: _begin(run, args))
+    return _call("predict", PredictConfig.published(), "detect.py")
 
 
 def test() -> int:
-    from yolofast.commands.val import run
-
-    args = parse_flags(ValConfig, ValConfig.published(), sys.argv[1:], "test.py")
-    return call(lambda: _begin(run, args))
+    return _call("val", ValConfig.published(), "test.py")
 
 
-def _begin(run: Callable[[argparse.Namespace], int | None], args: argparse.Namespace) -> int | None:
+def _call(command: str, defaults: RunConfig, prog: str) -> int:
+    args = parse_flags(type(defaults), defaults, sys.argv[1:], prog)
+    return call(lambda: _begin(command, args))
+
+
+def _begin(command: str, args: argparse.Namespace) -> int | None:
+    run: Callable[[argparse.Namespace], int | None] = found(next(one.run for one in COMMANDS if one.name == command))
     interrupts_raise()  # not before: here they are caught
     return run(args)

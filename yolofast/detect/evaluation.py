@@ -32,10 +32,10 @@ from yolofast.detect.predictor import Thresholds, to_validate
 from yolofast.detect.tally import Evaluated, Tally
 from yolofast.evaluate.nms import BegunSuppression
 from yolofast.image_index import ImageIndex
+from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network
 from yolofast.precision import Precision
 from yolofast.structures import Batch, Detections
-from yolofast.train.families.yolov7_criterion import Criterion
 
 Compare = Callable[[int, Batch, list[Detections]], None]
 

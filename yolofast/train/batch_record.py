@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from yolofast.files.atomic_file import write_whole
+from yolofast.loss.criterion import Criterion
 from yolofast.runs.layout import EPOCH, FILES
 from yolofast.structures import Batch
-from yolofast.train.families.yolov7_criterion import Criterion
 from yolofast.train.step import MEASURED, StepRecord, TrainStep
 
 

@@ -26,6 +26,7 @@ from yolofast.loader.device_pixels import device_pixels
 from yolofast.loader.quad import GROUP, QuadOnDevice
 from yolofast.loader.validation_batches import validation_batches
 from yolofast.loader.workers import WorkerLoader
+from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network
 from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
@@ -34,16 +35,15 @@ from yolofast.ranks import share_counts
 from yolofast.structures import Batch
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.distributed.batch_norm import synchronise_batch_norm
-from yolofast.train.distributed.followers import joint_result, own_part
 from yolofast.train.distributed.machine import device_of_rank, in_turn, open_images_together
 from yolofast.train.families.family import Losses, Rules
 from yolofast.train.families.multi_scale import as_it_is
 from yolofast.train.families.table import family_of, rules_of
-from yolofast.train.families.yolov7_criterion import Criterion
 from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold_batch_norm
 from yolofast.train.finetune.freeze_plan import frozen_at_random, plan_of
 from yolofast.train.finetune.phased_training import PhasedTraining, PlannedSchedule, planned
 from yolofast.train.finetune.plan_file import PlanSpec
+from yolofast.train.followers import joint_result, own_part
 from yolofast.train.guard import fix_if_memory_runs_out
 from yolofast.train.step import TrainStep
 from yolofast.train.training_order import ImageWeighting, fit_anchors, training_order

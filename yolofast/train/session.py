@@ -15,12 +15,12 @@ from yolofast.runs.folder import forget_earlier_run, new_run_folder
 from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display
-from yolofast.train.distributed.followers import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.train.distributed.join import Place, joined, told_by_first
 from yolofast.train.distributed.launch import Report, launch
 from yolofast.train.distributed.machine import check_devices, device_of_rank
 from yolofast.train.finish import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
+from yolofast.train.followers import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.train.gears.compiling import compile_report, compile_request
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.guard import EpochOutOfMemoryError, fix_if_memory_runs_out

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from yolofast.loss.criterion import Criterion, state_of
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.optimizer import Optimizer
 from yolofast.precision import LossScale, Precision
 from yolofast.profile.step_phases import BACKWARD, EMA, FORWARD, OPTIMIZER, REST
 from yolofast.ranks import world
 from yolofast.structures import Batch, InputConvention, LossTerms, Targets
-from yolofast.train.families.yolov7_criterion import Criterion, state_of
 
 
 class BatchCounters:

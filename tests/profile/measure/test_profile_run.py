@@ -21,7 +21,7 @@ from yolofast.profile.measure.meter import Meter, Request, profile_against, prof
 from yolofast.profile.output import title
 from yolofast.profile.records import ASSIGNMENT, DATA, LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
-from yolofast.train.distributed.followers import NoCheckpoints, NoRecorder, quiet_display
+from yolofast.train.followers import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear
 from yolofast.train.loop import Progress, Trainer

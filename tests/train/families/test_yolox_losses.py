@@ -5,7 +5,7 @@ import torch
 
 from yolofast import Targets, build_model
 from yolofast.config.yolox_recipe import read_yolox_recipe
-from yolofast.train.families.yolox_criterion import YoloXLosses
+from yolofast.train.losses.yolox_criterion import YoloXLosses
 
 SMALL = {"family": "yolox", "nc": 3, "depth_multiple": 0.33, "width_multiple": 0.125, "image_size": 64}
 

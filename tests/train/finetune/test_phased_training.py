@@ -13,10 +13,10 @@ from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
 from yolofast.precision import Precision
 from yolofast.structures import Targets
-from yolofast.train.families.assigners import build_loss
 from yolofast.train.finetune.freeze_plan import make_plan
 from yolofast.train.finetune.phased_training import PhasedTraining
 from yolofast.train.finetune.plan_file import PhaseSpec, PlanSpec
+from yolofast.train.losses.loss_schedule import build_loss
 from yolofast.train.step import StepKind, TrainStep
 
 ALONE = StepKind(sums=False, updates=True)

@@ -9,8 +9,8 @@ from yolofast.optim.groups import parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, Targets
-from yolofast.train.families.yolox_criterion import YoloXLosses
 from yolofast.train.gears.compiling import compile_report
+from yolofast.train.losses.yolox_criterion import YoloXLosses
 from yolofast.train.step import RunningLosses, TrainStep
 
 SMALL = {"family": "yolox", "nc": 3, "depth_multiple": 0.33, "width_multiple": 0.125, "image_size": 64}

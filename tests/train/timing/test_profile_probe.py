@@ -26,10 +26,10 @@ from yolofast.profile.step_phases import (
     REST,
 )
 from yolofast.structures import Batch, Targets
-from yolofast.train.families.yolov7_criterion import QuadLoss
 from yolofast.train.gears import gears
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gears import EagerGear, GraphGear, GraphPool
+from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.step import StepKind, TrainStep
 from yolofast.train.timing.clock import HostClock
 from yolofast.train.timing.probe import Probe, marked

@@ -19,11 +19,11 @@ from torch import Tensor
 from yolofast.augment.recipe import Recipe
 from yolofast.config.resumed import check_same_hyp
 from yolofast.config.train import TrainConfig
+from yolofast.loss.criterion import Criterion
 from yolofast.model.contract import Network
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
-from yolofast.train.families.yolov7_criterion import Criterion
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
 from yolofast.train.finetune.phased_training import PlannedSchedule
 

@@ -17,9 +17,9 @@ from yolofast.model.contract import Network
 from yolofast.model.families import GRAPH
 from yolofast.optim.ema import YOLOV7_DECAY, ModelEma
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
-from yolofast.train.families.assigners import AssignerSchedule, ScheduledLoss
 from yolofast.train.families.family import Explained, Family, Resize, Rules, Shape, Views
 from yolofast.train.families.multi_scale import MultiScale, as_it_is, yolov7_range
+from yolofast.train.losses.loss_schedule import AssignerSchedule, ScheduledLoss
 
 
 def warm_up_starts(hyp: Mapping[str, Any], optimizer: str, faithful: bool) -> tuple[float, float]:

@@ -24,11 +24,11 @@ from yolofast.model.yolox_network import YoloX
 from yolofast.optim.ema import ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import find_resource, short_names
-from yolofast.train.families.assigners import SIMOTA_VERSIONS
 from yolofast.train.families.family import Explained, Family, Resize, Rules, Shape, Views
 from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, as_it_is, yolox_range
-from yolofast.train.families.yolox_criterion import YoloXLosses
 from yolofast.train.finetune.freeze_plan import FreezePlan
+from yolofast.train.losses.loss_schedule import SIMOTA_VERSIONS
+from yolofast.train.losses.yolox_criterion import YoloXLosses
 
 _STRIDE = 32
 _FINE = 0.2

@@ -25,17 +25,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import yolofast
 from yolofast.config.common import Gear
 from yolofast.errors import UserError, shorten
 from yolofast.files.cache_folder import user_cache_folder
 from yolofast.model.network import build_model
 from yolofast.profile.step_phases import FUSED
 from yolofast.structures import Batch, LossTerms, Targets
-from yolofast.train.families.assigners import ScheduledLoss
+from yolofast.train.losses.loss_schedule import ScheduledLoss
 from yolofast.train.step import LossOf, TrainStep
 
-PACKAGE = Path(yolofast.__file__).parent
+PACKAGE = Path(__file__).parents[2]
 
 
 def sources_of(modules: Iterable[str], package: Path = PACKAGE) -> list[Path]:

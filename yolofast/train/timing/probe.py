@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from yolofast.loss.criterion import Criterion
 from yolofast.profile.step_phases import ASSIGN, LOSS
 from yolofast.structures import LossTerms, Targets
-from yolofast.train.families.multihead_criterion import MultiHeadCriterion
-from yolofast.train.families.yolov7_criterion import Criterion, QuadLoss
+from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
+from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.step import TrainStep
 from yolofast.train.timing.clock import Clock
 

@@ -15,11 +15,12 @@ from torch import Tensor
 from yolofast.assign.cells import CURRENT, VENDORED, SimOtaVersion
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import assigner_for, check_assigner
+from yolofast.loss.criterion import Criterion, state_of
 from yolofast.loss.loss_settings import LossSettings
 from yolofast.structures import RawMapReader
-from yolofast.train.families.multihead_criterion import MultiHeadCriterion
-from yolofast.train.families.yolov7_criterion import Criterion, QuadLoss, YoloV7Criterion, state_of
-from yolofast.train.families.yolox_criterion import YoloXCriterion
+from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
+from yolofast.train.losses.yolov7_criterion import QuadLoss, YoloV7Criterion
+from yolofast.train.losses.yolox_criterion import YoloXCriterion
 
 SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VENDORED}
 

@@ -3,7 +3,7 @@ import torch
 
 from tests.gpu.problems import HYP, Reader, layout, raw_maps, targets
 from yolofast import UserError
-from yolofast.train.families.assigners import AssignerSchedule, ScheduledLoss, build_loss
+from yolofast.train.losses.loss_schedule import AssignerSchedule, ScheduledLoss, build_loss
 
 
 def test_published_switch():

@@ -1,7 +1,7 @@
 import torch
 
 from yolofast.structures import LossTerms
-from yolofast.train.families.yolov7_criterion import QuadLoss
+from yolofast.train.losses.yolov7_criterion import QuadLoss
 
 
 def test_the_total_counts_four_times_and_the_parts_are_reported_as_they_are():

@@ -19,7 +19,7 @@ from yolofast.loss.other_heads import mean_without_foreign
 from yolofast.loss.yolov7_loss import mean_of_all
 from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, LossTerms, RawMapReader, Targets
-from yolofast.train.families.yolov7_criterion import Ungained, YoloV7Criterion, sum_of
+from yolofast.train.losses.yolov7_criterion import Ungained, YoloV7Criterion, sum_of
 
 _NOT_MINE = -1
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from yolofast.assign.cells import Head
 from yolofast.errors import UserError
 from yolofast.extensions import ASSIGNERS, found
 from yolofast.loader.quad import GROUP
+from yolofast.loss.criterion import Criterion, state_of
 from yolofast.loss.loss_settings import LossSettings
 from yolofast.loss.yolov7_loss import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
 from yolofast.ranks import follow_all, whole_batch
@@ -23,18 +24,6 @@ from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader,
 _LEAD_REACH, _AUX_REACH, _AUX_WEIGHT = 0.5, 1.0, 0.25
 _TOPK, _TOPK_WITH_AUX = 10, 20
 _BALANCE_DECAY, _BALANCE_STRIDE, _SMALLEST_LOSS = 0.9999, 16, 1e-6
-
-
-class Criterion(Protocol):
-    """A loss: a plain callable that holds no parameters."""
-
-    def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms: ...
-
-
-def state_of(criterion: Criterion) -> list[Tensor]:
-    """What a loss changes from step to step (`tensors()`, where it has that): part of a run's state."""
-    tensors = getattr(criterion, "tensors", None)
-    return [] if tensors is None else tensors()
 
 
 class YoloV7Criterion:
