@@ -12,7 +12,7 @@ from tests.train.small_run import flags, killed_at, start
 from yolofast.cli import main
 from yolofast.interrupts import EXIT_INTERRUPTED
 from yolofast.pages.elements import Callout
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.report.run.run_page import report_page
 from yolofast.runs.reader import of_another_epoch
@@ -99,7 +99,7 @@ def with_classes(folder, **said):
 
 
 def told(*folders):
-    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+    found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",)))
     return [f"{remark.kind}: {remark.text}" for remark in found.remarks if "class" in remark.text]
 
 

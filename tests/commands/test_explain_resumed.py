@@ -10,7 +10,7 @@ from yolofast.cli import main, parse
 from yolofast.commands.explain import print_explanation
 from yolofast.config.flags import from_args
 from yolofast.config.train import TrainConfig
-from yolofast.train.explain.explanation import Past, explain
+from yolofast.train.explain.explanation import RunSoFar, explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.resume import beginning
 
@@ -90,12 +90,12 @@ def planned(tmp_path_factory):
 
 @pytest.mark.parametrize(("done", "rises"), [(0, True), (6, True), (7, False)])
 def test_a_warm_up_of_a_phase_that_is_over_is_not_to_come(planned, capsys, done, rises):
-    past = Past(epochs=done, planned=10, lr=0.01) if done else None
+    past = RunSoFar(epochs=done, planned=10, lr=0.01) if done else None
     print_explanation(planned, past=past)
     assert ("rising for an epoch" in " ".join(capsys.readouterr().out.split())) == rises
 
 
 @pytest.mark.parametrize(("done", "told"), [(5, True), (6, False)])
 def test_nothing_is_remarked_on_a_phase_that_is_over(planned, done, told):
-    found = remarks(explain(planned, lambda text: None, None, Past(epochs=done, planned=10, lr=0.01)))
+    found = remarks(explain(planned, lambda text: None, None, RunSoFar(epochs=done, planned=10, lr=0.01)))
     assert any("phase 2 warms up for 3 epochs and has 2" in text for text in found) == told

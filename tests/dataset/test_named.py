@@ -3,7 +3,7 @@
 import pytest
 
 from yolofast.dataset import named as data_file
-from yolofast.dataset.named import data_yaml_of, told_split
+from yolofast.dataset.named import data_yaml_of, read_named_split
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.errors import UserError
 
@@ -30,8 +30,8 @@ def test_a_split_to_validate_on_without_labels(tmp_path):
     path, said = make_shapes(tmp_path / "shapes", n=5), []
     for label in [*(tmp_path / "shapes").glob("labels/val/*"), *(tmp_path / "shapes").glob("annotations/*val.json")]:
         label.unlink()
-    assert len(told_split(path, "train", said.append)) == 5 and not said
-    index = told_split(path, "val", said.append)
+    assert len(read_named_split(path, "train", said.append)) == 5 and not said
+    index = read_named_split(path, "val", said.append)
     assert len(index) == 1 and not len(index.labels)
     (warning,) = said
     assert "none of the 1 val images has a label file; all of them count as background" in warning

@@ -9,7 +9,7 @@ import torch
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model, decode
-from yolofast.detect.evaluation import LateComparison, evaluate, fill_tally, in_original
+from yolofast.detect.evaluation import LateComparison, accumulate_metrics, evaluate, in_original
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.nms import begin_suppression, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
@@ -50,7 +50,7 @@ def test_parts_of_the_batches_join_to_the_whole(subject):
     model, index, batches = subject
     whole = evaluate(model, batches, index, CPU, keep=True)
     all_batches = list(batches)
-    first, second = (fill_tally(model, all_batches[r::2], index, CPU, keep=True) for r in range(2))
+    first, second = (accumulate_metrics(model, all_batches[r::2], index, CPU, keep=True) for r in range(2))
     second.merge(first)
     joined = second.result()
     assert np.array_equal(whole.metrics.ap, joined.metrics.ap)

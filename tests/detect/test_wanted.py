@@ -6,7 +6,7 @@ import pytest
 
 from tests.detect.seeing import picture, save_seeing
 from yolofast import Detector
-from yolofast.detect.detector import Wanted
+from yolofast.detect.detector import DetectionFilter
 from yolofast.errors import UserError
 
 NAMES = ("cat", "dog", "3")
@@ -25,7 +25,7 @@ NAMES = ("cat", "dog", "3")
     ],
 )
 def test_classes_by_number_or_name(classes, numbers):
-    assert Wanted(classes=classes).class_numbers(NAMES) == numbers
+    assert DetectionFilter(classes=classes).class_numbers(NAMES) == numbers
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_classes_by_number_or_name(classes, numbers):
 )
 def test_classes_the_network_does_not_know(unknown, message):
     with pytest.raises(UserError, match=message):
-        Wanted(classes=[unknown]).class_numbers(NAMES)
+        DetectionFilter(classes=[unknown]).class_numbers(NAMES)
 
 
 def test_a_long_list_of_names_is_cut():
     with pytest.raises(UserError) as caught:
-        Wanted(classes=[99]).class_numbers([f"name{number}" for number in range(80)])
+        DetectionFilter(classes=[99]).class_numbers([f"name{number}" for number in range(80)])
     assert "19 name19, … 79 name79" in str(caught.value)
 
 
@@ -55,7 +55,7 @@ def test_a_long_list_of_names_is_cut():
 def test_values_that_cannot_be_right(setting):
     (name,) = setting
     with pytest.raises(UserError, match=f"{name} is .*\n  fix: give a"):
-        Wanted(**setting)
+        DetectionFilter(**setting)
 
 
 def test_a_detector_refuses_them_too(tmp_path):

@@ -9,7 +9,7 @@ from tests.train.small_run import flags
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
 from yolofast.pages.elements import Figures, LineChart, Page
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.comparison_page import page_of
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.report.run.run_page import report_page
@@ -78,7 +78,7 @@ def test_is_in_the_report(trained, rows):
 
 def test_is_compared(trained, tmp_path):
     other = make_run(tmp_path / "older", quality=2.0)  # made before the metric
-    found = compare(read_runs([str(trained), str(other)]), Asked())
+    found = compare(read_runs([str(trained), str(other)]), CompareRequest())
     row = next(row for row in found.summary if row.name == F1.title)
     assert row.better == "higher" and row.values[0].mean >= 0.25 and row.values[1] is None
     assert F1.title in [chart.title for chart in charts(page_of(found))]
@@ -106,5 +106,5 @@ def test_terms_of_a_loss_need_no_row(tmp_path):
     assert panels_of([row])[1][:2] == ["val/box_loss", "val/angle_loss"]
     titles = [chart.title for chart in charts(report_page(tmp_path))]
     assert "Loss: angle" in titles
-    found = compare(read_runs([str(tmp_path)]), Asked())
+    found = compare(read_runs([str(tmp_path)]), CompareRequest())
     assert {"train/angle", "val/angle"} <= {chart.title for chart in charts(page_of(found))}

@@ -14,7 +14,7 @@ from tests.reference.candidates import AnchorGrid
 from tests.train.batch_norm_parts import PRECISIONS, normalised
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
-from yolofast.detect.tally import Evaluated
+from yolofast.detect.accumulator import Evaluated
 from yolofast.ranks import agree_on_largest, is_first, rank, share_counts
 from yolofast.structures import Targets
 from yolofast.train.distributed.averaged_step import mean_losses

@@ -28,7 +28,7 @@ from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.compare import words
 from yolofast.report.compare.compared_run import ComparedRun, WeightsFile
-from yolofast.report.compare.comparison import Asked, Comparison, compare
+from yolofast.report.compare.comparison import CompareRequest, Comparison, compare
 from yolofast.report.compare.comparison_json import MADE_BY, as_json
 from yolofast.report.compare.comparison_page import page_of
 from yolofast.report.compare.figures import Row
@@ -167,13 +167,13 @@ def run(args: argparse.Namespace) -> None:
     print(f"written: {', '.join(str(path) for path in targets)}")
 
 
-def _asked(config: CompareConfig) -> Asked:
+def _asked(config: CompareConfig) -> CompareRequest:
     if len(config.runs) < 2:
         raise UserError("one run cannot be compared", fix=f"give two folders or more: {own_command()} compare RUN RUN")
     for flag, told in (("--hours", config.hours), ("--pace", config.pace)):
         if told and len(told) != len(config.runs):
             raise UserError(f"{flag} has {len(told)} numbers for {len(config.runs)} runs", fix="give one for each run")
-    return Asked(
+    return CompareRequest(
         price=config.price,
         epochs=tuple(sorted(set(config.epochs))),
         last=config.last,

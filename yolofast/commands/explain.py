@@ -12,7 +12,7 @@ from yolofast.commands.console import console, folded, table
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
-from yolofast.train.explain.explanation import CHANCES, Explanation, Past, explain
+from yolofast.train.explain.explanation import CHANCES, Explanation, RunSoFar, explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.explain.schedule_picture import explain_picture
 from yolofast.train.families.family import EpochFacts, Range
@@ -34,7 +34,7 @@ def explain_training(config: TrainConfig, given: dict[str, Any]) -> None:
     print_explanation(with_fitting_batch(begun.findable, print), begun.plan, past)
 
 
-def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: Past | None = None) -> None:
+def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: RunSoFar | None = None) -> None:
     """`plan` is that of a run that goes on, `past` what it has done."""
     out = console()
     run = explain(config, out.print, plan, past)

@@ -16,7 +16,7 @@ from yolofast.commands.console import console
 from yolofast.commands.predict_files import PredictFiles
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
-from yolofast.detect.detector import PictureDetector, Wanted
+from yolofast.detect.detector import DetectionFilter, PictureDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError
 from yolofast.media.sources import frame_batches
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace) -> None:
     out.print(f"results: {files.folder}", soft_wrap=True)
 
 
-def _wanted(config: PredictConfig) -> Wanted:
-    return Wanted(
+def _wanted(config: PredictConfig) -> DetectionFilter:
+    return DetectionFilter(
         conf=config.conf_thres,
         iou=config.iou_thres,
         classes=config.classes or None,

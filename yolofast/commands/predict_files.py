@@ -17,7 +17,7 @@ from yolofast.files.atomic_file import write_one_of_many, write_output
 from yolofast.files.yaml_file import read_yaml
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import UniqueNames
-from yolofast.media.video_writer import FilmWriters
+from yolofast.media.video_writer import VideoWriters
 from yolofast.pixels import Image
 from yolofast.resources import find_resource
 from yolofast.structures import Detections
@@ -48,7 +48,7 @@ class PredictFiles:
 
     def __init__(self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path]) -> None:
         self._config, self._names, self._make_folder = config, names, make_folder
-        self._file_names, self._films = UniqueNames(), FilmWriters()
+        self._file_names, self._films = UniqueNames(), VideoWriters()
         self._rows: list[dict[str, Any]] = []
         self._coco: list[dict[str, Any]] = []
         self._category_ids = category_ids(names)

@@ -24,7 +24,7 @@ def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
     return data_yaml(data, made)
 
 
-def told_split(
+def read_named_split(
     path: Path,
     split: str,
     say: Callable[[str], None],

@@ -28,7 +28,7 @@ _SHOWN_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class DetectionFilter:
     conf: float = 0.25
     iou: float = 0.45
     classes: Sequence[int | str] | None = None
@@ -82,7 +82,7 @@ def _is_number(value: object) -> bool:
         return False
 
 
-__all__ = ["PictureDetector", "Seen", "Wanted", "fit", "read_picture"]
+__all__ = ["DetectionFilter", "FrameDetections", "PictureDetector", "fit", "read_picture"]
 
 _MOST_AT_ONCE = 32
 _BATCHES_AHEAD = 1
@@ -90,7 +90,7 @@ _SIZES = (32, 32_768)
 
 
 @dataclass(frozen=True)
-class Seen:
+class FrameDetections:
     """A picture, and what was found in it."""
 
     frame: Frame
@@ -150,7 +150,7 @@ class PictureDetector:
         A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`. `classes` are
         numbers or names.
         """
-        wanted = Wanted(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
+        wanted = DetectionFilter(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
         several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
         found: list[Detections] = []
         for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
@@ -162,25 +162,25 @@ class PictureDetector:
 
     def stream(
         self, source: str | Path, *, batch: int = 16, every: int = 1, on_fault: OnFault | None = None, **wanted: Any
-    ) -> Iterator[Seen]:
+    ) -> Iterator[FrameDetections]:
         """The pictures of a source one by one, with what is in them, while a thread reads those that follow.
 
         `wanted` are the settings of `predict`; `every` looks at every so-manieth picture of a film. What is wrong with
         one file or stream of several goes to `on_fault`, and the rest goes on; without it, it is raised.
         """
         batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or _raise)
-        return self.look_at(batches, Wanted(**wanted))
+        return self.look_at(batches, DetectionFilter(**wanted))
 
-    def look_at(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
+    def look_at(self, batches: Generator[list[Frame]], wanted: DetectionFilter) -> Iterator[FrameDetections]:
         """As `stream`, for pictures that come from elsewhere."""
         wanted.class_numbers(self.names)  # a mistake is told before anything is read
         return self._look_ahead(batches, wanted)
 
-    def _look_ahead(self, batches: Generator[list[Frame]], wanted: Wanted) -> Iterator[Seen]:
+    def _look_ahead(self, batches: Generator[list[Frame]], wanted: DetectionFilter) -> Iterator[FrameDetections]:
         for frames in read_ahead(batches, _BATCHES_AHEAD):
-            yield from map(Seen, frames, self._look([frame.image for frame in frames], wanted))
+            yield from map(FrameDetections, frames, self._look([frame.image for frame in frames], wanted))
 
-    def _look(self, images: list[Image], wanted: Wanted) -> list[Detections]:
+    def _look(self, images: list[Image], wanted: DetectionFilter) -> list[Detections]:
         fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
         found: list[Detections] = []
         for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
@@ -194,7 +194,7 @@ class PictureDetector:
                     found.append(one.in_original(gain, pad, (width, height)))
         return found
 
-    def _ask(self, levels: Image, wanted: Wanted) -> list[Detections]:
+    def _ask(self, levels: Image, wanted: DetectionFilter) -> list[Detections]:
         colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
         images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
         return wanted.thresholds(self.names).detections(self.predictor(images, wanted.augment))

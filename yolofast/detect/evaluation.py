@@ -28,8 +28,8 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.decoding import decode
+from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.predictor import Thresholds, to_validate
-from yolofast.detect.tally import Evaluated, Tally
 from yolofast.evaluate.nms import BegunSuppression
 from yolofast.image_index import ImageIndex
 from yolofast.loss.criterion import Criterion
@@ -94,7 +94,7 @@ def evaluated(model: Network, criterion: Criterion | None) -> Iterator[None]:
             module.training = was_training
 
 
-__all__ = ["Evaluated", "OnBatch", "add_found", "evaluate", "fill_tally", "in_original"]
+__all__ = ["Evaluated", "OnBatch", "accumulate_metrics", "add_found", "evaluate", "in_original"]
 
 OnBatch = Callable[[int, Batch, list[Detections]], None]
 """Gets a batch's number, the batch, and what was found in it, in input pixels."""
@@ -117,7 +117,7 @@ def evaluate(
 
     Leaves the model in the mode it was in.
     """
-    tally = fill_tally(
+    tally = accumulate_metrics(
         model, batches, index, precision, criterion=criterion, thresholds=thresholds, predict=predict, keep=keep,
         on_batch=on_batch,
     )  # fmt: skip
@@ -125,7 +125,7 @@ def evaluate(
 
 
 @torch.no_grad()
-def fill_tally(
+def accumulate_metrics(
     model: Network,
     batches: Iterable[Batch],
     index: ImageIndex,
@@ -136,7 +136,7 @@ def fill_tally(
     predict: Callable[[Tensor], Tensor] | None = None,
     keep: bool = False,
     on_batch: OnBatch | None = None,
-) -> Tally:
+) -> MetricAccumulator:
     """What is found in these batches, which may be a part of the split's, compared with the labels.
 
     `predict`, if given, is asked for predictions instead of `model` alone (`Predictor`); there is no loss then. `keep`:
@@ -145,7 +145,7 @@ def fill_tally(
     """
     assert criterion is None or predict is None
     chosen = thresholds or to_validate(model)
-    tally = Tally(len(index.names), keep=keep)
+    tally = MetricAccumulator(len(index.names), keep=keep)
     losses: list[dict[str, Tensor]] = []
     lead = model.layout.levels * model.layout.heads
 
@@ -180,7 +180,7 @@ def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
     return [dict(zip(losses[0], row, strict=True)) for row in rows]
 
 
-def add_found(tally: Tally, index: ImageIndex, batch: Batch, found: list[Detections]) -> list[Detections]:
+def add_found(tally: MetricAccumulator, index: ImageIndex, batch: Batch, found: list[Detections]) -> list[Detections]:
     """Counts what was found in a batch, in input pixels, and gives it back in the classes of the split."""
     found = _in_classes_of(index, found)
     tally.add(index, batch.sources, in_original(found, batch, index))

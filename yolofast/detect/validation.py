@@ -16,11 +16,11 @@ import torch
 
 from yolofast.config.val import ValConfig
 from yolofast.config.yolox_recipe import shape_in_form
-from yolofast.dataset.named import data_yaml_of, told_split
+from yolofast.dataset.named import data_yaml_of, read_named_split
+from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import OnBatch, add_found, evaluate
 from yolofast.detect.networks import TrainedModel, in_strides, shape_of
 from yolofast.detect.predictor import Predictor, Thresholds, to_validate
-from yolofast.detect.tally import Evaluated, Tally
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics, CocoResult
 from yolofast.evaluate.confusion import ConfusionMatrix
@@ -76,7 +76,7 @@ class Subject:
 
 def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
     split = config.task if config.task in _SPLITS else "val"
-    index = told_split(
+    index = read_named_split(
         data_yaml_of(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
         skip_bad=config.skip_bad,
     )  # fmt: skip
@@ -179,7 +179,7 @@ def validate(subject: Subject, folder: Path) -> Validation:
 def measure(subject: Subject, shape: tuple[int, int], thresholds: Thresholds) -> StudyRow:
     """One pass over the split at this size, the device waited for after each part of the work."""
     predict = partial(subject.predictor, augment=subject.config.augment)
-    device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], Tally(len(subject.index.names))
+    device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], MetricAccumulator(len(subject.index.names))
     for number, batch in enumerate(subject.batches(shape)):
         images = batch.images.to(device)
         for _ in range(2 if number == 0 else 1):  # the first one warms up

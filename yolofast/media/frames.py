@@ -25,7 +25,7 @@ _ENOUGH = 0.9
 
 
 @dataclass(frozen=True)
-class Film:
+class Video:
     """What the pictures of a film or stream have in common."""
 
     name: str
@@ -43,7 +43,7 @@ class Frame:
     """The file, address or camera it comes from."""
     number: int = 0
     """Its place in the film."""
-    film: Film | None = None
+    film: Video | None = None
     """None for a picture of its own."""
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class PictureBytes:
 
 
 @dataclass(frozen=True)
-class FilmFile:
+class VideoFile:
     """Also an address of a film, which is read as fast as it is looked at."""
 
     name: str
@@ -99,7 +99,7 @@ class FilmFile:
         capture, name = open_capture(self.name), without_password(self.name)
         stated = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
         length = -(-stated // self.every) if stated > 0 else None
-        film = Film(name, frames_per_second(capture) / self.every, length)
+        film = Video(name, frames_per_second(capture) / self.every, length)
         read = 0
         try:
             while capture.grab():

@@ -12,12 +12,12 @@ from yolofast.dataset.listing import IMAGE_SUFFIXES
 from yolofast.errors import UserError, nearest_file, shorten
 from yolofast.media.addresses import is_web_address
 from yolofast.media.frames import (
-    FilmFile,
     Frame,
     FrameSource,
     PictureAddress,
     PictureBytes,
     PictureFile,
+    VideoFile,
     lines_of,
     standard_input,
 )
@@ -109,7 +109,7 @@ def _is_known(path: Path) -> bool:
 def _one(name: str, every: int) -> FrameSource:
     if _is_picture_address(name):
         return PictureAddress(name)
-    return FilmFile(name, every) if _ADDRESS.fullmatch(name) or _is_film_name(name) else PictureFile(Path(name))
+    return VideoFile(name, every) if _ADDRESS.fullmatch(name) or _is_film_name(name) else PictureFile(Path(name))
 
 
 def _piped(stream: BinaryIO, every: int) -> Iterator[FrameSource]:

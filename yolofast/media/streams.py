@@ -15,7 +15,7 @@ import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.media.addresses import without_password
-from yolofast.media.frames import Film, Frame, frames_per_second, open_capture
+from yolofast.media.frames import Frame, Video, frames_per_second, open_capture
 
 OnFault = Callable[[UserError], None]
 
@@ -78,7 +78,7 @@ class LiveStreams:
     def _read(self, name: str) -> int:
         capture = open_capture(int(name) if name.isdecimal() else name)
         shown = without_password(name)
-        film, read = Film(shown, frames_per_second(capture) / self._every, None, live=True), 0
+        film, read = Video(shown, frames_per_second(capture) / self._every, None, live=True), 0
         try:
             while not self._stop.is_set() and capture.grab():
                 read += 1

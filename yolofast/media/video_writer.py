@@ -5,20 +5,20 @@ from pathlib import Path
 import cv2
 
 from yolofast.errors import UserError
-from yolofast.media.frames import Film, quiet_opencv
+from yolofast.media.frames import Video, quiet_opencv
 from yolofast.pixels import Image
 
 _CODEC = "mp4v"
 """MPEG-4: the one OpenCV's own packages can write everywhere."""
 
 
-class FilmWriters:
+class VideoWriters:
     """One film per source. Of films read one after the other the last is open, of streams all are."""
 
     def __init__(self) -> None:
         self._open: dict[Path, tuple[cv2.VideoWriter, tuple[int, int]]] = {}
 
-    def write(self, path: Path, image: Image, film: Film) -> None:
+    def write(self, path: Path, image: Image, film: Video) -> None:
         height, width = image.shape[:2]
         if path not in self._open:
             if not film.live:  # the one before has ended

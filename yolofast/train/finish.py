@@ -9,8 +9,8 @@ from typing import Any
 
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
+from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import PictureDetector
-from yolofast.detect.tally import Evaluated
 from yolofast.model.network import Network
 from yolofast.ranks import world
 from yolofast.report.run.run_page import leave_report

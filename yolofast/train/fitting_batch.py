@@ -30,7 +30,7 @@ from yolofast.ranks import world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import Batch, Targets, bucketed
 from yolofast.train.distributed.machine import device_of_rank
-from yolofast.train.families.family import Views
+from yolofast.train.families.family import Augmentation
 from yolofast.train.families.table import rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
@@ -201,7 +201,7 @@ def _boxes(index: ImageIndex) -> int:
     return int(np.quantile(np.diff(index.starts), 0.95)) * _MOSAIC
 
 
-def _store_bytes(config: TrainConfig, index: ImageIndex, views: Views, available: int) -> int:
+def _store_bytes(config: TrainConfig, index: ImageIndex, views: Augmentation, available: int) -> int:
     """What the pixels will take of the GPU's memory, if they are to live there."""
     if config.loader == "cpu" or config.cache not in ("auto", "gpu"):
         return 0

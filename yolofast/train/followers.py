@@ -10,7 +10,7 @@ from typing import Any
 import torch.distributed as dist
 from rich.console import Console
 
-from yolofast.detect.tally import Evaluated, Tally
+from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.loader.validation_batches import ValidationBatches
 from yolofast.ranks import is_first, rank, world
 from yolofast.train.checkpoints import Checkpoints
@@ -54,11 +54,11 @@ def own_part(batches: ValidationBatches) -> ValidationBatches:
     return replace(batches, parts=batches.parts[own], shapes=batches.shapes[own])
 
 
-def joint_result(tally: Tally, *, v5_metric: bool) -> Evaluated:
+def joint_result(tally: MetricAccumulator, *, v5_metric: bool) -> Evaluated:
     """The first rank puts the parts together and tells the others, so that all decide alike."""
     if world() == 1:
         return tally.result(v5_metric=v5_metric)
-    tallies: list[Tally] | None = [tally] * world() if is_first() else None
+    tallies: list[MetricAccumulator] | None = [tally] * world() if is_first() else None
     dist.gather_object(tally, tallies)
     told: list[Evaluated | None] = [None]
     if tallies is not None:

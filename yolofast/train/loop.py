@@ -21,7 +21,7 @@ import torch
 
 from yolofast.checkpoint.save import model_content
 from yolofast.config.resumed import kept_config
-from yolofast.detect.tally import Evaluated
+from yolofast.detect.accumulator import Evaluated
 from yolofast.errors import UserError
 from yolofast.interrupts import Interrupts
 from yolofast.optim.schedule import StepSettings

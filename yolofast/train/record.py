@@ -21,7 +21,7 @@ from yolofast._version import __version__
 from yolofast.files.atomic_file import write_whole
 from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_with, terms_in
 from yolofast.runs.reader import RunFolder
-from yolofast.train.loggers.delivery import Trackers
+from yolofast.train.loggers.delivery import LoggerDelivery
 
 _PACKAGES = (
     "torch", "numpy", "opencv-python-headless", "triton", "torchvision", "faster-coco-eval", "matplotlib",
@@ -78,7 +78,7 @@ class Recorder:
     """`results.csv` is written anew and whole after every epoch, so a resumed run never has a row twice."""
 
     def __init__(
-        self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: Trackers | None = None
+        self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: LoggerDelivery | None = None
     ) -> None:
         self.folder, self.rows, self._trackers = folder, list(rows or []), trackers
         self._has_ended = False

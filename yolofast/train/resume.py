@@ -18,7 +18,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, nearest_file
 from yolofast.runs.layout import FILES, RATES
 from yolofast.train.checkpoints import LAST, PREVIOUS, read_state
-from yolofast.train.explain.explanation import Past
+from yolofast.train.explain.explanation import RunSoFar
 from yolofast.train.families.table import completed
 from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.kept_files import kept_plan, read_hyp, with_kept_copies
@@ -104,12 +104,12 @@ class Beginning(NamedTuple):
         return with_kept_copies(self.config, self.folder, self.checkpoint)
 
     @property
-    def past(self) -> Past | None:
+    def past(self) -> RunSoFar | None:
         """None of a run that begins."""
         state = self.state
         if state is None or not state["rows"]:
             return None
-        return Past(
+        return RunSoFar(
             epochs=state["next_epoch"],
             planned=state["config"]["epochs"],
             lr=state["rows"][-1][RATES[0].name],

@@ -12,12 +12,12 @@ from yolofast.augment.by_head import read_head_policy
 from yolofast.augment.planner import Planner
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.named import data_yaml_of, told_split
+from yolofast.dataset.named import data_yaml_of, read_named_split
 from yolofast.dataset.split import read_split
-from yolofast.detect.evaluation import fill_tally
+from yolofast.detect.accumulator import Evaluated, MetricAccumulator
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.detect.networks import Start, check_number_of_heads, starting_network
 from yolofast.detect.predictor import to_validate
-from yolofast.detect.tally import Evaluated, Tally
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
@@ -61,7 +61,7 @@ class Data:
 def read_data(config: TrainConfig, say: Say) -> Data:
     path = data_yaml_of(config.data, say)
     train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
-    val = told_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
+    val = read_named_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
     return Data(train, val)
 
 
@@ -162,10 +162,10 @@ class Run:
         """Weights the run had after that epoch, as its present ones are evaluated; by the only rank."""
         return dataclasses.replace(self._tally(model).result(v5_metric=self.config.v5_metric), epoch=epoch)
 
-    def _tally(self, model: Network, criterion: Criterion | None = None) -> Tally:
+    def _tally(self, model: Network, criterion: Criterion | None = None) -> MetricAccumulator:
         smaller = f"--test-batch-size {max((self.config.test_batch_size or 2 * self.config.batch_size) // 2, 1)}"
         with fix_if_memory_runs_out("in the evaluation", smaller):
-            return fill_tally(
+            return accumulate_metrics(
                 model,
                 own_part(self.validation),
                 self.data.val,

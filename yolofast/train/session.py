@@ -15,7 +15,7 @@ from yolofast.runs.folder import forget_earlier_run, new_run_folder
 from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display
-from yolofast.train.distributed.join import Place, joined, told_by_first
+from yolofast.train.distributed.join import RankPlace, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
 from yolofast.train.distributed.machine import check_devices, device_of_rank
 from yolofast.train.finish import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
@@ -25,9 +25,9 @@ from yolofast.train.gears.compiling import compile_report, compile_request
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.guard import EpochOutOfMemoryError, fix_if_memory_runs_out
 from yolofast.train.kept_files import HYP_FILE, PLAN_FILE, copies_used, hyp_text, plan_text, write_hyp
-from yolofast.train.loggers.choose_loggers import choose_trackers
-from yolofast.train.loggers.delivery import Trackers
-from yolofast.train.loggers.logger import TrackedRun
+from yolofast.train.loggers.choose_loggers import choose_loggers
+from yolofast.train.loggers.delivery import LoggerDelivery
+from yolofast.train.loggers.logger import LoggedRun
 from yolofast.train.loop import Progress, Trainer, gear_of
 from yolofast.train.phase_record import recorded_phases
 from yolofast.train.record import INTERRUPTED_FILE, Recorder
@@ -41,9 +41,9 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
 
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
-    if Place.of_environment().is_launched:
+    if RankPlace.of_environment().is_launched:
         with joined(device_of_rank(config.device)):
-            return _run(told_by_first(lambda: beginning(config, {"device": config.device, **given})))
+            return _run(from_first_rank(lambda: beginning(config, {"device": config.device, **given})))
     begun = beginning(config, given)
     if len(begun.config.devices) < 2:
         return _run(begun)
@@ -203,6 +203,6 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
 
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
-    tracked = TrackedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
-    trackers = choose_trackers(run.config, (run.data.train, run.data.val), os.environ, display.say)
-    return Recorder(folder, progress.rows, Trackers(trackers, tracked, display.say))
+    tracked = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    trackers = choose_loggers(run.config, (run.data.train, run.data.val), os.environ, display.say)
+    return Recorder(folder, progress.rows, LoggerDelivery(trackers, tracked, display.say))

@@ -8,13 +8,13 @@ import yaml
 
 from tests.report.compare.folders import ours, published, rising, ultralytics
 from yolofast.report.compare.compared_run import WeightsFile
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.differences import UNSAID
 from yolofast.report.compare.read_folder import read_runs
 
 
 def remarks(*folders, **asked):
-    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",), **asked))
+    found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",), **asked))
     return "\n".join(f"{remark.kind}: {remark.text}" for remark in found.remarks)
 
 
@@ -138,7 +138,7 @@ def test_what_only_one_trainer_states_is_no_difference(tmp_path):
         ultralytics(tmp_path / "b", rising(5), cos_lr=True),
         ours(tmp_path / "c", rising(5), data="coco.yaml", quad=True),
     )
-    found = compare(read_runs([str(path) for path in (one, other, third)]), Asked()).differences
+    found = compare(read_runs([str(path) for path in (one, other, third)]), CompareRequest()).differences
     differ = {one.key: one.values for one in found.differ}
     assert differ["batch_size"] == (50, 16, 50) and differ["quad"] == (UNSAID, UNSAID, True)
     assert "cos_lr" in {one.key for one in found.partly} and "data" in {one.key for one in found.equal}
@@ -156,7 +156,7 @@ def pair_of(tmp_path, one, other):
         hyp = given.pop("hyp", {})
         folders.append(ours(tmp_path / name, rising(5, top), **given))
         (folders[-1] / "hyp.yaml").write_text(yaml.safe_dump({"lr0": 0.01, "loss_ota": 1, **hyp}))
-    return compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+    return compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",)))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_weights_that_were_never_stripped_do_not_compete(tmp_path):
 
     def undecided_with(*files):
         weighed = [replace(run, weights=(file,)) for run, file in zip(runs, files, strict=True)]
-        return undecided(compare(weighed, Asked(groups=("none",))))
+        return undecided(compare(weighed, CompareRequest(groups=("none",))))
 
     assert undecided_with(small, large)["best.pt, MB"] == "not stripped"
     assert "best.pt, MB" not in undecided_with(small, replace(small, bytes=13_000_000))

@@ -8,14 +8,14 @@ import pytest
 
 from tests.report.compare.folders import ours, rising
 from yolofast.report.compare.comparability import accuracies
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.conclusion import CAUTION, SAME
 from yolofast.report.compare.kinds import schedule_is_over
 from yolofast.report.compare.read_folder import read_runs
 
 
 def compared(*folders, **asked):
-    return compare(read_runs([str(folder) for folder in folders]), Asked(**asked))
+    return compare(read_runs([str(folder) for folder in folders]), CompareRequest(**asked))
 
 
 def row(found, name="mAP50-95"):

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from tests.report.compare.folders import ours, rising
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.figures import ComparedClass
 from yolofast.report.compare.money import extrapolate, pareto
 from yolofast.report.compare.overtaking import changes_of_lead
@@ -16,7 +16,7 @@ from yolofast.report.compare.read_folder import read_runs
 
 def compared(folder, asked=None, **runs):
     paths = [str(ours(folder / name, **how)) for name, how in runs.items()]
-    return compare(read_runs(paths), asked or Asked(groups=("none",)))
+    return compare(read_runs(paths), asked or CompareRequest(groups=("none",)))
 
 
 def test_a_lead_changes_where_it_changes():
@@ -48,7 +48,7 @@ def test_overtaking_by_the_clock(tmp_path):
 
 def test_stability_of_the_end(tmp_path):
     calm, wild = np.full(30, 0.4), 0.4 + 0.08 * (-1.0) ** np.arange(30)
-    asked = Asked(last=10, groups=("none",))
+    asked = CompareRequest(last=10, groups=("none",))
     found = compared(tmp_path, asked, calm={"scores": calm}, wild={"scores": wild})
     by_name = {one.group: one for one in found.stability if one.column == "mAP50-95"}
     assert by_name["calm"].calm == "very stable" and by_name["calm"].std == 0
@@ -104,7 +104,7 @@ def test_best_so_far_ends_with_the_summary(tmp_path):
     """The best epochs of the runs differ, so the best of the mean curve (0.25) is not the mean of the best (0.35)."""
     scores = {"a": [0.1, 0.4, 0.2, 0.2], "b": [0.1, 0.1, 0.3, 0.2]}
     found = compared(
-        tmp_path, Asked(groups=("all=*",)), **{name: {"scores": values} for name, values in scores.items()}
+        tmp_path, CompareRequest(groups=("all=*",)), **{name: {"scores": values} for name, values in scores.items()}
     )
     row = next(row for row in found.summary if row.name == "mAP50-95")
     assert found.curves[0].best["mAP50-95"] == pytest.approx([0.1, 0.25, 0.35, 0.35])
@@ -121,7 +121,7 @@ def test_the_wait_for_data_is_that_of_the_whole_run(tmp_path):
         rows[place] = ",".join(cells)
     (folder / "results.csv").write_text("\n".join([head, *rows, ""]))
     runs = read_runs([str(folder), str(ours(tmp_path / "b", rising(3, 0.41)))])
-    row = next(row for row in compare(runs, Asked(groups=("none",))).summary if row.name == "wait for data, %")
+    row = next(row for row in compare(runs, CompareRequest(groups=("none",))).summary if row.name == "wait for data, %")
     assert [value.mean for value in row.values] == pytest.approx([30.0, 10.0])
 
 
@@ -146,7 +146,7 @@ def test_what_could_not_be_measured_is_not_asked_for_again(tmp_path, gpus, words
     ]
     for folder in folders:
         (folder / "profile.json").write_text('{"phases": [{"name": "forward", "mean_ms": 1.0}], "gpu_busy": null}')
-    found = compare(read_runs([str(folder) for folder in folders]), Asked(groups=("none",)))
+    found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",)))
     assert next(row.remark for row in found.summary if row.name == "GPU busy, %") == words
 
 
@@ -183,7 +183,7 @@ def test_classes_gain_and_lose(tmp_path):
         folder = ours(tmp_path / name, rising(5))
         rows = {"0": {"name": "cat", "ap50": cat, "ap": cat / 2}, "1": {"name": "dog", "ap50": dog, "ap": dog / 2}}
         (folder / "evaluation.json").write_text(json.dumps({"per_class": rows}))
-    found = compare(read_runs([str(tmp_path / name) for name in scores]), Asked(groups=("none",)))
+    found = compare(read_runs([str(tmp_path / name) for name in scores]), CompareRequest(groups=("none",)))
     gains = {row.name: row.gain for row in found.classes}
     assert list(gains) == ["cat", "dog"] and gains == pytest.approx({"cat": 0.025, "dog": -0.05})
 
@@ -197,7 +197,7 @@ def test_classes_have_a_spread_where_runs_were_repeated(tmp_path):
 
     def cat(*kinds):
         paths = [str(tmp_path / name) for name in aps if name[0] in kinds]
-        return compare(read_runs(paths), Asked(groups=tuple(f"{kind}*" for kind in kinds))).classes[0]
+        return compare(read_runs(paths), CompareRequest(groups=tuple(f"{kind}*" for kind in kinds))).classes[0]
 
     within, beyond = cat("a", "b"), cat("a", "c")
     assert within.ap_std == pytest.approx((0.05 * 2**0.5, 0.01 * 2**0.5)) and not within.beyond_spread

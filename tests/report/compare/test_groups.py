@@ -6,7 +6,7 @@ from scipy import stats
 
 from tests.report.compare.folders import ours, rising, ultralytics
 from yolofast.errors import UserError
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.conclusion import BETTER, CAUTION, IDENTICAL, SAME, WORSE
 from yolofast.report.compare.figures import holm, runs_needed, spread_of, welch
 from yolofast.report.compare.kinds import curves_of, group_runs
@@ -31,7 +31,7 @@ def test_the_assigner_that_is_used_anyway_may_be_named(tmp_path):
     """By default the recipe says OTA, so this is a third seed of the same kind, and no other setting."""
     runs = read_runs(seeds(tmp_path, "a", [0.4, 0.41]) + seeds(tmp_path, "b", [0.42], assigner="ota"))
     assert len(group_runs(runs)) == 1
-    assert "assigner" in {one.key for one in compare(runs, Asked()).differences.equal}
+    assert "assigner" in {one.key for one in compare(runs, CompareRequest()).differences.equal}
 
 
 def test_other_versions_and_cards_are_other_kinds(tmp_path):
@@ -63,7 +63,7 @@ def test_curves_are_means_over_common_epochs(tmp_path):
 
 def conclusion(folder, one, other):
     runs = read_runs(seeds(folder, "a", one) + seeds(folder, "b", other, mixup=0.1))
-    found = compare(runs, Asked())
+    found = compare(runs, CompareRequest())
     return found.conclusions[0], next(row for row in found.summary if row.name == "mAP50-95")
 
 
@@ -89,13 +89,13 @@ def test_one_run_beside_three(tmp_path):
 def test_kinds_that_learned_the_same_need_no_more_seeds(tmp_path, tops):
     """More workers are another pace, and nothing else; given in another order they are the same as well."""
     ones, others = seeds(tmp_path, "a", tops), seeds(tmp_path, "b", tops, workers=9, seconds=5)
-    (verdict,) = compare(read_runs([*ones, *others[::-1]]), Asked()).conclusions
+    (verdict,) = compare(read_runs([*ones, *others[::-1]]), CompareRequest()).conclusions
     assert verdict.kind == IDENTICAL and "to the last digit" in verdict.text and "seeds" not in verdict.text
 
 
 def test_as_many_others_are_not_the_same(tmp_path):
     runs = seeds(tmp_path, "a", [0.4, 0.41]) + seeds(tmp_path, "b", [0.4, 0.42], workers=9, seconds=5)
-    (verdict,) = compare(read_runs(runs), Asked()).conclusions
+    (verdict,) = compare(read_runs(runs), CompareRequest()).conclusions
     assert verdict.kind == SAME
 
 
@@ -124,8 +124,8 @@ def test_an_interval_is_adjusted_as_its_probability_is(tmp_path):
     """By itself c would differ from a; beside b it does not, and its interval must not say that it does."""
     tops = {"a": (0.400, 0.402, 0.404), "b": (0.3995, 0.4015, 0.4045), "c": (0.405, 0.408, 0.4085)}
     paths = [path for n, (name, values) in enumerate(tops.items()) for path in seeds(tmp_path, name, values, mixup=n)]
-    same, other = compare(read_runs(paths), Asked()).conclusions
-    alone = compare(read_runs(paths[:3] + paths[6:]), Asked()).conclusions[0]
+    same, other = compare(read_runs(paths), CompareRequest()).conclusions
+    alone = compare(read_runs(paths[:3] + paths[6:]), CompareRequest()).conclusions[0]
     assert alone.kind == BETTER and alone.low > 0 and "adjusted" not in alone.text
     assert other.kind == SAME and other.p == pytest.approx(2 * alone.p) and other.low < 0 < other.high
     assert "interval and p adjusted for 2 comparisons" in other.text
@@ -137,9 +137,9 @@ def test_an_adjusted_probability_is_called_so(tmp_path):
     paths = [
         str(ours(tmp_path / f"{kind}{n}", rising(5, top))) for kind, two in tops.items() for n, top in enumerate(two)
     ]
-    several = compare(read_runs(paths), Asked(groups=("a*", "b*", "c*"))).conclusions
+    several = compare(read_runs(paths), CompareRequest(groups=("a*", "b*", "c*"))).conclusions
     assert all("adjusted for 2 comparisons" in one.text for one in several) and len(several) == 2
-    (alone,) = compare(read_runs(paths[:4]), Asked(groups=("a*", "b*"))).conclusions
+    (alone,) = compare(read_runs(paths[:4]), CompareRequest(groups=("a*", "b*"))).conclusions
     assert "adjusted" not in alone.text
 
 

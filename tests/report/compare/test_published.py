@@ -4,7 +4,7 @@ import pytest
 
 from tests.report.compare.folders import TOLD, published
 from yolofast.report.compare import words
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.conclusion import CAUTION
 from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
 from yolofast.report.compare.read_folder import read_runs
@@ -12,7 +12,7 @@ from yolofast.report.compare.read_folder import read_runs
 
 def compared(folder, **how):
     paths = [str(published(folder, name, **how)) for name in ("noota", "ota")]
-    return compare(read_runs(paths), Asked(price=2.5, epochs=(11, 26, 51, 76, 100), **TOLD))
+    return compare(read_runs(paths), CompareRequest(price=2.5, epochs=(11, 26, 51, 76, 100), **TOLD))
 
 
 @pytest.fixture(scope="module")

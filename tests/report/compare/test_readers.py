@@ -8,7 +8,7 @@ import pytest
 from tests.report.compare.folders import ours, published, rising, ultralytics
 from tests.report.logs.logs import falling, train_log
 from yolofast.errors import UserError
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.consistency import CONTRADICTION
 from yolofast.report.compare.read_folder import read_run, read_runs, short_names
 
@@ -123,7 +123,7 @@ def test_a_batch_that_cannot_be_is_unknown(tmp_path, batch):
     (folders[0] / "args.yaml").write_text(text.replace("batch_size: 50", f"batch_size: {batch}"))
     runs = read_runs([str(folder) for folder in folders])
     assert runs[0].batch is None and runs[1].batch == 50
-    assert not [one for one in compare(runs, Asked()).remarks if one.kind == CONTRADICTION]
+    assert not [one for one in compare(runs, CompareRequest()).remarks if one.kind == CONTRADICTION]
 
 
 def test_side_files(tmp_path):

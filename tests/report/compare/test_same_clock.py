@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.compare.folders import ours, rising, ultralytics
-from yolofast.report.compare.comparison import Asked, compare
+from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.read_folder import read_runs
 
 OF_HOURS = ("hours", "seconds per epoch", "mAP50-95 per hour", "cost at 2 per hour")
@@ -11,7 +11,7 @@ CPU = {"gpu": None, "gpus": 0, "cpu_cores": 2, "cpu": "one"}
 
 
 def compared(*folders):
-    return compare(read_runs([str(folder) for folder in folders]), Asked(price=2.0, groups=("none",)))
+    return compare(read_runs([str(folder) for folder in folders]), CompareRequest(price=2.0, groups=("none",)))
 
 
 def pair(folder, one, other):
@@ -129,7 +129,7 @@ def test_a_run_that_does_not_count_makes_nothing_incomparable(tmp_path):
     again = ours(tmp_path / "c", rising(20), seconds=30, environment={"cpu_cores": 3})
     for folder in (one, other):
         (folder / "env.json").write_text('{"torch": "2.8", "gpu": "card", "cpu_cores": 2}')
-    found = compare(read_runs([str(one), str(again), str(other)]), Asked(price=2.0))
+    found = compare(read_runs([str(one), str(again), str(other)]), CompareRequest(price=2.0))
     assert found.left_out == {"c": "a copy of a"} and not hours_told(found) and winners(found)["hours"] == 1
 
 
@@ -137,7 +137,7 @@ def test_there_is_one_figure_per_hour(tmp_path):
     """0.3 in 0.1 h and 0.3 in 0.3 h are 3 and 1 per hour, 2 in the mean; 0.3 by 0.2 h would be 1.5."""
     runs = [ours(tmp_path / f"a{pace}", [pace / 100, 0.3], seconds=180.0 * pace) for pace in (1, 3)]
     other = ours(tmp_path / "b", [0.1, 0.4], mixup=0.1)
-    found = compare(read_runs([str(folder) for folder in (*runs, other)]), Asked(groups=("a*", "b")))
+    found = compare(read_runs([str(folder) for folder in (*runs, other)]), CompareRequest(groups=("a*", "b")))
     row = next(row for row in found.summary if row.name == "mAP50-95 per hour")
     assert row.values[0].mean == pytest.approx(2.0)
     assert [cost.accuracy_per_hour for cost in found.costs] == [value.mean for value in row.values]

@@ -8,7 +8,7 @@ from yolofast.cli import main
 from yolofast.errors import UserError
 from yolofast.ranks import mean_of_cells, per_rank, whole_batch, world
 from yolofast.train.distributed.heartbeat import Watch
-from yolofast.train.distributed.join import Place, told_by_first
+from yolofast.train.distributed.join import RankPlace, from_first_rank
 from yolofast.train.distributed.machine import device_of_rank, in_turn
 
 LAUNCHED = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "GROUP_RANK": "1"}
@@ -26,19 +26,19 @@ def store():
 
 
 def test_place(launched):
-    place = Place.of_environment()
-    assert place == Place(rank=3, world=4, local_rank=1, machine="1") and place.is_launched
+    place = RankPlace.of_environment()
+    assert place == RankPlace(rank=3, world=4, local_rank=1, machine="1") and place.is_launched
 
 
 def test_one_process_of_a_launcher_is_alone(launched, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert Place.of_environment() == Place() and not Place().is_launched
+    assert RankPlace.of_environment() == RankPlace() and not RankPlace().is_launched
 
 
 def test_a_launcher_that_forgets_the_local_rank(launched, monkeypatch):
     monkeypatch.delenv("LOCAL_RANK")
     with pytest.raises(UserError, match="LOCAL_RANK"):
-        Place.of_environment()
+        RankPlace.of_environment()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("", 1), ("2,5", 5), ("cuda:2,5", 5)])
@@ -67,7 +67,7 @@ def test_alone_nothing_changes():
     assert per_rank(torch.tensor(0)) == 1 and per_rank(torch.tensor(7)) == 7
     assert mean_of_cells(torch.tensor([1.0, 3.0])) == 2
     assert whole_batch(4, torch.device("cpu")) == 4
-    assert in_turn(lambda: 5) == told_by_first(lambda: 5) == 5
+    assert in_turn(lambda: 5) == from_first_rank(lambda: 5) == 5
 
 
 def test_only_the_first_rank_in_trouble_speaks(store):

@@ -14,7 +14,7 @@ from tests.train.small_step import AskingMap, AsksTheHost, small_batch, small_st
 from yolofast.train.gears import gear_box
 from yolofast.train.gears.compiling import compile_report, forget_unused, keep_compiled_kernels, kernel_folder
 from yolofast.train.gears.gear_box import GearBox, choose_gear
-from yolofast.train.gears.gears import with_places
+from yolofast.train.gears.gears import with_padding_slots
 from yolofast.train.step import StepKind
 
 ALONE = StepKind(sums=False, updates=True)
@@ -47,7 +47,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
     box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + PATIENCE
 
     def run(places=3, images=2):
-        ran.append(with_places(small_batch(len(ran), images), places))
+        ran.append(with_padding_slots(small_batch(len(ran), images), places))
         box.run(ran[-1], ALONE)
         return box.now
 
@@ -152,7 +152,7 @@ def test_for_the_profiler_it_compiles_at_once_and_learns_nothing_meanwhile():
         assert torch.equal(own, expected)
     twin = box.twin(captured=False)
     for number, gear in enumerate((box, twin, box)):
-        gear.run(with_places(small_batch(number), 3 + number), ALONE)  # any number of places is compiled for
+        gear.run(with_padding_slots(small_batch(number), 3 + number), ALONE)  # any number of places is compiled for
     assert (box.now, twin.now, twin.compiled) == ("compiled", "eager", False)
     assert len(said) == 1 and step.losses.bad_steps == 0
 

@@ -3,13 +3,13 @@
 import torch
 
 from tests.train.small_step import small_batch
-from yolofast.train.gears.gears import empty_targets, places_of, smallest_that_holds, with_places
+from yolofast.train.gears.gears import empty_targets, padding_slots_of, smallest_that_holds, with_padding_slots
 
 
 def test_boxes_stay_and_the_places_behind_them_are_empty():
     batch = small_batch(0)
-    more = with_places(batch, 8)
-    assert places_of(batch) == 3 and places_of(more) == 8
+    more = with_padding_slots(batch, 8)
+    assert padding_slots_of(batch) == 3 and padding_slots_of(more) == 8
     assert torch.equal(more.targets.boxes[:, :3], batch.targets.boxes)
     assert torch.equal(more.targets.labels[:, :3], batch.targets.labels)
     assert more.targets.valid[:, :3].all() and not more.targets.valid[:, 3:].any()
@@ -19,7 +19,7 @@ def test_boxes_stay_and_the_places_behind_them_are_empty():
 
 def test_a_batch_that_has_as_many_stays_as_it_is():
     batch = small_batch(0)
-    assert with_places(batch, 3) is batch and with_places(batch, 2) is batch
+    assert with_padding_slots(batch, 3) is batch and with_padding_slots(batch, 2) is batch
 
 
 def test_empty_targets_are_like_those_of_batches():

@@ -7,12 +7,12 @@ import pytest
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
-from yolofast.train.loggers.choose_loggers import choose_trackers, dataset_upload
+from yolofast.train.loggers.choose_loggers import choose_loggers, dataset_upload
 
 
 def chosen(environment, **settings):
     said = []
-    trackers = choose_trackers(TrainConfig(**settings), (), environment, said.append)
+    trackers = choose_loggers(TrainConfig(**settings), (), environment, said.append)
     titles = [tracker.title for tracker in trackers if tracker.title != "TensorBoard"]
     return titles, said
 

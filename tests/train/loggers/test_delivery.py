@@ -3,8 +3,8 @@
 import threading
 
 from tests.patience import PATIENCE
-from yolofast.train.loggers.delivery import Trackers
-from yolofast.train.loggers.logger import TrackedRun
+from yolofast.train.loggers.delivery import LoggerDelivery
+from yolofast.train.loggers.logger import LoggedRun
 from yolofast.train.record import Recorder
 
 
@@ -37,7 +37,7 @@ class ListTracker:
 
 
 def recorder_with(folder, said, *trackers):
-    return Recorder(folder, trackers=Trackers(trackers, TrackedRun(folder=folder, settings={}), said.append))
+    return Recorder(folder, trackers=LoggerDelivery(trackers, LoggedRun(folder=folder, settings={}), said.append))
 
 
 def test_everything_arrives_in_order_and_in_another_thread(tmp_path):
@@ -72,7 +72,7 @@ def test_one_that_fails_is_left_alone_and_the_others_go_on(tmp_path):
 def test_a_slow_one_is_not_waited_for(tmp_path):
     sign, said = threading.Event(), []
     tracker = ListTracker(waits_for=sign)
-    trackers = Trackers([tracker], TrackedRun(folder=tmp_path, settings={}), said.append)
+    trackers = LoggerDelivery([tracker], LoggedRun(folder=tmp_path, settings={}), said.append)
     for epoch in range(100):
         trackers.epoch({"epoch": epoch})
     trackers.close(complete=True, patience=0.2)

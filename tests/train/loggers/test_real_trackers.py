@@ -4,11 +4,11 @@ import cv2
 import numpy as np
 import pytest
 
-from yolofast.train.loggers.delivery import Trackers
-from yolofast.train.loggers.logger import DatasetUpload, TrackedRun
-from yolofast.train.loggers.mlflow import MlflowTracker
-from yolofast.train.loggers.tensorboard import TensorBoardTracker
-from yolofast.train.loggers.wandb import WandbTracker
+from yolofast.train.loggers.delivery import LoggerDelivery
+from yolofast.train.loggers.logger import DatasetUpload, LoggedRun
+from yolofast.train.loggers.mlflow import MlflowLogger
+from yolofast.train.loggers.tensorboard import TensorBoardLogger
+from yolofast.train.loggers.wandb import WandbLogger
 
 SETTINGS = {"epochs": 4, "data": "data.yaml", "entity": None, "img_size": [320], **{f"s{n}": n for n in range(120)}}
 
@@ -21,8 +21,8 @@ def two_parts(folder, tracker_class, **arguments):
     cv2.imwrite(str(folder / "boxes.jpg"), np.zeros((32, 32, 3), np.uint8))
     said = []
     for first, last, complete in ((0, 1, False), (1, 3, True)):
-        run = TrackedRun(folder=folder, settings={**SETTINGS, "epochs": last}, next_epoch=first)
-        trackers = Trackers([tracker_class(**arguments)], run, said.append)
+        run = LoggedRun(folder=folder, settings={**SETTINGS, "epochs": last}, next_epoch=first)
+        trackers = LoggerDelivery([tracker_class(**arguments)], run, said.append)
         for epoch in range(first, last + 1):
             trackers.epoch({"epoch": epoch, "metrics/mAP50(B)": epoch / 10, "train/box_loss": 0.5})
         trackers.picture(last, folder / "boxes.jpg")
@@ -35,7 +35,7 @@ def test_tensorboard(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    two_parts(tmp_path / "runs" / "exp", TensorBoardTracker)
+    two_parts(tmp_path / "runs" / "exp", TensorBoardLogger)
     events = EventAccumulator(str(tmp_path / "runs" / "exp"))
     events.Reload()
     points = events.Scalars("metrics/mAP50(B)")
@@ -48,7 +48,7 @@ def test_mlflow(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'store'}")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    two_parts(tmp_path / "runs" / "exp", MlflowTracker)
+    two_parts(tmp_path / "runs" / "exp", MlflowLogger)
     client = mlflow.MlflowClient()
     (run,) = client.search_runs([client.get_experiment_by_name("runs").experiment_id])
     assert run.info.status == "FINISHED" and run.info.run_name == "exp"
@@ -65,7 +65,7 @@ def test_wandb(tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(tmp_path / name))
     folder = tmp_path / "runs" / "exp"
     upload = DatasetUpload(name="data", alias="v1", files=[folder / "results.csv", folder / "weights" / "best.pt"])
-    said = two_parts(folder, WandbTracker, dataset=upload)
+    said = two_parts(folder, WandbLogger, dataset=upload)
     parts = sorted(folder.glob("wandb/offline-run-*"))
     assert len(said) == 2 and len({part.name.split("-")[-1] for part in parts}) == 1  # one run, by its name
     assert all(list(part.glob("*.wandb")) for part in parts)

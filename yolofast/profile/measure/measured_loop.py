@@ -21,7 +21,7 @@ from yolofast.profile.step_phases import ASSIGN, BACKWARD, EMA, FORWARD, FUSED, 
 from yolofast.profile.step_statistics import phase_figures
 from yolofast.structures import Batch
 from yolofast.train.gears.gear_box import GearBox
-from yolofast.train.gears.gears import Gear, places_of, smallest_that_holds, with_places
+from yolofast.train.gears.gears import Gear, padding_slots_of, smallest_that_holds, with_padding_slots
 from yolofast.train.loop import turn
 from yolofast.train.run import Run
 from yolofast.train.step import StepRecord
@@ -161,10 +161,10 @@ class StepLoop:
         for number, batch in batches:
             if len(batch.images) != self.run.images_per_step:
                 continue
-            self._seen_places[places_of(batch)] += 1
-            places = smallest_that_holds(places_of(batch), self._usual_places or self._seen_places)
+            self._seen_places[padding_slots_of(batch)] += 1
+            places = smallest_that_holds(padding_slots_of(batch), self._usual_places or self._seen_places)
             if places is not None:
-                yield number, with_places(batch, places)
+                yield number, with_padding_slots(batch, places)
 
     def wait(self) -> None:
         """For all that was queued, asleep as far as possible: the processor's time is measured, too."""

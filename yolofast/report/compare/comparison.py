@@ -16,7 +16,7 @@ from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CompareRequest:
     """What the user wants to see."""
 
     price: float | None = None
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    asked: Asked
+    asked: CompareRequest
     runs: tuple[ComparedRun, ...]
     groups: tuple[Group, ...]
     """With the runs that count."""
@@ -56,7 +56,7 @@ class Comparison:
     conclusions: tuple[Conclusion, ...]
 
 
-def compare(runs: Sequence[ComparedRun], asked: Asked) -> Comparison:
+def compare(runs: Sequence[ComparedRun], asked: CompareRequest) -> Comparison:
     """The first run, or its kind, is what the others are compared with."""
     runs = tuple(_with_hours(_with_pace(runs, asked.pace), asked.hours))
     counted = count_once(group_runs(runs, asked.groups))

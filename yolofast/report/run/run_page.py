@@ -9,7 +9,7 @@ The part of a report that reads the curves: what `yolofast diagnose` finds.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yolofast.detect.tally import Evaluated
+from yolofast.detect.accumulator import Evaluated
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
 from yolofast.pages.elements import Callout, Element, Page, Paragraph, Section

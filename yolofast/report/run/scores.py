@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.detect.tally import Evaluated
+from yolofast.detect.accumulator import Evaluated
 from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.result_files import per_class_table
 from yolofast.files.atomic_file import write_whole

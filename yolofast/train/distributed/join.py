@@ -33,7 +33,7 @@ _UNTIL_THE_FIRST_HAS_SPOKEN = 5.0
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPlace:
     """Which process this is, by its environment."""
 
     rank: int = 0
@@ -43,15 +43,15 @@ class Place:
     machine: str = "0"
 
     @staticmethod
-    def of_environment() -> "Place":
+    def of_environment() -> "RankPlace":
         if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
-            return Place()
+            return RankPlace()
         number = int(os.environ["RANK"])
         if "LOCAL_RANK" not in os.environ:
             what = "the launcher set RANK and WORLD_SIZE, but not LOCAL_RANK"
             raise UserError(what, fix="start with torchrun, or set LOCAL_RANK to the number of the process's GPU")
         machine = os.environ.get("GROUP_RANK", os.uname().nodename)
-        return Place(number, int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"]), machine)
+        return RankPlace(number, int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"]), machine)
 
     @property
     def is_launched(self) -> bool:
@@ -68,7 +68,7 @@ def joined(device: torch.device) -> Iterator[None]:
 
     Whatever ends one rank ends the others within seconds, and one of them says why.
     """
-    place = Place.of_environment()
+    place = RankPlace.of_environment()
     if not place.is_launched:
         yield
         return
@@ -89,7 +89,7 @@ def joined(device: torch.device) -> Iterator[None]:
     gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
 
 
-def told_by_first(make: Callable[[], Made]) -> Made:
+def from_first_rank(make: Callable[[], Made]) -> Made:
     """What the first rank makes, on all ranks: what it reads from its disk need not be on other machines."""
     if world() == 1:
         return make()
@@ -105,13 +105,13 @@ def first_rank_speaks() -> Iterator[None]:
     try:
         yield
     except UserError:
-        if Place.of_environment().rank == 0:
+        if RankPlace.of_environment().rank == 0:
             raise
         time.sleep(_UNTIL_THE_FIRST_HAS_SPOKEN)  # a launcher ends the others when one has ended
         raise SystemExit(EXIT_STOPPED) from None
 
 
-def _meet_others(place: Place, device: torch.device) -> Watch:
+def _meet_others(place: RankPlace, device: torch.device) -> Watch:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"

@@ -13,14 +13,14 @@ from yolofast.pixels import ImageSource, PackedImages
 from yolofast.precision import device_of
 from yolofast.ranks import wait_for_all, world
 from yolofast.store.opening import open_images
-from yolofast.train.distributed.join import Place
+from yolofast.train.distributed.join import RankPlace
 
 Made = TypeVar("Made")
 
 
 def in_turn(make: Callable[[], Made]) -> Made:
     """The machine's first rank makes it, files included; then the others do, and find the files there."""
-    first = Place.of_environment().local_rank == 0
+    first = RankPlace.of_environment().local_rank == 0
     made = make() if first else None
     wait_for_all()
     return make() if made is None else made
@@ -35,7 +35,7 @@ def open_images_together(
     """
     if world() == 1:
         return open_images(index, width, height, cache, **settings)[0]
-    place = Place.of_environment()
+    place = RankPlace.of_environment()
     images, choice = None, None
     if place.local_rank == 0:
         images, choice = open_images(index, width, height, cache, shared=True, **settings)
@@ -49,7 +49,7 @@ def open_images_together(
 
 def device_of_rank(name: str) -> torch.device:
     """The device `--device` means for this process: of the GPUs it names, or of all, the one with its number."""
-    place = Place.of_environment()
+    place = RankPlace.of_environment()
     if not place.is_launched or name == "cpu" or not torch.cuda.is_available():
         return device_of(name)
     named = name.removeprefix("cuda:").split(",") if name else [str(n) for n in range(torch.cuda.device_count())]

@@ -17,7 +17,7 @@ from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
 from yolofast.optim.schedule import StepSettings
-from yolofast.train.families.family import EpochFacts, Range, Rules, Views
+from yolofast.train.families.family import Augmentation, EpochFacts, Range, Rules
 from yolofast.train.families.table import family_of, rules_of
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, plan_of
 from yolofast.train.finetune.phased_training import PlannedSchedule, planned
@@ -38,7 +38,7 @@ class Scope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
+class RunSoFar:
     """What a run that goes on has behind it."""
 
     epochs: int
@@ -60,7 +60,7 @@ class Explanation:
     """Names of the parameters that begin with random values."""
     plan: FreezePlan
     schedule: PlannedSchedule
-    views: Views
+    views: Augmentation
     weight_decay: float
     images: int
     """Of the data set."""
@@ -71,7 +71,7 @@ class Explanation:
     scopes: tuple[Scope, ...]
     rows: tuple[EpochFacts, ...]
     """Of the epochs to come."""
-    past: Past | None
+    past: RunSoFar | None
     mosaic_closed_before: bool
     """In the last epoch of the past."""
 
@@ -102,7 +102,7 @@ class Explanation:
 
 
 def explain(
-    config: TrainConfig, say: Say, kept: PlanSpec | None = None, past: Past | None = None
+    config: TrainConfig, say: Say, kept: PlanSpec | None = None, past: RunSoFar | None = None
 ) -> Explanation:  # fmt: skip
     """Data and network are read, but no pixels: as quick as the labels are.
 
@@ -153,13 +153,13 @@ def explain(
     )
 
 
-def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past: Past) -> Views:
+def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past: RunSoFar) -> Augmentation:
     """As they were so far: a run that is given more epochs closes mosaics later."""
     before = dataclasses.replace(config, epochs=past.planned)
     return rules_of(before, hyp, model).views
 
 
-def _lowered(settings: StepSettings, past: Past | None) -> StepSettings:
+def _lowered(settings: StepSettings, past: RunSoFar | None) -> StepSettings:
     if past is None:
         return settings
     return dataclasses.replace(settings, lr=tuple(lr * past.lr_factor for lr in settings.lr))
@@ -205,8 +205,8 @@ def _runs(model: Network, layers: Sequence[int], with_parameters: Sequence[int])
 
 
 def _facts(
-    epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Views, scopes: Sequence[Scope],
-    loss: str, max_steps: int | None, past: Past | None,
+    epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Augmentation, scopes: Sequence[Scope],
+    loss: str, max_steps: int | None, past: RunSoFar | None,
 ) -> EpochFacts:  # fmt: skip
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
     first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from yolofast.train.explain.explanation import Explanation, Past
+from yolofast.train.explain.explanation import Explanation, RunSoFar
 from yolofast.train.finetune.freeze_plan import frozen_at_random
 
 _RAMP = 2000
@@ -20,7 +20,7 @@ def remarks(run: Explanation) -> list[str]:
     return [*run.rules.remarks(run), *_of_augmentation(run), *_of_average(run), *_of_plan(run), *_of_length(run)]
 
 
-def _of_going_on(run: Explanation, past: Past) -> Iterator[str]:
+def _of_going_on(run: Explanation, past: RunSoFar) -> Iterator[str]:
     first = run.rows[0]
     if past.planned != run.config.epochs:
         starts = max(lr.first for lr in first.lr.values())

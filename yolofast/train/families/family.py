@@ -29,7 +29,7 @@ from yolofast.train.finetune.phased_training import PlannedSchedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class Views:
+class Augmentation:
     recipe: Recipe
     height: int
     width: int
@@ -131,7 +131,7 @@ class Rules(ABC):
 
     @property
     @abstractmethod
-    def views(self) -> Views:
+    def views(self) -> Augmentation:
         """How pictures for training are made."""
 
     @property

@@ -17,7 +17,7 @@ from yolofast.model.contract import Network
 from yolofast.model.families import GRAPH
 from yolofast.optim.ema import YOLOV7_DECAY, ModelEma
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
-from yolofast.train.families.family import Explained, Family, Resize, Rules, Shape, Views
+from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
 from yolofast.train.families.multi_scale import MultiScale, as_it_is, yolov7_range
 from yolofast.train.losses.loss_schedule import AssignerSchedule, ScheduledLoss
 
@@ -72,14 +72,16 @@ class YoloV7Rules(Rules):
         return scaled_decay(self.hyp["weight_decay"], self.config.batch_size, self._nominal_batch)
 
     @property
-    def views(self) -> Views:
+    def views(self) -> Augmentation:
         """`--style yolox` shows the network what YOLOX would see."""
         config, augmentation = self.config, Recipe.from_hyp(self.hyp)
         if config.style == "yolox":
             borrowed = read_yolox_recipe(config.recipe or "yolox-s", config.recipe_values)
             augmentation = Recipe.yolox(**borrowed.augmentation())
         close = config.epochs - config.close_mosaic if config.close_mosaic else None
-        return Views(recipe=augmentation, height=config.train_size, width=config.train_size, close_mosaic_from=close)
+        return Augmentation(
+            recipe=augmentation, height=config.train_size, width=config.train_size, close_mosaic_from=close
+        )
 
     @property
     def evaluation_shape(self) -> Shape:

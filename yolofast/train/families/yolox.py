@@ -24,7 +24,7 @@ from yolofast.model.yolox_network import YoloX
 from yolofast.optim.ema import ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import find_resource, short_names
-from yolofast.train.families.family import Explained, Family, Resize, Rules, Shape, Views
+from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
 from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, as_it_is, yolox_range
 from yolofast.train.finetune.freeze_plan import FreezePlan
 from yolofast.train.losses.loss_schedule import SIMOTA_VERSIONS
@@ -81,9 +81,9 @@ class YoloXRules(Rules):
         return self.recipe.weight_decay
 
     @property
-    def views(self) -> Views:
+    def views(self) -> Augmentation:
         height, width = self.recipe.input_size
-        return Views(
+        return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
             close_mosaic_from=self.recipe.closes_at, most_boxes=self.recipe.max_labels,
         )  # fmt: skip

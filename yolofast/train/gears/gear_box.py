@@ -21,10 +21,10 @@ from yolofast.train.gears.gears import (
     GearName,
     GraphGear,
     GraphPool,
-    places_of,
+    padding_slots_of,
     smallest_that_holds,
     tried_only,
-    with_places,
+    with_padding_slots,
 )
 from yolofast.train.gears.pace import Pace
 from yolofast.train.step import StepKind, TrainStep
@@ -104,7 +104,7 @@ class GearBox:
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
-        self._places[places_of(batch)] += 1
+        self._places[padding_slots_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)
         if not self._run_compiled(batch, kind):
@@ -139,13 +139,13 @@ class GearBox:
             self._ahead = None
 
     def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
-        places: int | None = places_of(batch)
+        places: int | None = padding_slots_of(batch)
         if self._fast_places is not None:
-            places = smallest_that_holds(places_of(batch), self._fast_places)
+            places = smallest_that_holds(padding_slots_of(batch), self._fast_places)
         if self._fast is None or places is None or self._fast_for != self._sort_of(batch):
             return False
         try:
-            self._fast.run(with_places(batch, places), kind)
+            self._fast.run(with_padding_slots(batch, places), kind)
         except Exception as error:  # noqa: BLE001 - whatever it is: if not the gear's fault, the lower one says so
             self._give_up(error)
             self._fast = None
@@ -177,7 +177,7 @@ class GearBox:
 
     def _in_few_shapes(self, batch: Batch) -> Batch:
         """Where sizes of images differ, not every size has to be captured for every number of places, too."""
-        return batch if self._one_shape else with_places(batch, max(self._places, default=0))
+        return batch if self._one_shape else with_padding_slots(batch, max(self._places, default=0))
 
     def _give_up(self, error: Exception) -> None:
         self._say(f"gear: {type(error).__name__}: {_first_line(error)}; going on in a lower gear")

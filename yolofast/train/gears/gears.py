@@ -183,13 +183,13 @@ def parts_of(targets: Targets) -> tuple[Tensor, Tensor, Tensor]:
     return targets.boxes, targets.labels, targets.valid
 
 
-def places_of(batch: Batch) -> int:
+def padding_slots_of(batch: Batch) -> int:
     return batch.targets.valid.shape[1]
 
 
-def with_places(batch: Batch, places: int) -> Batch:
+def with_padding_slots(batch: Batch, places: int) -> Batch:
     """The same boxes with empty places behind them; a batch that has as many already stays as it is."""
-    missing = places - places_of(batch)
+    missing = places - padding_slots_of(batch)
     if missing <= 0:
         return batch
     boxes, labels, valid = batch.targets.boxes, batch.targets.labels, batch.targets.valid

@@ -11,16 +11,16 @@ from pathlib import Path
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.listing import label_path
 from yolofast.image_index import ImageIndex
-from yolofast.train.loggers.logger import DatasetUpload, Tracker
-from yolofast.train.loggers.mlflow import MlflowTracker
-from yolofast.train.loggers.tensorboard import TensorBoardTracker
-from yolofast.train.loggers.wandb import WandbTracker
+from yolofast.train.loggers.logger import DatasetUpload, ExperimentLogger
+from yolofast.train.loggers.mlflow import MlflowLogger
+from yolofast.train.loggers.tensorboard import TensorBoardLogger
+from yolofast.train.loggers.wandb import WandbLogger
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class LoggerRequest:
     """By which a logger knows whether a run wants it."""
 
     config: TrainConfig
@@ -33,32 +33,32 @@ class Asked:
 _WANDB_VARIABLES = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE")
 
 
-def choose_trackers(
+def choose_loggers(
     config: TrainConfig, splits: Sequence[ImageIndex], environment: Mapping[str, str], say: Say
-) -> list[Tracker]:
+) -> list[ExperimentLogger]:
     """`splits` are what `--upload_dataset` uploads."""
-    asked = Asked(config=config, splits=splits, environment=environment, say=say)
+    asked = LoggerRequest(config=config, splits=splits, environment=environment, say=say)
     return [tracker for wanted in LOGGERS.values() if (tracker := wanted(asked)) is not None]
 
 
-def _tensorboard(asked: Asked) -> Tracker | None:
-    return TensorBoardTracker() if find_spec("tensorboard") is not None else None
+def _tensorboard(asked: LoggerRequest) -> ExperimentLogger | None:
+    return TensorBoardLogger() if find_spec("tensorboard") is not None else None
 
 
-def _mlflow(asked: Asked) -> Tracker | None:
+def _mlflow(asked: LoggerRequest) -> ExperimentLogger | None:
     wanted = asked.environment.get("MLFLOW_TRACKING_URI")
-    return MlflowTracker() if wanted and _installed("mlflow", "MLFLOW_TRACKING_URI is set", asked.say) else None
+    return MlflowLogger() if wanted and _installed("mlflow", "MLFLOW_TRACKING_URI is set", asked.say) else None
 
 
-def _wandb(asked: Asked) -> Tracker | None:
+def _wandb(asked: LoggerRequest) -> ExperimentLogger | None:
     config, reason = asked.config, _reason_for_wandb(asked.config, asked.environment)
     if reason is None or not _installed("wandb", reason, asked.say):
         return None
     upload = dataset_upload(config, asked.splits) if config.upload_dataset else None
-    return WandbTracker(config.entity, upload)
+    return WandbLogger(config.entity, upload)
 
 
-LOGGERS: dict[str, Callable[[Asked], Tracker | None]] = {
+LOGGERS: dict[str, Callable[[LoggerRequest], ExperimentLogger | None]] = {
     "tensorboard": _tensorboard,
     "mlflow": _mlflow,
     "wandb": _wandb,

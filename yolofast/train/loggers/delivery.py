@@ -9,20 +9,20 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from yolofast.train.loggers.logger import TrackedRun, Tracker
+from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun
 
 Say = Callable[[str], None]
-Call = Callable[[Tracker], None]
+Call = Callable[[ExperimentLogger], None]
 _PATIENCE = 120.0
 """Seconds that the end of a run waits for a tracker: weights may be on their way."""
 _PATIENCE_WITH_THE_SILENT = 10.0
 """For one that has not even answered yet."""
 
 
-class Trackers:
+class LoggerDelivery:
     """All trackers of a run; none of its methods waits, except `close`."""
 
-    def __init__(self, trackers: Sequence[Tracker], run: TrackedRun, say: Say) -> None:
+    def __init__(self, trackers: Sequence[ExperimentLogger], run: LoggedRun, say: Say) -> None:
         self._say = say
         self._deliveries = [_Delivery(tracker, say) for tracker in trackers]
         self._send(lambda tracker: self._start(tracker, run))
@@ -44,7 +44,7 @@ class Trackers:
             delivery.close(patience)
         self._deliveries = []
 
-    def _start(self, tracker: Tracker, run: TrackedRun) -> None:
+    def _start(self, tracker: ExperimentLogger, run: LoggedRun) -> None:
         if where := tracker.start(run):
             self._say(f"{tracker.title}: {where}")
 
@@ -54,7 +54,7 @@ class Trackers:
 
 
 class _Delivery:
-    def __init__(self, tracker: Tracker, say: Say) -> None:
+    def __init__(self, tracker: ExperimentLogger, say: Say) -> None:
         self._tracker, self._say, self._answers = tracker, say, False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         # A daemon, so that a server that never answers cannot keep the process alive.

@@ -18,7 +18,7 @@ BEST = f"{FILES.weights}/{FILES.best}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackedRun:
+class LoggedRun:
     """What a tracker is told about a run when it starts."""
 
     folder: Path
@@ -51,12 +51,12 @@ class DatasetUpload:
     files: list[Path] = field(default_factory=list)
 
 
-class Tracker(Protocol):
+class ExperimentLogger(Protocol):
     """Methods may raise and may take their time: they are called from a thread that waits for nobody."""
 
     title: str
 
-    def start(self, run: TrackedRun) -> str | None:
+    def start(self, run: LoggedRun) -> str | None:
         """Imports what it needs and opens the record; returns where that can be looked at, if it is worth saying."""
 
     def scalars(self, epoch: int, values: dict[str, float]) -> None: ...
@@ -71,12 +71,12 @@ class Tracker(Protocol):
 _writing = threading.Lock()  # trackers start at the same time, each in its thread
 
 
-def id_of_resumed(run: TrackedRun, tracker: str) -> str | None:
+def id_of_resumed(run: LoggedRun, tracker: str) -> str | None:
     """None for a new run, also in the folder of an old one."""
     return _ids(run.folder).get(tracker) if run.next_epoch else None
 
 
-def keep_id(run: TrackedRun, tracker: str, identity: str) -> None:
+def keep_id(run: LoggedRun, tracker: str, identity: str) -> None:
     with _writing:
         ids = {**_ids(run.folder), tracker: identity}
         write_whole(run.folder / FILES.loggers, (json.dumps(ids, indent=2) + "\n").encode())

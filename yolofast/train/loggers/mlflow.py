@@ -10,23 +10,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from yolofast.train.loggers.logger import BEST, TrackedRun, id_of_resumed, keep_id
+from yolofast.train.loggers.logger import BEST, LoggedRun, id_of_resumed, keep_id
 
 _AT_ONCE = 100  # MLflow's limit of settings per request
 _LONGEST_VALUE = 500
 _NOT_IN_NAMES = re.compile(r"\(B\)|[^\w\-./ ]")
 
 
-class MlflowTracker:
+class MlflowLogger:
     title = "MLflow"
 
     def __init__(self) -> None:
         self._mlflow: Any = None
         self._client: Any = None
         self._id = ""
-        self._run: TrackedRun | None = None
+        self._run: LoggedRun | None = None
 
-    def start(self, run: TrackedRun) -> str | None:
+    def start(self, run: LoggedRun) -> str | None:
         self._mlflow = import_module("mlflow")
         self._client, self._run = self._mlflow.MlflowClient(), run
         known = os.environ.get("MLFLOW_RUN_ID") or id_of_resumed(run, "mlflow")
@@ -52,7 +52,7 @@ class MlflowTracker:
                 self._client.log_artifact(self._id, str(best), "weights")
         self._client.set_terminated(self._id, "FINISHED" if complete else "KILLED")
 
-    def _new(self, run: TrackedRun) -> str:
+    def _new(self, run: LoggedRun) -> str:
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or run.project
         experiment = self._client.get_experiment_by_name(name)
         experiment_id = experiment.experiment_id if experiment else self._client.create_experiment(name)

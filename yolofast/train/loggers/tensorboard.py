@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.media.pictures import read_picture
-from yolofast.train.loggers.logger import TrackedRun
+from yolofast.train.loggers.logger import LoggedRun
 
 
-class TensorBoardTracker:
+class TensorBoardLogger:
     title = "TensorBoard"
 
     def __init__(self) -> None:
         self._writer: Any = None
 
-    def start(self, run: TrackedRun) -> str | None:
+    def start(self, run: LoggedRun) -> str | None:
         writer = import_module("torch.utils.tensorboard").SummaryWriter
         # A resumed run repeats the epoch it was killed in: what that had written is not to be shown twice.
         purge = run.next_epoch or None

@@ -5,19 +5,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from yolofast.train.loggers.logger import BEST, DatasetUpload, TrackedRun, id_of_resumed, keep_id
+from yolofast.train.loggers.logger import BEST, DatasetUpload, LoggedRun, id_of_resumed, keep_id
 
 
-class WandbTracker:
+class WandbLogger:
     title = "Weights & Biases"
 
     def __init__(self, entity: str | None = None, dataset: DatasetUpload | None = None) -> None:
         self._entity, self._dataset = entity, dataset
         self._wandb: Any = None
         self._record: Any = None
-        self._run: TrackedRun | None = None
+        self._run: LoggedRun | None = None
 
-    def start(self, run: TrackedRun) -> str | None:
+    def start(self, run: LoggedRun) -> str | None:
         self._wandb, self._run = import_module("wandb"), run
         self._record = self._wandb.init(
             project=os.environ.get("WANDB_PROJECT") or run.project,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.loader.small_set import made_up_index, random_sizes
-from yolofast.detect.tally import Tally
+from yolofast.detect.accumulator import MetricAccumulator
 from yolofast.structures import Detections
 
 
@@ -28,7 +28,7 @@ def found_on(index, place):
 
 
 def filled(index, batches):
-    tally = Tally(len(index.names), keep=True)
+    tally = MetricAccumulator(len(index.names), keep=True)
     for batch in batches:
         tally.add(index, np.array(batch), [found_on(index, place) for place in batch])
         tally.add_losses([{"box": 0.1 * batch[0], "obj": 0.7, "cls": 1e-9 * batch[-1]}])
@@ -52,7 +52,7 @@ def test_the_order_and_the_number_of_processes_change_nothing(index):
 
 
 def test_nothing_is_kept_and_no_loss_is_known_unless_asked_for(index):
-    tally = Tally(len(index.names))
+    tally = MetricAccumulator(len(index.names))
     tally.add(index, np.array([3]), [found_on(index, 3)])
     result = tally.result()
     assert result.found == () and result.losses == {} and result.metrics.images == 1

@@ -30,7 +30,7 @@ class Evaluated:
     """Of the run that trained the weights, from 0; None of a file whose run is not known."""
 
 
-class Tally:
+class MetricAccumulator:
     """Filled batch by batch, then asked for its result."""
 
     def __init__(self, classes: int, *, keep: bool = False) -> None:
@@ -53,7 +53,7 @@ class Tally:
         """The terms of each batch, the same ones for all of them."""
         self._losses += losses
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "MetricAccumulator") -> None:
         """Add what another process counted."""
         self._metrics.merge(other._metrics)
         self._confusion.merge(other._confusion)
