@@ -72,6 +72,10 @@ Jobs = dict[str, Callable[[], Any]]
 """What is to be recorded, by name; they may run at the same time."""
 
 
+class FailedError(Exception):
+    """A command that should have worked did not."""
+
+
 @dataclass(frozen=True)
 class Checkout:
     """A version of the project, asked through its command line from a folder of its own."""
@@ -94,7 +98,7 @@ class Checkout:
             [sys.executable, *words], cwd=self.work, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise SystemExit(f"{' '.join(words)} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+            raise FailedError(f"{' '.join(words)} ended with {done.returncode}\n{done.stdout}{done.stderr}")
         return self.normal(done.stdout + done.stderr)
 
     def yolofast(self, *words: str) -> str:
@@ -292,8 +296,16 @@ def record(root: Path, only: list[str], at_once: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(at_once) as pool:
         checkout = Checkout(root.resolve(), Path(folder).resolve())
         jobs = {name: job for part in only for name, job in PARTS[part](checkout).items()}
-        started = {name: pool.submit(job) for name, job in jobs.items()}
+        started = {name: pool.submit(outcome, job) for name, job in jobs.items()}
         return {name: job.result() for name, job in started.items()}
+
+
+def outcome(job: Callable[[], Any]) -> Any:
+    """What a job records; one that fails says so, and the others go on."""
+    try:
+        return job()
+    except FailedError as error:
+        return {"failed": str(error)}
 
 
 def differences(before: Any, after: Any, name: str = "") -> Iterator[str]:
@@ -320,7 +332,10 @@ def main() -> int:
     if args.what == "record" or args.keep:
         (args.record if args.what == "record" else args.keep).write_text(json.dumps(found, indent=1))
     if args.what == "record":
-        return 0
+        broken = {name: value for name, value in found.items() if isinstance(value, dict) and "failed" in value}
+        failed = [f"{name}: {value['failed']}" for name, value in broken.items()]
+        print("\n".join(failed), end="")
+        return 1 if failed else 0
     before = json.loads(args.record.read_text())
     if args.only != list(PARTS):
         before = {name: value for name, value in before.items() if name in found}

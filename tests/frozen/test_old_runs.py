@@ -96,6 +96,6 @@ def test_pages_read_old_runs(name, tmp_path, capsys):
 def test_old_runs_are_compared(tmp_path, capsys):
     runs = [str(unpack(path.name, tmp_path)) for path in sorted(OLD_RUNS.iterdir())]
     capsys.readouterr()
-    assert main(["compare", *runs, "--json"]) == 0
+    assert main(["compare", *runs, "--json", "--output", str(tmp_path / "compare.html")]) == 0
     text = capsys.readouterr().out
     assert json.loads(text) and all(Path(run).name in text for run in runs)
