@@ -100,8 +100,8 @@ def test_check_accepts_what_losses_can_use():
     [
         (row(1, 7), "has a class that is not 0 to 6"),
         (row(1, -1), "has a class that is not 0 to 6"),
-        (row(1, 3, math.nan, 0.5, 0.1, 0.1), "holds a coordinate that is not a number"),
-        (row(1, 3, 0.5, 0.5, math.inf, 0.1), "holds a coordinate that is not a number"),
+        (row(1, 3, math.nan, 0.5, 0.1, 0.1), "has a NaN or infinite coordinate"),
+        (row(1, 3, 0.5, 0.5, math.inf, 0.1), "has a NaN or infinite coordinate"),
         (row(1, 3, 0.5, 0.5, 0.1, -0.1), "has a negative size"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Raw maps to boxes, all of them: what their channels mean is in `raw_rows`.
+"""Raw maps to boxes, all of them; what their channels mean is in `raw_maps.py`.
 
 Models return raw maps and never decode; losses and evaluation decode what they need. Everything is computed in float32
 whatever the maps' precision, because box corners do not survive half precision.

@@ -43,7 +43,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def nearest_file(path: str | Path) -> str:
-    """As `nearest`, among what lies beside a file or folder that is not there: as a path, to be typed as it stands."""
+    """As `nearest`, among the neighbours of a file that does not exist: a path, to be typed as it is."""
     folder = Path(path).parent
     try:
         meant = _meant(Path(path).name, [other.name for other in folder.iterdir()])

@@ -1,11 +1,8 @@
-"""Ctrl+C while a command is still importing ends it at once.
+"""Ctrl+C at any moment: it ends an importing command at once, and training never loses it.
 
-Its exception is no good there: Python drops one that is raised in the callbacks of its import locks, and a compiled
-module whose initialisation it cuts short fails in words of its own. Nothing has been begun yet, so nothing has to be
-tidied up.
-
-Ctrl+C that is heard wherever it comes: Python drops an exception that is raised in a destructor or a callback of a
-weak reference, and with it the wish to stop. What it prints of those is left out: they are raised again.
+During imports `KeyboardInterrupt` is unreliable: Python drops it in callbacks of its import locks, and a compiled
+module that it interrupts fails with an unrelated message. Nothing has begun yet, so the process just ends. Later Python
+drops it in destructors and callbacks of weak references; `Interrupts` remembers it and raises it again.
 """
 
 import os
@@ -21,7 +18,7 @@ INTERRUPTED = "yolofast: interrupted"
 
 
 def interrupts_end_at_once() -> None:
-    """From here to `interrupts_raise`. What a shell made deaf to Ctrl+C, with `nohup` or `&`, stays so."""
+    """From here to `interrupts_raise`. A process that ignores Ctrl+C, after `nohup` or `&`, still does."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
@@ -45,7 +42,7 @@ class Interrupts:
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """Meanwhile. A program that hears them itself, or trains in another thread, is left alone."""
+        """While it is active. A program with a handler of its own, or that trains in another thread, is left alone."""
         in_main_thread = threading.current_thread() is threading.main_thread()
         if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield

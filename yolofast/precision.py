@@ -1,9 +1,7 @@
-"""Which number types a run computes in: bfloat16 where the GPU has it, float16 with a scaled loss otherwise, float32 on
-the CPU. Weights, their average and the loss stay float32.
+"""The device and number type a run computes in.
 
-Which device a run uses.
-
-The device that was named, or why it cannot be used: asked before anything is packed for it.
+bfloat16 where the GPU has it, otherwise float16 with a scaled loss, float32 on the CPU. Weights, their average and the
+loss stay float32.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -41,9 +39,9 @@ class Precision:
 
 
 class LossScale:
-    """float16 gradients are computed of a scaled loss, lest they vanish; steps whose gradients overflow are left out.
+    """float16 gradients are computed of a scaled loss, lest they vanish; steps whose gradients overflow are skipped.
 
-    All of it happens on the device. For other types the scale is 1 and nothing is ever left out.
+    All of it happens on the device. For other types the scale is 1 and nothing is ever skipped.
     """
 
     GROW_EVERY, START = 2000, 2.0**16
@@ -93,6 +91,7 @@ def device_of(name: str, typed: str | None = None) -> torch.device:
 
 
 def usable_device(device: torch.device | str) -> torch.device:
+    """The device that was named, or why it cannot be used: checked before anything is packed for it."""
     try:
         found = torch.device(device)
     except RuntimeError:

@@ -15,7 +15,7 @@ _shared = True
 
 
 def share_counts(shared: bool) -> None:
-    """Whether losses of several ranks are divided by the counts of the whole batch, which is so unless told."""
+    """Whether losses of several ranks are divided by the counts of the whole batch, the default."""
     global _shared
     _shared = shared
 

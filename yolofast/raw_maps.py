@@ -1,8 +1,7 @@
-"""What the channels of a raw map's row mean, for kinds `anchor` and `bin` (see `HeadLayout.kind`).
+"""Reading raw maps: what the channels of a row mean, and positions (anchor · H + y) · W + x on a level's map.
 
-Shared by decoding, which reads all rows, and by matching and losses, which read a few.
-
-Positions on a level's maps, (anchor · H + y) · W + x, shared by assigners and losses.
+Shared by decoding, which reads all rows, and by assigners and losses, which read a few. The channels are those of the
+kinds `anchor` and `bin` (`HeadLayout.kind`).
 """
 
 from collections.abc import Sequence

@@ -56,14 +56,14 @@ class HeadLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class InputConvention:
-    """How a network wants to see a picture. It belongs to the network: the same weights mean nothing under another."""
+    """How a network's input is prepared. It belongs to the network: its weights are useless under another."""
 
     rgb: bool = True
     """Channels in the order red, green, blue; otherwise blue first, as OpenCV reads them."""
     divisor: float = 255.0
     """What the levels 0 to 255 are divided by."""
     top_left: bool = False
-    """The picture lies in the corner and is padded behind; otherwise it lies in the middle."""
+    """The image is in the corner and padded behind; otherwise it is in the middle."""
     whole: bool = False
     """It is padded to the whole size asked for; otherwise only as far as the strides need."""
     linear: bool = False
@@ -107,7 +107,7 @@ _CAPACITIES = (16, 32, 64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Targets:
-    """The ground truth of a batch in fixed shapes: image b has `valid[b].sum()` boxes among its G places."""
+    """The ground truth of a batch in fixed shapes: image b has `valid[b].sum()` boxes among its G slots."""
 
     boxes: Tensor
     """`[B, G, 4]` float32: cx, cy, w, h as shares of the image's width and height."""
@@ -120,14 +120,14 @@ class Targets:
     def from_rows(rows: Tensor, batch_size: int, capacity: int | None = None) -> "Targets":
         """From rows `image class cx cy w h` (normalised), in any order of images.
 
-        Without `capacity` the places per image are the smallest of 16, 32, 64 … that holds the fullest image; finding
-        it reads the rows, so give it for rows that are already on the device.
+        Without `capacity` the padding slots per image are the smallest of 16, 32, 64 … that holds the fullest image.
+        Finding it reads the rows, so give it for rows that are already on the device.
         """
         rows = torch.as_tensor(rows, dtype=torch.float32)
         if rows.ndim != 2 or rows.shape[1] != 6:
             raise UserError(f"target rows have shape {tuple(rows.shape)}", fix="give [n, 6]: image class cx cy w h")
         if capacity is not None and capacity < 1:
-            raise UserError(f"capacity is {capacity}", fix="give at least 1 place per image")
+            raise UserError(f"capacity is {capacity}", fix="give at least 1 slot per image")
         if capacity is None or rows.device.type == "cpu":
             _check_rows(rows, batch_size)
         image = rows[:, 0].long()
@@ -139,19 +139,19 @@ class Targets:
         )
         start = count.cumsum(0) - count
         image = image[order]
-        place = torch.arange(len(rows), device=rows.device) - start[image]
+        slot = torch.arange(len(rows), device=rows.device) - start[image]
         padded = rows.new_zeros(batch_size, capacity + 1, 5)
-        # Boxes beyond the capacity go to one place more, which is cut off.
-        padded[image, place.clamp(max=capacity)] = rows[order, 1:]
+        # Boxes beyond the capacity go to one slot more, which is cut off.
+        padded[image, slot.clamp(max=capacity)] = rows[order, 1:]
         valid = torch.arange(capacity, device=rows.device) < count[:, None]
         return Targets(padded[:, :capacity, 1:].contiguous(), padded[:, :capacity, 0].long(), valid)
 
     @staticmethod
     def from_padded(labels: Tensor, width: int, height: int) -> "Targets":
-        """From YOLOX's padded labels `[B, M, 5]`: class, cx, cy, w, h in pixels, rows of zeros being empty places."""
+        """From YOLOX's padded labels `[B, M, 5]`: class, cx, cy, w, h in pixels, rows of zeros being padding."""
         if labels.ndim != 3 or labels.shape[2] != 5:
-            raise UserError(f"padded labels have shape {tuple(labels.shape)}", fix="give [batch, places, 5]")
-        if labels.shape[1] == 0:  # a batch without any box still has one (empty) place, so that no axis is empty
+            raise UserError(f"padded labels have shape {tuple(labels.shape)}", fix="give [batch, slots, 5]")
+        if labels.shape[1] == 0:  # a batch without any box still has one (empty) slot, so that no axis is empty
             labels = labels.new_zeros(len(labels), 1, 5)
         boxes = to_normalised(labels[..., 1:].float(), width, height)
         return Targets(boxes, labels[..., 0].long(), (labels != 0).any(-1))
@@ -167,7 +167,7 @@ class Targets:
             shapes = f"boxes {tuple(boxes.shape)}, labels {tuple(labels.shape)}, valid {tuple(self.valid.shape)}"
             raise UserError(f"targets do not fit together: {shapes}", fix="give [B, G, 4], [B, G] and [B, G]")
         faults = (
-            (~boxes.isfinite().all(-1), "holds a coordinate that is not a number", "correct its label file"),
+            (~boxes.isfinite().all(-1), "has a NaN or infinite coordinate", "correct its label file"),
             ((boxes[..., 2:] < 0).any(-1), "has a negative size", "give width and height of at least 0"),
             (((boxes < 0) | (boxes > 1.001)).any(-1), "is not normalised", "divide by the image's width and height"),
             ((labels < 0) | (labels >= nc), f"has a class that is not 0 to {nc - 1}", "correct the class or nc"),
@@ -195,7 +195,7 @@ def _check_rows(rows: Tensor, batch_size: int) -> None:
 
 
 def bucketed(boxes: int) -> int:
-    """The number of places to pad an image's boxes to: 16, 32, 64 …"""
+    """The number of slots to pad an image's boxes to: 16, 32, 64 …"""
     capacity = next((size for size in _CAPACITIES if size >= boxes), None)
     return capacity if capacity is not None else -(-boxes // _CAPACITIES[-1]) * _CAPACITIES[-1]
 

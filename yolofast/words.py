@@ -1,9 +1,4 @@
-"""Numbers in words: how many, how much, how long.
-
-How `yolofast` is typed here: messages that say what to type next are of use only if it can be typed.
-
-In an environment that is not active, as after `make demo`, the command is not on the path, or another one's is.
-"""
+"""Numbers in words, and how `yolofast` is typed here, for messages that say what to type next."""
 
 import math
 import os
@@ -11,6 +6,8 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+
+_NAME = "yolofast"
 
 
 def counted(count: int, noun: str) -> str:
@@ -43,11 +40,8 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-_NAME = "yolofast"
-
-
 def own_command(python: str = sys.executable) -> str:
-    """`yolofast`, or the path to that of the environment of `python`, or how to call it as a module."""
+    """`yolofast`, or its path in an environment that is not active, or how to call it as a module."""
     own = shutil.which(_NAME, path=str(Path(python).parent))
     if own is None:
         return _NAME if shutil.which(_NAME) else f"{_shortest(python)} -m yolofast"

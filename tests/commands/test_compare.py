@@ -227,16 +227,18 @@ def test_mistakes_cost_one_message(pair, tmp_path, capsys, words, message):
     "words", [["--price", "x"], ["--epochs", "0"], ["--last", "-1"], ["--price", "nan"], ["--hours", "0", "1"]]
 )
 def test_flags_are_checked(pair, words, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["compare", *pair, *words])
-    assert "is not a number" in capsys.readouterr().err
+    try:
+        code = main(["compare", *pair, *words])
+    except SystemExit as stop:  # a word that is no number at all is refused by the parser
+        code = stop.code
+    message = capsys.readouterr().err
+    assert code == 2 and words[0] in message and ("of at least" in message or "invalid float value" in message)
 
 
 @pytest.mark.parametrize("hours", [("1e-320", "1"), ("nan", "1"), ("inf", "1"), ("-3", "1"), ("1", "9" * 400)])
 def test_hours_that_nothing_can_take_cost_one_message(pair, capsys, hours):
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", *pair, "--hours", *hours])
-    assert ended.value.code == 2 and "is not a number from 1e-09 to 1e+09" in capsys.readouterr().err
+    assert main(["compare", *pair, "--hours", *hours]) == 2
+    assert "numbers of at least 1e-09 and at most 1e+09" in capsys.readouterr().err
 
 
 def test_the_longest_beside_the_shortest_hours(pair):

@@ -66,7 +66,7 @@ def test_a_smooth_loss_is_not_divided(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("epoch,loss\n" + rows)
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
     output = capsys.readouterr().out
-    assert "too little to ask" in output and "Of that variance" not in output
+    assert "too little to explain" in output and "Of that variance" not in output
     (tmp_path / "a.csv").write_text("epoch,loss\n0,5\n")
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
     assert "1 epoch, 1 losses" not in (output := capsys.readouterr().out) and "1 epoch, 1 loss, one per" in output

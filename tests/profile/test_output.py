@@ -63,4 +63,4 @@ def test_one_of_something_is_not_many():
 def test_a_single_measurement_has_no_spread():
     once = PhaseFigures(name="augment", mean_ms=7.0, std_ms=0.0, median_ms=7.0, share=0.7, beside="in workers")
     profile = replace(made_up(), phases=(once,))
-    assert next(phase_rows(profile)) == ("augment", "7.00", "", "beside the step, in workers")
+    assert next(phase_rows(profile)) == ("augment", "7.00", "", "parallel to the step, in workers")

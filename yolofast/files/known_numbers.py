@@ -1,6 +1,6 @@
-"""Numbers out of files that anybody may have written: one that no run can have measured is not known.
+"""Numbers out of files that anybody may have written: NaN, infinity and absurdly large ones count as unknown.
 
-Beyond all bounds it could not be computed with: its square overflows, and what has no end has no hours.
+Their squares would overflow, and an infinite duration has no meaning.
 """
 
 import json
@@ -14,7 +14,7 @@ _DEEPEST = 30
 
 
 def known_number(value: object) -> float | None:
-    """None for nan and for what is no number at all, too: texts, lists, yes and no."""
+    """None for NaN and for what is not a number: text, lists, booleans."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= HUGE:
         return None
     return float(value)

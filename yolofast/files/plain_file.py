@@ -1,9 +1,7 @@
 """Opening what should be a plain file: a pipe or a device of that name is an error instead of an endless wait.
 
-Opening a file of a run's folder: never through a link, never a pipe or a device, and only for a moment.
-
-Folders may come from strangers: a `results.png` that links to a private file, or a pipe that nobody writes into, must
-neither be shown nor waited for.
+Run folders may come from strangers, so links in them are refused too (`open_plain`): a `results.png` could link to a
+private file.
 """
 
 import errno
@@ -11,21 +9,12 @@ import os
 import stat
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
+
+File = TypeVar("File", FileIO, BinaryIO)
 
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
-
-
-def open_regular(path: str | Path) -> BinaryIO:
-    """For reading bytes; raises OSError, also for a pipe, a socket or a device."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
-    return file
-
-
-_CAREFULLY = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 class Stamp(NamedTuple):
@@ -51,10 +40,20 @@ def stamp(path: Path) -> Stamp | None:
 
 def open_plain(path: Path) -> FileIO:
     """For reading bytes; raises OSError, also for links, pipes and devices."""
-    file = open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _CAREFULLY))  # noqa: SIM115
+    return _regular(
+        open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT | _NO_LINKS))
+    )
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """The same through a link, and buffered."""
+    return _regular(open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT)))
+
+
+def _regular(file: File) -> File:
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, "it is not a plain file")
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     return file
 
 

@@ -1,9 +1,7 @@
-"""How near a step is to what the device can do, and which of its limits that is.
+"""The bottlenecks of a profile, the costliest first, and how near the step is to the limits of the device.
 
-A floor is the time the step would take if nothing but that one thing were in the way, at the speed measured in the
-same run. The largest floor is the limit.
-
-The verdicts on a profile, the costliest first; or that nothing is wrong.
+A floor is the time of a step that had only that one limit, at the speed measured in the same run. The largest floor is
+the limit.
 """
 
 from collections.abc import Callable

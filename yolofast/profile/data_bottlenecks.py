@@ -1,9 +1,7 @@
-"""Bottlenecks before the step: batches that come too late, or take long to copy.
+"""Bottlenecks before the step: batches that come too late, or take long to copy; what to change, and what it saves.
 
-What to change if batches come too late, and what that saves.
-
-Workers in parallel deliver a batch per (time to make one) / workers, however short the step is: that caps the gain of
-more of them. Those that compute need a core each; those that wait – for a disk, a network – do not.
+Workers deliver a batch per (time to make one) / workers, however short the step is: that caps the gain of more of them.
+Workers that compute need a core each; those that wait, for a disk or a network, do not.
 """
 
 import math
@@ -69,18 +67,18 @@ def _for_waiting(profile: Profile, wait_ms: float, making_ms: float, decodes: bo
         return Remedy(f"{_RAM}: the workers wait themselves, for the disk most likely", wait_ms)
     count = _enough(profile, wait_ms, making_ms)
     if count <= profile.setup.workers:
-        return Remedy("find what the workers wait for: they compute little, and there are many already", wait_ms)
+        return Remedy("find what the workers wait for: they compute little, and more of them would not help", wait_ms)
     why = "the workers wait more than they compute, and more of them wait at the same time"
     return Remedy(f"--workers {count}: {why}", _saved(profile, wait_ms, making_ms, count))
 
 
 def _on_cores(profile: Profile) -> int:
-    """As many as can compute beside the training process."""
+    """As many as can compute while the training process does."""
     return min(_MOST_WORKERS, profile.setup.cores - 1)
 
 
 def _enough(profile: Profile, wait_ms: float, making_ms: float) -> int:
-    """As many as deliver a batch in the time of the rest of the step."""
+    """As many as deliver a batch within the rest of the step."""
     rest_ms = max(profile.step.mean - wait_ms, 1e-3)
     return min(_MOST_WORKERS, max(1, math.ceil(making_ms / rest_ms)))
 

@@ -1,7 +1,4 @@
-"""A profile as rows of text, for the terminal.
-
-A profile as plain values, for `--json` and for a run's folder. What is not known is null.
-"""
+"""A profile as rows of text for the terminal, and as plain values for `--json` and a run's folder (unknown: null)."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -31,7 +28,7 @@ def title(setup: Setup) -> str:
 def phase_rows(profile: Profile) -> Iterator[tuple[str, str, str, str]]:
     """Name, mean ± std, share, remark."""
     for phase in profile.phases:
-        yield _row(phase, phase.name, phase.beside and f"beside the step, {phase.beside}")
+        yield _row(phase, phase.name, phase.beside and f"parallel to the step, {phase.beside}")
         if profile.split and phase.name == profile.split_of:
             for part in profile.split:
                 yield _row(part, f"  {part.name}", f"share of {profile.split_of}, by the twin")

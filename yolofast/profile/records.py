@@ -1,6 +1,6 @@
-"""What was measured of a run, as plain values: the only thing that verdicts, tables and files know of it.
+"""What was measured of a run, as plain values, and the bottleneck that follows: evidence, flag to change, gain.
 
-What holds a run up: the bottleneck and its evidence, the flag to change and the gain to expect.
+Verdicts, tables and files are made from these values alone.
 """
 
 from collections.abc import Collection
@@ -23,11 +23,11 @@ class PhaseFigures:
     std_ms: float
     median_ms: float
     share: float
-    """Of the step; of a phase beside the step, its length in steps."""
+    """Of the step; of a phase parallel to it, its length in steps."""
     asleep_ms: float = 0.0
-    """How long the process neither computed nor wanted to; known on the CPU only."""
+    """How long the process slept; known on the CPU only."""
     beside: str = ""
-    """Where it happens, if not in the step itself but at the same time."""
+    """Where it runs, if parallel to the step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Setup:
     data: str
     height: int
     width: int
-    """As batches come; `sizes` says what the network saw where it was not always that."""
+    """As batches come; `sizes` describes the inputs of the network where they differ."""
     batch: int
     """Images of the data set that a step uses up."""
     assigner: str
@@ -64,7 +64,7 @@ class Setup:
     epochs: int
     sizes: str = ""
     joined: int = 1
-    """Images of the data set that make one the network sees (`--quad`)."""
+    """Images of the data set that form one input image (`--quad`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ class Profile:
     work: Work | None = None
     ceilings: Ceilings | None = None
     waits: Waits | None = None
-    """None where nobody looked."""
+    """None where it was not measured."""
     compile_report: str = ""
 
     @property

@@ -1,8 +1,6 @@
-"""For how long a GPU does nothing in a step, and which phase or wait explains it.
+"""Bottlenecks in the step: its loss, a host that is slow or waits, the update, and the time between phases.
 
-A phase has one verdict: a wait inside the loss is told with the loss.
-
-Bottlenecks in the step: its loss, a host that is too slow or waits, the update, and what lies between.
+A phase has one verdict: a wait inside the loss is reported with the loss. Idle time of the GPU is what is left.
 """
 
 from collections.abc import Iterator
@@ -150,17 +148,14 @@ def wait_per_step(profile: Profile) -> Bottleneck | None:
     if profile.setup.on_gpu:
         waits, busy, ms = waits_elsewhere(profile), profile.usage.gpu_busy, unnamed_idle_ms(profile)
         if waits and busy is None:
-            return Bottleneck(WAIT, f"a wait per step: {waits}; how busy the GPU is nobody knows", _DO_NOT_WAIT)
+            return Bottleneck(WAIT, f"a wait per step: {waits}; how busy the GPU is, is unknown", _DO_NOT_WAIT)
         if not waits or busy is None or share_of(profile, ms) < _IDLE_SHARE:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time, {waits}"
         return Bottleneck(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
-    told = (
-        *_BEFORE_THE_STEP,
-        *losses_with_verdict(profile),
-        *([profile.split_of] if _is_told_by_twin(profile) else []),
-    )
-    asleep = [phase for phase in profile.phases if phase.name not in told]
+    split = [profile.split_of] if _is_explained_by_twin(profile) else []
+    explained = (*_BEFORE_THE_STEP, *losses_with_verdict(profile), *split)
+    asleep = [phase for phase in profile.phases if phase.name not in explained]
     ms = sum(phase.asleep_ms for phase in asleep)
     if share_of(profile, ms) < _ASLEEP_SHARE:
         return None
@@ -172,7 +167,7 @@ def wait_per_step(profile: Profile) -> Bottleneck | None:
     return Bottleneck(WAIT, text, "--trace FILE shows what it waits for", gain(profile, ms), ms)
 
 
-def _is_told_by_twin(profile: Profile) -> bool:
+def _is_explained_by_twin(profile: Profile) -> bool:
     """Whether a part of a region into which only the twin looks has a verdict."""
     return any(part.name in losses_with_verdict(profile) for part in profile.split)
 

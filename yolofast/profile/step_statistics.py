@@ -1,9 +1,7 @@
-"""From the phases of single steps to means, spreads and shares.
+"""From the phases of single steps to means, spreads and shares; two configurations compared.
 
-Two configurations measured in turn: how much they differ, and how sure that is.
-
-Blocks alternate, so what drifts – clocks, temperature, other people's jobs – hits both; neighbours are compared, and
-the spread of their differences is the uncertainty.
+Blocks of both configurations alternate, so drift (clocks, temperature, other jobs) affects both. Neighbours are
+compared, and the spread of their differences is the uncertainty.
 """
 
 import math
@@ -67,7 +65,7 @@ def beside(name: str, values: Sequence[float], step_ms: float, where: str) -> Ph
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """For how long there is a span, overlaps counted once."""
+    """The length of the union of the spans."""
     total, until = 0.0, -math.inf
     for begin, end in sorted(spans):
         begin = max(begin, until)

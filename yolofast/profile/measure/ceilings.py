@@ -1,9 +1,8 @@
-"""What a step has to do: its arithmetic, and the bytes that its operations read and write.
+"""The work of a step (FLOPs and bytes), and the ceilings of the device.
 
-Counted on a few images and on twice as many, because both grow by the same amount with each image: a whole batch would
-need the memory of a second step. Kernels of our own (Triton) are not seen; they are a small part.
-
-What this device can do, measured in moments: a large matrix product, a copy in its memory, a copy from the host.
+Work is counted on a few images and on twice as many, because it grows linearly with the images: a whole batch would
+need the memory of a second step. Triton kernels are not counted; they are a small part. Ceilings are measured with a
+large matrix product, a copy in device memory and a copy from the host.
 """
 
 import time

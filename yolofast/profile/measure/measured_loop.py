@@ -1,11 +1,8 @@
-"""The turns of training – loader, schedule, copies, gear, record – without epochs around them.
+"""The training loop that is measured: the turns of one epoch, repeated, with the sizes of their images.
 
-They are those of one epoch, again and again. A batch that is not full is left out: it would be another step. So is one
-with more boxes than any before, once a gear has captured or compiled its steps.
-
-The sizes of images in the steps that were measured: with `--multi-scale`, and with `--rect`, they differ.
-
-A look into regions that cannot be timed inside: the same step, not compiled or not captured, on the same batches.
+A batch that is not full is skipped: it would be another step. So is one with more boxes than any before, once steps
+are captured or compiled. Regions that cannot be timed inside are split by a twin: the same step, not compiled or not
+captured, on the same batches.
 """
 
 from collections import Counter
@@ -95,14 +92,13 @@ class StepLoop:
         self._number = -1
         """Of the last batch, in its epoch."""
         self._sizes = Sizes()
-        self._seen_places: Counter[int] = Counter()
-        self._usual_places: tuple[int, ...] = ()
+        self._slot_counts: Counter[int] = Counter()
+        self._usual_slots: tuple[int, ...] = ()
 
-    def keep_to_usual_places(self) -> None:
-        """From now on batches have as many places for boxes as came often: other steps would have to be captured or
-        compiled."""
-        seldom = self._seen_places.total() / 10
-        self._usual_places = tuple(places for places, count in self._seen_places.items() if count > seldom)
+    def keep_to_usual_slots(self) -> None:
+        """From now on batches have the common numbers of padding slots: others would need steps of their own."""
+        seldom = self._slot_counts.total() / 10
+        self._usual_slots = tuple(slots for slots, count in self._slot_counts.items() if count > seldom)
 
     def make_room(self, steps: int) -> None:
         """If an epoch can hold so many steps, so can what is left of this one, or else the next one begins: its first
@@ -144,7 +140,7 @@ class StepLoop:
         self.moved += made.kind.updates
 
     def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
-        """As the record of a run is told."""
+        """As the record of a run gets it."""
         self._sizes.add(batch.images, seen.images)
         assert self.run.step.record is not None
         self.run.step.record.next_is(self._number)
@@ -161,10 +157,10 @@ class StepLoop:
         for number, batch in batches:
             if len(batch.images) != self.run.images_per_step:
                 continue
-            self._seen_places[padding_slots_of(batch)] += 1
-            places = smallest_that_holds(padding_slots_of(batch), self._usual_places or self._seen_places)
-            if places is not None:
-                yield number, with_padding_slots(batch, places)
+            self._slot_counts[padding_slots_of(batch)] += 1
+            slots = smallest_that_holds(padding_slots_of(batch), self._usual_slots or self._slot_counts)
+            if slots is not None:
+                yield number, with_padding_slots(batch, slots)
 
     def wait(self) -> None:
         """For all that was queued, asleep as far as possible: the processor's time is measured, too."""

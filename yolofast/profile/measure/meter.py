@@ -1,6 +1,6 @@
-"""Measures a prepared run: its phases, what it uses of the machine, and how far that is from what there is.
+"""Measures a prepared run: its phases, its use of the machine, and how far that is from the ceilings.
 
-Two runs measured in turn, a few steps each: what drifts meanwhile hits both alike.
+Two runs are measured in turn, a few steps each, so that drift affects both alike.
 """
 
 import time
@@ -48,7 +48,7 @@ class Request:
     steps: int = 50
     warm_up: int = 10
     epoch: int | None = None
-    """From 0; the middle one if it is not said."""
+    """From 0; None: the middle one."""
     trace: Path | None = None
     with_compile_report: bool = False
 
@@ -88,7 +88,7 @@ class Meter:
         """Also captures what will be replayed, with marks and without, for each number of boxes that comes often."""
         self._loop.steps(steps, self._gear, self._sampler)
         if self._gear.captured or self._gear.compiled:
-            self._loop.keep_to_usual_places()
+            self._loop.keep_to_usual_slots()
         if self._gear.captured:
             self._capture_all()
         self._loop.wait()

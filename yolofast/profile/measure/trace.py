@@ -1,10 +1,4 @@
-"""A trace of a few steps for chrome://tracing or ui.perfetto.dev, with the phases of a step as ranges in it.
-
-torch's profiler without the lines its library (Kineto) writes to standard error at every start and stop.
-
-It asks the environment once, when it is first used, and has no other switch. Its warnings go with them: a profiler that
-sees no kernels is told by what it saw. A level that the user has set stays.
-"""
+"""A trace of a few steps for chrome://tracing or ui.perfetto.dev, with the phases of a step as ranges in it."""
 
 import os
 import threading
@@ -27,7 +21,7 @@ _ABOVE_ALL_LEVELS = "99"
 
 
 def quiet_profiler() -> None:
-    """Before the profiler is used for the first time."""
+    """Silences Kineto, which logs every start and stop to standard error. It reads this once, at its first use."""
     os.environ.setdefault("KINETO_LOG_LEVEL", _ABOVE_ALL_LEVELS)
 
 

@@ -1,7 +1,4 @@
-"""How much of the machine a run uses while it goes: processors by the operating system, the GPU by its own records.
-
-Where the host waits for the GPU in a step: torch says so itself when asked to.
-"""
+"""How much of the CPU and GPU a run uses, and where the host waits for the GPU (torch's synchronization warnings)."""
 
 import warnings
 from collections import Counter
@@ -51,9 +48,9 @@ class Busy(NamedTuple):
 
 
 def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: torch.device) -> Busy:
-    """The union of the times of all kernels and copies of `count` steps; NVML's figure where they are not seen.
+    """The union of the times of all kernels and copies of `count` steps; NVML's figure where the profiler misses them.
 
-    A step is as long as it is without the profiler (`step_ms`), which is asked at every launch, but not by kernels.
+    `step_ms` is the step without the profiler, which slows down launches, but not kernels.
     """
     quiet_profiler()
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
