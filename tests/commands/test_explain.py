@@ -57,7 +57,7 @@ def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, m
     words = ["--cfg", "yolox-nano", "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "30"]
     assert main(["train", *words, "--plan", "yolox-progressive", "--explain", "schedule.png"]) == 0
     out = capsys.readouterr().out
-    assert "24 in 3 batches of 8; 720 seen in all" in out
+    assert "24 in 3 batches of 8; 720 in all" in out
     assert "8 images per update; 90 updates in all" in out
     head = sum(p.numel() for p in build_model("yolox-nano", nc=len(NAMES)).head.parameters())
     assert f"{head:,}" in out and "head, neck, dark5" in out

@@ -43,7 +43,7 @@ def test_what_is_to_come_is_what_then_runs(ran, capsys):
     run = told(ran, "--epochs", "6")
     assert main(["train", "--resume", str(ran), "--epochs", "6", "--explain"]) == 0
     out = capsys.readouterr().out
-    assert "going on with epoch 4 of 6 epochs" in out and "still to be seen" in out and "to come" in out
+    assert "resuming with epoch 4 of 6 epochs" in out and "to come" in out
     assert "start anew" not in out
     found = remarks(run)
     assert any(text.startswith("schedule: what ran so far followed that of 3 epochs") for text in found)

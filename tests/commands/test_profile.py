@@ -130,7 +130,7 @@ def test_a_file_of_others_is_never_overwritten(few, tmp_path, capsys, flag, name
 def test_output_is_a_folder(few, tmp_path, capsys):
     (tmp_path / "profile.json").write_text("{}")
     assert main(["profile", *few, "--output", str(tmp_path / "profile.json")]) == 2
-    assert "profile.json: is no folder\n  fix: name a folder, for profile.json in it" in capsys.readouterr().err
+    assert "profile.json: is not a folder\n  fix: name a folder, for profile.json in it" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -119,4 +119,4 @@ def test_a_study_of_sizes(data, weights, tmp_path):
 def test_weights_for_other_classes_are_refused(data, tmp_path, capsys):
     stranger = save_seeing(tmp_path / "stranger.pt")
     assert main(words(data, stranger, tmp_path / "out")) == 2
-    assert "knows 3 classes" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert "has 3 classes" in capsys.readouterr().err and not (tmp_path / "out").exists()
