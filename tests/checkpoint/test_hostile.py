@@ -183,6 +183,7 @@ def test_shared_references_do_not_unfold(tmp_path):
     assert file.names is None
 
 
+@pytest.mark.slow
 def test_modules_that_share_do_not_unfold(tmp_path):
     pickled = MODULE + b"q\x01"
     for _ in range(60):

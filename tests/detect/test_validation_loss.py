@@ -61,6 +61,7 @@ def training_losses(model, criterion, index, images):
     return {name: step.losses.means()[name] for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small, lambda: small("IAuxDetect"), lambda: small("MultiHeadDetect"), yolox])
 @pytest.mark.parametrize("assigner", ["ota", "tal"])
 def test_training_and_validation_losses_agree(make, assigner):
