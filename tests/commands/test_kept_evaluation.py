@@ -41,13 +41,13 @@ def test_the_last_ones_if_no_others_are_saved(worse_and_worse, tmp_path, one_thr
 
 
 def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, monkeypatch, tmp_path, one_thread):
-    overlaps, fill_tally = [], setup.fill_tally
+    overlaps, accumulate_metrics = [], setup.accumulate_metrics
 
     def filled(*given, **named):
-        overlaps.append(named["iou"])
-        return fill_tally(*given, **named)
+        overlaps.append(named["thresholds"].iou)
+        return accumulate_metrics(*given, **named)
 
-    monkeypatch.setattr(setup, "fill_tally", filled)
+    monkeypatch.setattr(setup, "accumulate_metrics", filled)
     assert main(["train", *flags(tmp_path, epochs=1), "--faithful"]) == 0
     (tmp_path / "runs" / "exp" / "evaluation.json").unlink()
     assert main(["train", "--resume", str(tmp_path / "runs" / "exp"), "--epochs", "2"]) == 0

@@ -20,6 +20,8 @@ from yolofast.train.families.yolov7 import YoloV7Family, YoloV7Rules
 from yolofast.train.loggers.choose_loggers import LOGGERS
 from yolofast.train.losses.yolox_criterion import YoloXCriterion
 
+pytestmark = pytest.mark.slow
+
 STEPS = 3
 SEEN: list[str] = []
 """What was called, and how often."""

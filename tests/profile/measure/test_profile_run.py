@@ -51,6 +51,7 @@ def run(data):
     return prepared(data)
 
 
+@pytest.mark.slow
 def test_its_turns_are_those_of_training(data):
     """Six batches are an epoch: the same weights after it, whoever makes the turns."""
     profiled, trained = (prepared(data, notest=True, nosave=True, max_steps=6) for _ in range(2))
