@@ -51,6 +51,7 @@ def walks(tmp_path_factory):
     """The modules of both walks, of a run in which every batch makes an update."""
     folder, found, tracer = tmp_path_factory.mktemp("hops"), {}, Tracer()
     (folder / "hyp.yaml").write_text("nbs: 8\n")
+    words = ["train", *flags(folder, epochs=2, hyp=folder / "hyp.yaml", gear="eager")]
     own_turn, turns = loop.turn, []
 
     def traced_turn(run, fetch, *rest, **more):
@@ -72,7 +73,7 @@ def walks(tmp_path_factory):
         patch.setattr(loop, "turn", traced_turn)
         tracer.start()
         try:
-            assert main(["train", *flags(folder, epochs=2, hyp=folder / "hyp.yaml", gear="eager")]) == 0
+            assert main(words) == 0
         finally:
             tracer.stop()
     return found

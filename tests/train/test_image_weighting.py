@@ -5,7 +5,7 @@ import pytest
 
 from tests.augment.made_up import make_index
 from yolofast.loader.order import EpochOrder
-from yolofast.train.training_order import ImageWeighting
+from yolofast.train.data import ImageWeighting
 
 BOX = (0.5, 0.5, 0.2, 0.2)
 
