@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.checkpoint.files import save_published, write_zip
 from yolofast.checkpoint import read_weights
-from yolofast.checkpoint.legacy import MAGIC
+from yolofast.checkpoint.containers import MAGIC
 from yolofast.checkpoint.pickle_graph import read_graph
 from yolofast.errors import UserError
 
