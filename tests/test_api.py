@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.detect.seeing import picture, save_film, save_seeing
+from tests.detect.seeing import picture, save_seeing, save_video
 from yolofast import Detector, UserError
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
@@ -23,7 +23,7 @@ def place(tmp_path_factory):
     assert data == folder / "data.yaml"
     save_seeing(folder / "best.pt", names=read_split(data, "val").names, img_size=64)
     cv2.imwrite(str(folder / "street.jpg"), picture(0))
-    save_film(folder / "traffic.mp4", frames=11)
+    save_video(folder / "traffic.mp4", frames=11)
     return folder
 
 

@@ -1,24 +1,37 @@
-"""How a command ends: its exit code, and one message for mistakes that the user can mend."""
+"""How a command is run and ends: its exit code, and one message for a mistake of the user."""
 
+import argparse
 import errno
 import os
 import sys
 from collections.abc import Callable
 
 from yolofast.errors import UserError
-from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED
+from yolofast.extensions import found
+from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_raise
 
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def run_command(where: str, args: argparse.Namespace) -> int:
+    """Imports and calls the function `module:name`; its exit code."""
+    return call(lambda: _run(where, args))
+
+
+def _run(where: str, args: argparse.Namespace) -> int | None:
+    command: Callable[[argparse.Namespace], int | None] = found(where)
+    interrupts_raise()  # not before: `call` catches them
+    return command(args)
+
+
 def call(command: Callable[[], int | None]) -> int:
-    """The exit code of a command: mistakes the user can mend become one message."""
+    """The exit code of a command; a mistake of the user becomes one message."""
     code = EXIT_OK  # of commands that return nothing, or whose reader leaves early
     try:
         code = command() or EXIT_OK
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever was reading has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         # Files that users name are checked where they are; what is left is a run's own, or the terminal or disk that
@@ -41,4 +54,4 @@ def _in_words(error: OSError) -> str:
     if error.filename is None:
         return f"the output cannot be written: {what}\n  fix: make room"
     fix = "make room on that disk" if error.errno in _NO_ROOM else "check the path and the permissions"
-    return f"{error.filename}: {what}\n  fix: {fix}; a run that stopped goes on with --resume"
+    return f"{error.filename}: {what}\n  fix: {fix}; continue a stopped run with --resume"

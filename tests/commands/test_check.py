@@ -112,11 +112,11 @@ def test_the_closing_words_tell_what_training_does(capsys, data):
     code, out, _ = run(capsys, "--data", data)
     assert code == 1
     assert out.endswith(
-        f"{data}: 1 fault, no warnings\n1 image in two splits: training does not look for that, so mend it before\n"
+        f"{data}: 1 fault, no warnings\n1 image in two splits: training does not check that, so correct it before\n"
     )
     spoil(data, rows=1)
     out = run(capsys, "--data", data)[1]
-    assert ": 2 faults, no warnings\n1 fault: training stops, or leaves out what is named with --skip-bad\n" in out
+    assert ": 2 faults, no warnings\n1 fault: training stops, or with --skip-bad omits what is named\n" in out
 
 
 def test_an_image_that_the_coco_file_does_not_list_counts(capsys, tmp_path):

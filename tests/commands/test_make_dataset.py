@@ -18,7 +18,7 @@ def test_makes_the_data_set_and_says_what_is_next(tmp_path, capsys):
     folder = tmp_path / "my shapes"
     code, out, _ = run(capsys, "dataset", "shapes", "--out", folder, "--n", 6, "--seed", 1)
     assert code == 0
-    assert "made 6 pictures to train on, 1 to validate, 8 classes" in out
+    assert "made 6 images to train on, 1 to validate, 8 classes" in out
     assert f"yolofast check --data '{folder / 'data.yaml'}'" in out
     assert len(list((folder / "images" / "train").iterdir())) == 6
 

@@ -1,4 +1,4 @@
-"""`yolofast predict` as typed, on pictures and films."""
+"""`yolofast predict` as typed, on pictures and videos."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import threading
 import cv2
 import pytest
 
-from tests.detect.seeing import film_facts, picture, save_film, save_seeing
+from tests.detect.seeing import picture, save_seeing, save_video, video_facts
 from tests.patience import wait_until
 from yolofast.cli import main
 from yolofast.commands.predict_files import category_ids, image_id
@@ -24,18 +24,18 @@ def predict(weights, source, project, *more):
     return main(["predict", *words, "--conf", "0.05", "--max-det", "5", *more])
 
 
-def test_a_film_becomes_a_film(weights, tmp_path, capsys):
-    film = save_film(tmp_path / "street.mp4", frames=7, fps=12)
-    assert predict(weights, film, tmp_path / "out", "--save-txt", "--save-json", "--batch-size", "3") == 0
-    count, fps = film_facts(tmp_path / "out" / "exp" / "street.mp4")
+def test_a_video_becomes_a_video(weights, tmp_path, capsys):
+    video = save_video(tmp_path / "street.mp4", frames=7, fps=12)
+    assert predict(weights, video, tmp_path / "out", "--save-txt", "--save-json", "--batch-size", "3") == 0
+    count, fps = video_facts(tmp_path / "out" / "exp" / "street.mp4")
     assert count == 7 and fps == pytest.approx(12)
     assert "street.mp4 7/7: " in capsys.readouterr().out
     labels = sorted(p.name for p in (tmp_path / "out" / "exp" / "labels").iterdir())
     assert labels == [f"street_{n}.txt" for n in range(7)]
     rows = json.loads((tmp_path / "out" / "exp" / "predictions.json").read_text())
     assert {row["frame"] for row in rows} == set(range(7))
-    assert predict(weights, film, tmp_path / "thin", "--vid-stride", "3") == 0
-    assert film_facts(tmp_path / "thin" / "exp" / "street.mp4") == (3, pytest.approx(4))
+    assert predict(weights, video, tmp_path / "thin", "--vid-stride", "3") == 0
+    assert video_facts(tmp_path / "thin" / "exp" / "street.mp4") == (3, pytest.approx(4))
 
 
 def test_pictures_of_one_name_are_told_apart_and_damaged_ones_named(weights, tmp_path, capfd):
@@ -54,21 +54,21 @@ def test_pictures_of_one_name_are_told_apart_and_damaged_ones_named(weights, tmp
 def test_nothing_readable_is_an_error_that_leaves_nothing_behind(weights, tmp_path, capsys):
     (tmp_path / "torn.png").write_bytes(b"nothing")
     assert predict(weights, tmp_path / "torn.png", tmp_path / "out") == 2
-    assert "torn.png: nothing could be looked at" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert "torn.png: nothing could be read" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
-def test_an_interrupted_film_can_be_played(weights, tmp_path):
-    film = save_film(tmp_path / "long.mp4", frames=4000)
+def test_an_interrupted_video_can_be_played(weights, tmp_path):
+    video = save_video(tmp_path / "long.mp4", frames=4000)
     target = tmp_path / "out" / "exp" / "long.mp4"
 
     def interrupt():
-        wait_until(lambda: target.exists() and target.stat().st_size > 1000)  # more than a film without pictures has
+        wait_until(lambda: target.exists() and target.stat().st_size > 1000)  # more than a video without pictures has
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    assert predict(weights, film, tmp_path / "out", "--save-coco") == 130
-    count, _ = film_facts(target)
+    assert predict(weights, video, tmp_path / "out", "--save-coco") == 130
+    count, _ = video_facts(target)
     assert 0 < count < 4000
     assert json.loads((tmp_path / "out" / "exp" / "coco_predictions.json").read_text())
 
@@ -86,7 +86,7 @@ def test_coco_results_crops_and_no_window(weights, tmp_path, capsys, monkeypatch
     assert len(list((tmp_path / "out" / "exp" / "crops").rglob("*.jpg"))) == 5
 
 
-def test_several_networks_are_asked_together(weights, tmp_path, capsys):
+def test_several_networks_form_an_ensemble(weights, tmp_path, capsys):
     cv2.imwrite(str(tmp_path / "a.png"), picture(1))
     other = save_seeing(tmp_path / "other.pt", img_size=64, seed=1)
     scores = {}
@@ -98,7 +98,7 @@ def test_several_networks_are_asked_together(weights, tmp_path, capsys):
     assert scores["both"] == pytest.approx(max(scores["one"], scores["two"]), abs=1e-4)
     stranger = save_seeing(tmp_path / "stranger.pt", names=("a", "b", "c"))
     assert main(["predict", "--weights", str(weights), str(stranger), "--source", str(tmp_path / "a.png")]) == 2
-    assert "knows other classes" in capsys.readouterr().err
+    assert "has other classes" in capsys.readouterr().err
 
 
 def test_numbers_of_a_coco_file():

@@ -100,7 +100,7 @@ def test_the_default_recipe_is_packaged():
         (("--seed", -1), "--seed is -1"),
         (("--epoch", -1), "--epoch -1"),
         (("--style", "yolov5"), "did you mean 'yolov7'"),
-        (("--style", "yolox", "--hyp", "x.yaml"), "leave --hyp away"),
+        (("--style", "yolox", "--hyp", "x.yaml"), "omit --hyp"),
         (("--hyp", "nowhere.yaml"), "no such file"),
         (("--split", "test"), "there is no split 'test'"),
         (("--data", "nowhere.yaml"), "no such file"),

@@ -48,7 +48,7 @@ from yolofast.errors import UserError
         ({"batch_size": 15, "device": "0,1"}, "names 2 GPUs: it must be a multiple of 2"),
         ({"ota_from_epoch": 3, "assigner": "ota"}, "both set the assigner"),
         ({"ota_from_epoch": 100, "epochs": 100}, "never comes"),
-        ({"notest": True, "patience": 5}, "--patience 5 has nothing to go by"),
+        ({"notest": True, "patience": 5}, "--patience 5 needs evaluations"),
         ({"resume": True, "evolve": True}, "--resume continues one run"),
         ({"resume": ""}, "--resume is given an empty name"),
     ],

@@ -106,7 +106,7 @@ def test_a_batch_the_run_has_found_itself_stays():
         ({"weights": "x.pt"}, "--weights x.pt with --resume: the run was started with none"),
         ({"faithful": True}, "--faithful on with --resume: the run was started with off"),
         ({"epochs": 40}, "the run was planned for 50"),
-        ({"epochs": 60, "patience": 3, "notest": True}, "--patience 3 has nothing to go by"),
+        ({"epochs": 60, "patience": 3, "notest": True}, "--patience 3 needs evaluations"),
     ],
 )
 def test_what_resuming_refuses(given, message):

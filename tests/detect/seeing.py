@@ -26,7 +26,7 @@ def picture(seed, height=48, width=64):
     return np.random.default_rng(seed).integers(0, 255, (height, width, 3), np.uint8)
 
 
-def save_film(path, frames=10, fps=12.0, height=48, width=64):
+def save_video(path, frames=10, fps=12.0, height=48, width=64):
     quiet_opencv()
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), fps, (width, height))
     for number in range(frames):
@@ -35,7 +35,7 @@ def save_film(path, frames=10, fps=12.0, height=48, width=64):
     return path
 
 
-def film_facts(path):
+def video_facts(path):
     """Pictures that can be read, and how many of them a second has."""
     capture = cv2.VideoCapture(str(path))
     fps, count = capture.get(cv2.CAP_PROP_FPS), 0

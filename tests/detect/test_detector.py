@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.detect.seeing import picture, save_film, save_seeing
+from tests.detect.seeing import picture, save_seeing, save_video
 from yolofast import Detector, UserError, decode
-from yolofast.detect.detector import fit
+from yolofast.media.pictures import fit
 from yolofast.structures import InputConvention
 
 
@@ -63,7 +63,7 @@ def test_bad_pictures_and_weights(weights, tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
         detector.predict(tmp_path / "missing.jpg")
     (tmp_path / "text.jpg").write_text("hello")
-    with pytest.raises(UserError, match="not a picture"):
+    with pytest.raises(UserError, match="not an image"):
         detector.predict(tmp_path / "text.jpg")
     with pytest.raises(UserError):
         Detector(tmp_path / "missing.pt")
@@ -71,19 +71,19 @@ def test_bad_pictures_and_weights(weights, tmp_path):
 
 @pytest.mark.parametrize("array", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8), 7])
 def test_what_is_no_picture(weights, array):
-    with pytest.raises(UserError, match="picture"):
+    with pytest.raises(UserError, match="image"):
         Detector(weights, device="cpu").predict([array])
 
 
-def test_a_film_is_looked_at_picture_by_picture(weights, tmp_path):
-    film = save_film(tmp_path / "film.mp4", frames=5)
+def test_a_video_frame_by_frame(weights, tmp_path):
+    video = save_video(tmp_path / "video.mp4", frames=5)
     detector = Detector(weights, size=64, device="cpu")
-    seen = list(detector.stream(film, batch=2, conf=0.05))
+    seen = list(detector.stream(video, batch=2, conf=0.05))
     assert [one.frame.number for one in seen] == list(range(5))
-    together = detector.predict(film, conf=0.05)
+    together = detector.predict(video, conf=0.05)
     assert [len(one) for one in together] == [len(one.detections) for one in seen]
     with pytest.raises(TypeError, match="confidence"):
-        detector.stream(film, confidence=0.1)
+        detector.stream(video, confidence=0.1)
 
 
 def test_looking_often_joins_what_is_seen(weights):

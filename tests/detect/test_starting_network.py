@@ -15,7 +15,7 @@ def test_the_number_of_heads_is_that_of_the_grouping():
     check_number_of_heads(4, "standard")
     with pytest.raises(UserError, match=r"--heads is 3, but --head-config standard groups the classes into 4") as error:
         check_number_of_heads(3, "standard")
-    assert "--heads 4, or leave it away" in str(error.value)
+    assert "--heads 4, or omit it" in str(error.value)
 
 
 def test_a_mismatch_is_one_message_of_training(tmp_path, monkeypatch, capsys):
@@ -26,9 +26,9 @@ def test_a_mismatch_is_one_message_of_training(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "runs").exists()
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path):
+def test_weights_with_nan_are_refused(tmp_path):
     tensors = build_model("yolox-nano", nc=3).state_dict()
     tensors["backbone.backbone.stem.conv.conv.weight"][0] = float("nan")
     torch.save({"model": tensors}, tmp_path / "broken.pth")
-    with pytest.raises(UserError, match=r"broken.pth.*1 of its tensors hold values that are no numbers"):
+    with pytest.raises(UserError, match=r"broken.pth.*1 of its tensors hold NaN or infinity"):
         starting_network("yolox-nano", str(tmp_path / "broken.pth"), 3, "", lambda text: None)

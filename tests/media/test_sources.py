@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.detect.seeing import picture, save_film
+from tests.detect.seeing import picture, save_video
 from yolofast.errors import UserError
 from yolofast.media.pictures import UniqueNames
 from yolofast.media.sources import frame_batches, is_live
@@ -48,20 +48,20 @@ def test_a_folder_a_glob_and_a_file(folder):
 
 def test_a_damaged_file_is_named_and_the_rest_goes_on(folder):
     (folder / "aa.jpg").write_bytes(b"\xff\xd8\xff nothing")
-    (folder / "ab.mp4").write_bytes(b"no film")
+    (folder / "ab.mp4").write_bytes(b"no video")
     found, faults = frames(folder)
     assert [frame.name[-5:] for frame in found] == ["a.png", "b.png"]
     assert [fault.where[-6:] for fault in faults] == ["aa.jpg", "ab.mp4"]
 
 
-def test_a_film(tmp_path):
-    film = save_film(tmp_path / "film.mp4", frames=10, fps=12)
-    batches = list(frame_batches(str(film), 4, on_fault=pytest.fail))
+def test_a_video(tmp_path):
+    video = save_video(tmp_path / "video.mp4", frames=10, fps=12)
+    batches = list(frame_batches(str(video), 4, on_fault=pytest.fail))
     assert [len(batch) for batch in batches] == [4, 4, 2]
     assert [frame.number for batch in batches for frame in batch] == list(range(10))
-    assert batches[0][0].film.fps == pytest.approx(12) and str(batches[0][0]) == f"{film} 1/10"
-    thin, _ = frames(film, every=3)
-    assert len(thin) == 4 and thin[0].film.fps == pytest.approx(4) and thin[0].film.length == 4
+    assert batches[0][0].video.fps == pytest.approx(12) and str(batches[0][0]) == f"{video} 1/10"
+    thin, _ = frames(video, every=3)
+    assert len(thin) == 4 and thin[0].video.fps == pytest.approx(4) and thin[0].video.length == 4
     assert np.array_equal(thin[1].image, batches[0][3].image)
 
 
@@ -85,7 +85,7 @@ def test_a_list_of_files(folder):
 
 
 @pytest.mark.parametrize(
-    ("source", "message"), [("", "nothing to look at"), ("none.jpg", "no such file"), ("*.nothing", "holds no picture")]
+    ("source", "message"), [("", "--source is empty"), ("none.jpg", "no such file"), ("*.nothing", "holds no image")]
 )
 def test_sources_that_cannot_be_meant(source, message):
     with pytest.raises(UserError, match=message):
@@ -95,17 +95,17 @@ def test_sources_that_cannot_be_meant(source, message):
 def test_which_sources_are_live():
     assert is_live("0") and is_live("rtsp://10.0.0.1/stream") and is_live("http://camera/video")
     assert not is_live("http://server/a.JPG?x=1") and is_live("rtsp://camera/a.jpg")
-    assert not is_live("http://server/film.mp4?x=1") and not is_live("film.mp4") and not is_live("folder")
+    assert not is_live("http://server/video.mp4?x=1") and not is_live("video.mp4") and not is_live("folder")
 
 
 def test_streams_end_one_by_one_each_with_one_message(tmp_path):
     """Files stand in for streams: whatever OpenCV opens."""
-    names = [str(save_film(tmp_path / f"{n}.mp4", frames=n)) for n in (3, 6)] + [str(tmp_path / "none.mp4")]
+    names = [str(save_video(tmp_path / f"{n}.mp4", frames=n)) for n in (3, 6)] + [str(tmp_path / "none.mp4")]
     faults = []
     seen = [frame for some in LiveStreams(names, faults.append).batches() for frame in some]
     last = {name: [frame.number for frame in seen if frame.name == name][-1] for name in names[:2]}
     assert last == {names[0]: 2, names[1]: 5}  # pictures may be left out, but never the last
-    assert all(frame.film.live for frame in seen)
+    assert all(frame.video.live for frame in seen)
     said = sorted(str(fault) for fault in faults)
     assert (
         len(said) == 3 and "ended after 3" in said[0] and "ended after 6" in said[1] and "cannot be opened" in said[2]
@@ -171,7 +171,7 @@ def server():
 def test_a_picture_over_http_is_a_picture(server):
     Files.content = {"/a.png?size=1": ("image/png", cv2.imencode(".png", picture(3))[1].tobytes())}
     (found,), faults = frames(f"http://me:se%20cret@{server}/a.png?size=1")
-    assert not faults and found.film is None and found.name == f"http://{server}/a.png?size=1"
+    assert not faults and found.video is None and found.name == f"http://{server}/a.png?size=1"
     assert np.array_equal(found.image, picture(3))
 
 
@@ -186,16 +186,16 @@ def test_addresses_may_be_typed_as_they_read(server):
     [
         ("http://me:se%20cret@{server}/none.png", "the server answers 404"),
         ("http://me:se%20cret@{server}/none.mp4", "the server answers 404"),
-        ("http://{server}/film.mp4", "the server answers 401"),
-        ("http://me:se%20cret@{server}/film.mp4", "sends only wholes (no Range)\n  fix: download it first"),
+        ("http://{server}/video.mp4", "the server answers 401"),
+        ("http://me:se%20cret@{server}/video.mp4", "sends only whole files (no Range)\n  fix: download it first"),
         ("http://me:se%20cret@{server}/page", "is a page or text (text/html)"),
-        ("http://127.0.0.1:1/film.mp4", "the server cannot be reached"),
+        ("http://127.0.0.1:1/video.mp4", "the server cannot be reached"),
         ("http://127.0.0.1:1/a.jpg", "the server cannot be reached"),
         ("rtsp://me:se%20cret@127.0.0.1:1/live", "the stream cannot be opened\n  fix: check the address"),
     ],
 )
 def test_why_an_address_cannot_be_read(address, message, server):
-    Files.content = {"/film.mp4": ("video/mp4", b"no film" * 9), "/page": ("text/html", b"<html>")}
+    Files.content = {"/video.mp4": ("video/mp4", b"no video" * 9), "/page": ("text/html", b"<html>")}
     found, (fault,) = frames(address.format(server=server))
     assert not found and message in str(fault) and "cret" not in str(fault) and "MP4" not in str(fault)
 

@@ -19,29 +19,30 @@ from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
 from yolofast.dataset.named import data_file
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.errors import UserError
+from yolofast.words import counted
 
 EXIT_CLEAN, EXIT_WRONG = 0, 1
-# An image without a label file is worth knowing of, but it is also how background is written.
+# An image without a label file may be a mistake, but it is also how background is written.
 _BACKGROUND = FaultKind.NO_LABEL
 _SHOWN_PER_KIND = 20
 
 
 def run(args: argparse.Namespace) -> int:
-    asked = from_args(CheckConfig, args)
+    config = from_args(CheckConfig, args)
     with Progress(console=_progress_console(), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("decoding", total=None)
         splits = check_data(
-            data_file(asked.data),
-            asked.splits,
-            single_cls=asked.single_cls,
+            data_file(config.data),
+            config.splits,
+            single_cls=config.single_cls,
             done=lambda more, total: progress.update(task, advance=more, total=total),
         )
-    picture = None if asked.plot is None else str(draw_overview(_split_to_draw(splits), asked.plot))
+    picture = None if config.plot is None else str(draw_overview(_split_to_draw(splits), config.plot))
     wrong = any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
-    if asked.json:
-        print(json.dumps(_as_json(asked.data, splits, wrong, picture), indent=2))
+    if config.json:
+        print(json.dumps(_as_json(config.data, splits, wrong, picture), indent=2))
     else:
-        _print(asked.data, splits, picture)
+        _print(config.data, splits, picture)
     return EXIT_WRONG if wrong else EXIT_CLEAN
 
 
@@ -56,7 +57,7 @@ def _split_to_draw(splits: list[CheckedSplit]) -> Any:
     for split in splits:
         if split.index is not None and len(split.index):
             return split.index
-    raise UserError("no split can be drawn: none of them could be read", fix="leave --plot away to see why")
+    raise UserError("no split can be drawn: none of them could be read", fix="omit --plot to see why")
 
 
 def _as_json(data: str, splits: list[CheckedSplit], wrong: bool, picture: str | None) -> dict[str, Any]:
@@ -91,17 +92,18 @@ def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
     numbers = [_numbers(split) for split in splits]
     listing = table("split", ">images", ">boxes", ">background", ">classes", ">faults", ">warnings")
     for split, number in zip(splits, numbers, strict=True):
-        seen = sum(count > 0 for count in number["classes"].values())
+        present = sum(count > 0 for count in number["classes"].values())
         columns = [number[name] for name in ("images", "boxes", "background")]
-        columns += [f"{seen} of {len(number['classes'])}", number["faults"], number["warnings"]]
+        columns += [f"{present} of {len(number['classes'])}", number["faults"], number["warnings"]]
         listing.add_row(split.name, *(f"{value:,}" if isinstance(value, int) else value for value in columns))
     out.print(listing)
     out.print()
     _print_classes(out, splits, numbers)
-    _print_faults(out, [fault for split in splits for fault in split.faults])
+    faults = [fault for split in splits for fault in split.faults]
+    _print_faults(out, faults)
     if picture is not None:
         out.print(f"overview: {picture}", soft_wrap=True)
-    _print_verdict(out, data, [fault for split in splits for fault in split.faults])
+    _print_verdict(out, data, faults)
 
 
 def _print_classes(out: Console, splits: list[CheckedSplit], numbers: list[dict[str, Any]]) -> None:
@@ -144,12 +146,12 @@ def _print_verdict(out: Console, data: str, faults: list[Fault]) -> None:
     whole = sum(fault.kind is FaultKind.EMPTY_SPLIT for fault in fatal)
     leaks = sum(fault.kind is FaultKind.LEAKAGE for fault in fatal)
     if skippable := len(fatal) - whole - leaks:
-        out.print(f"{_count(skippable, 'fault')}: training stops, or leaves out what is named with --skip-bad")
+        out.print(f"{_count(skippable, 'fault')}: training stops, or with --skip-bad omits what is named")
     if whole:
         out.print(f"{_count(whole, 'fault')} of a whole split: training stops, with --skip-bad too")
     if leaks:
-        out.print(f"{_count(leaks, 'image')} in two splits: training does not look for that, so mend it before")
+        out.print(f"{_count(leaks, 'image')} in two splits: training does not check that, so correct it before")
 
 
 def _count(number: int, thing: str) -> str:
-    return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"
+    return counted(number, thing) if number else f"no {thing}s"

@@ -1,12 +1,4 @@
-"""`yolofast compare`: runs beside one another, as a page, as Markdown or JSON, and in short in the terminal.
-
-A comparison in short: the summary, the differences that matter, who overtakes whom, warnings, the conclusion.
-
-The weight files of a run for `compare`: sizes of all, and what is in the best and the last one.
-
-Which flag of `compare` writes which kind of file. A name that ends like one of another kind is a mistake: it would
-hold what no program expects there, and the next call could replace a page with it.
-"""
+"""`yolofast compare`: runs side by side, as a page, as Markdown or JSON, and a summary in the terminal."""
 
 import argparse
 import json
@@ -37,123 +29,26 @@ from yolofast.runs.layout import FILES, SPEED, metrics
 from yolofast.words import own_command
 
 _SIDE_BY_SIDE = 3
-"""Kinds of run that fit beside one another in a terminal; more are listed below one another."""
+"""Kinds of run that fit side by side in a terminal; more are a row each."""
 _LISTED = ("epochs", "hours", SPEED.title, "GPU memory, GiB")
-"""Beside the metrics."""
-
-
-def print_comparison(out: Console, found: Comparison) -> None:
-    names = [group.name for group in found.groups]
-    if len(names) <= _SIDE_BY_SIDE:
-        out.print(_beside(found, names))
-    else:
-        out.print(_below(found, names))
-        _lines(out, [f"changes are from {names[0]}; * is the best of its column"])
-    several = [group for group in found.groups if len(group) > 1]
-    _lines(out, [f"{group.name}: {len(group)} runs, {', '.join(run.name for run in group.runs)}" for group in several])
-    _lines(out, ["", *_differences(found)])
-    for measure, listed in found.overtakings.items():
-        _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
-    _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
-    _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
-    _lines(out, ["", *(f"{one.kind}: {one.text}" for one in found.conclusions)])
-    if not found.conclusions:
-        _lines(
-            out, ["all runs are of one kind, so there is nothing to compare them with; --group none takes them apart"]
-        )
-
-
-def _beside(found: Comparison, names: list[str]) -> Table:
-    """Each kind with its change from the first."""
-    listing = table("", f">{names[0]}", *(title for name in names[1:] for title in (f">{name}", ">change")), "better")
-    for row in found.summary:
-        first, *others = (words.spread(value, row.digits) for value in row.values)
-        pairs = ((text, words.change(row, place)) for place, text in enumerate(others, start=1))
-        listing.add_row(row.name, first, *(cell for pair in pairs for cell in pair), words.winner(row, names))
-    return listing
-
-
-def _below(found: Comparison, names: list[str]) -> Table:
-    listed = {*_LISTED, *(metric.title for metric in metrics())}
-    rows = [row for row in found.summary if row.name in listed or row.name.startswith("cost")]
-    listing = table("", *(f">{row.name}" for row in rows))
-    for place, name in enumerate(names):
-        listing.add_row(name, *(_cell(row, place) for row in rows))
-    return listing
-
-
-def _cell(row: Row, place: int) -> str:
-    """The best has a star; differences are of the first, in percent."""
-    share = row.change(place) if place else None
-    change = "" if share is None else f" {share:+.1%}"
-    return words.spread(row.values[place], row.digits) + change + ("*" if row.winner == place else "")
-
-
-def _differences(found: Comparison) -> list[str]:
-    differences, names = found.differences, [run.name for run in found.runs]
-    lines = [f"differs, {one.kind}: {one.key} {words.difference(one, names)}" for one in differences.that_matter]
-    rest = len(differences.differ) - len(differences.that_matter)
-    counts = f"{len(differences.equal)} equal, {len(differences.partly)} said by some trainers only"
-    return [*lines, f"settings: {len(differences.that_matter)} differ, {rest} names and seeds differ, {counts}"]
-
-
-def _lines(out: Console, lines: Sequence[str]) -> None:
-    for line in lines:
-        out.print(words.printable(line), soft_wrap=True)
-
-
-_LOOKED_INTO = (FILES.best, FILES.last)
-_MOST = 30
-
-
-def with_weights(run: ComparedRun) -> ComparedRun:
-    found = [path for path in (run.folder / FILES.weights).glob("*.pt") if path.is_file()]
-    found.sort(key=lambda path: (_order(path.name), path.name))
-    return replace(run, weights=tuple(_weights_file(path) for path in found[:_MOST]))
-
-
-def _order(name: str) -> int:
-    return _LOOKED_INTO.index(name) if name in _LOOKED_INTO else len(_LOOKED_INTO)
-
-
-def _weights_file(path: Path) -> WeightsFile:
-    """A file that cannot be looked into has a size all the same."""
-    size = path.stat().st_size
-    if path.name not in _LOOKED_INTO:
-        return WeightsFile(name=path.name, bytes=size)
-    try:
-        return WeightsFile(name=path.name, bytes=size, entries=contents_of(path))
-    except UserError as error:
-        return WeightsFile(name=path.name, bytes=size, problem=error.what)
-
-
+"""With the metrics, the columns of that listing."""
+_STANDARD_OUTPUT = "-"
 _ENDINGS = {"output": (".html", ".htm"), "markdown": (".md", ".markdown"), "json": (".json",)}
 _WRITES = {"output": "a page of HTML", "markdown": "Markdown", "json": "JSON"}
-
-
-def refuse_other_formats(config: CompareConfig) -> None:
-    """Endings that no flag has are left to the user."""
-    for flag, what in _WRITES.items():
-        name = getattr(config, flag)
-        ending = "" if name is None else Path(name).suffix.lower()
-        other = next((one for one, endings in _ENDINGS.items() if ending in endings and one != flag), None)
-        if other is not None:
-            raise UserError(f"--{flag} writes {what}", where=name, fix=f"for {_WRITES[other]}: --{other} {name}")
-
-
-_STANDARD_OUTPUT = "-"
+_READ = (FILES.best, FILES.last)
+_MOST = 30
 
 
 def run(args: argparse.Namespace) -> None:
     config = from_args(CompareConfig, args)
-    asked = _asked(config)
+    request = _request(config)
     refuse_other_formats(config)
     targets = [
         Path(name) for name in (config.output, config.markdown, config.json) if name not in (None, _STANDARD_OUTPUT)
     ]
     for path in targets:
         refuse_foreign(path, MADE_BY)
-    found = compare([with_weights(one) for one in read_runs(config.runs, config.names)], asked)
+    found = compare([with_weights(one) for one in read_runs(config.runs, config.names)], request)
     page = page_of(found)
     _write(Path(config.output), render_page(page) + mark(MADE_BY))
     if config.markdown is not None:
@@ -167,12 +62,12 @@ def run(args: argparse.Namespace) -> None:
     print(f"written: {', '.join(str(path) for path in targets)}")
 
 
-def _asked(config: CompareConfig) -> CompareRequest:
+def _request(config: CompareConfig) -> CompareRequest:
     if len(config.runs) < 2:
         raise UserError("one run cannot be compared", fix=f"give two folders or more: {own_command()} compare RUN RUN")
-    for flag, told in (("--hours", config.hours), ("--pace", config.pace)):
-        if told and len(told) != len(config.runs):
-            raise UserError(f"{flag} has {len(told)} numbers for {len(config.runs)} runs", fix="give one for each run")
+    for flag, given in (("--hours", config.hours), ("--pace", config.pace)):
+        if given and len(given) != len(config.runs):
+            raise UserError(f"{flag} has {len(given)} numbers for {len(config.runs)} runs", fix="give one for each run")
     return CompareRequest(
         price=config.price,
         epochs=tuple(sorted(set(config.epochs))),
@@ -186,3 +81,92 @@ def _asked(config: CompareConfig) -> CompareRequest:
 
 def _write(path: Path, text: str) -> None:
     write_output(path, text.encode("utf-8", errors="replace"))
+
+
+def print_comparison(out: Console, found: Comparison) -> None:
+    names = [group.name for group in found.groups]
+    if len(names) <= _SIDE_BY_SIDE:
+        out.print(_side_by_side(found, names))
+    else:
+        out.print(_row_each(found, names))
+        _lines(out, [f"changes are from {names[0]}; * is the best of its column"])
+    several = [group for group in found.groups if len(group) > 1]
+    _lines(out, [f"{group.name}: {len(group)} runs, {', '.join(run.name for run in group.runs)}" for group in several])
+    _lines(out, ["", *_differences(found)])
+    for measure, listed in found.overtakings.items():
+        _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
+    _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
+    _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
+    _lines(out, ["", *(f"{one.kind}: {one.text}" for one in found.conclusions)])
+    if not found.conclusions:
+        _lines(out, ["all runs are of one kind, so there is nothing to compare; --group none separates them"])
+
+
+def _side_by_side(found: Comparison, names: list[str]) -> Table:
+    """Each kind with its change from the first."""
+    listing = table("", f">{names[0]}", *(title for name in names[1:] for title in (f">{name}", ">change")), "better")
+    for row in found.summary:
+        first, *others = (words.spread(value, row.digits) for value in row.values)
+        pairs = ((text, words.change(row, place)) for place, text in enumerate(others, start=1))
+        listing.add_row(row.name, first, *(cell for pair in pairs for cell in pair), words.winner(row, names))
+    return listing
+
+
+def _row_each(found: Comparison, names: list[str]) -> Table:
+    listed = {*_LISTED, *(metric.title for metric in metrics())}
+    rows = [row for row in found.summary if row.name in listed or row.name.startswith("cost")]
+    listing = table("", *(f">{row.name}" for row in rows))
+    for place, name in enumerate(names):
+        listing.add_row(name, *(_cell(row, place) for row in rows))
+    return listing
+
+
+def _cell(row: Row, place: int) -> str:
+    """The best has a star; changes are from the first kind."""
+    share = row.change(place) if place else None
+    change = "" if share is None else f" {share:+.1%}"
+    return words.spread(row.values[place], row.digits) + change + ("*" if row.winner == place else "")
+
+
+def _differences(found: Comparison) -> list[str]:
+    differences, names = found.differences, [run.name for run in found.runs]
+    lines = [f"differs, {one.kind}: {one.key} {words.difference(one, names)}" for one in differences.that_matter]
+    rest = len(differences.differ) - len(differences.that_matter)
+    counts = f"{len(differences.equal)} equal, {len(differences.partly)} known of some trainers only"
+    return [*lines, f"settings: {len(differences.that_matter)} differ, {rest} names and seeds differ, {counts}"]
+
+
+def _lines(out: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        out.print(words.printable(line), soft_wrap=True)
+
+
+def with_weights(run: ComparedRun) -> ComparedRun:
+    found = [path for path in (run.folder / FILES.weights).glob("*.pt") if path.is_file()]
+    found.sort(key=lambda path: (_order(path.name), path.name))
+    return replace(run, weights=tuple(_weights_file(path) for path in found[:_MOST]))
+
+
+def _order(name: str) -> int:
+    return _READ.index(name) if name in _READ else len(_READ)
+
+
+def _weights_file(path: Path) -> WeightsFile:
+    """Of a file that cannot be read, the size alone."""
+    size = path.stat().st_size
+    if path.name not in _READ:
+        return WeightsFile(name=path.name, bytes=size)
+    try:
+        return WeightsFile(name=path.name, bytes=size, entries=contents_of(path))
+    except UserError as error:
+        return WeightsFile(name=path.name, bytes=size, problem=error.what)
+
+
+def refuse_other_formats(config: CompareConfig) -> None:
+    """A name that ends like another format is a mistake, and the next call could replace a page with it."""
+    for flag, what in _WRITES.items():
+        name = getattr(config, flag)
+        ending = "" if name is None else Path(name).suffix.lower()
+        other = next((one for one, endings in _ENDINGS.items() if ending in endings and one != flag), None)
+        if other is not None:
+            raise UserError(f"--{flag} writes {what}", where=name, fix=f"for {_WRITES[other]}: --{other} {name}")

@@ -12,16 +12,16 @@ from yolofast.model.deploy import reparameterise
 
 
 def strip(args: argparse.Namespace) -> None:
-    asked = from_args(StripConfig, args)
-    source = Path(asked.weights)
+    config = from_args(StripConfig, args)
+    source = Path(config.weights)
     before = source.stat().st_size if source.exists() else 0
-    target = strip_checkpoint(source, asked.out)
+    target = strip_checkpoint(source, config.out)
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, was {before / 1e6:.1f} MB")
 
 
 def reparam(args: argparse.Namespace) -> None:
-    asked = from_args(ReparamConfig, args)
-    deploy = reparameterise(load_model(asked.cfg, asked.weights, asked.nc, None, transfer=False).model)
-    content = model_content(deploy, img_size=read_weights(asked.weights).img_size)
-    save_checkpoint(asked.out, {**content, "model": halved(content["model"])})
-    print(f"{asked.out}: deploy form of {asked.weights}, head at layer {len(deploy.layers) - 1}")
+    config = from_args(ReparamConfig, args)
+    deploy = reparameterise(load_model(config.cfg, config.weights, config.nc, None, transfer=False).model)
+    content = model_content(deploy, img_size=read_weights(config.weights).img_size)
+    save_checkpoint(config.out, {**content, "model": halved(content["model"])})
+    print(f"{config.out}: deploy form of {config.weights}, head at layer {len(deploy.layers) - 1}")

@@ -38,11 +38,11 @@ _NOTHING = 0.005
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(DiagnoseConfig, args)
-    found = diagnose(read_history(Path(asked.run_or_log)))
-    if asked.plot is not None:
-        _write(Path(asked.plot), diagnosis_picture(found))
-    if asked.json:
+    config = from_args(DiagnoseConfig, args)
+    found = diagnose(read_history(Path(config.run_or_log)))
+    if config.plot is not None:
+        _write(Path(config.plot), diagnosis_picture(found))
+    if config.json:
         print(json.dumps(as_json(found), indent=2))
         return
     out = console()
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
     _print_verdicts(out, found)
     if found.choice is not None:
         _print_choice(out, found, found.choice)
-    if asked.plot is not None:
-        out.print(f"picture: {asked.plot}", soft_wrap=True)
+    if config.plot is not None:
+        out.print(f"picture: {config.plot}", soft_wrap=True)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -75,12 +75,7 @@ def _phase_table(found: Diagnosis) -> Table:
     noise, calm = f"noise per {found.unit}", f"{found.unit} to {found.unit}"
     norm = [] if all(math.isnan(report.gradient_norm) for report in found.phases) else ["gradient norm"]
     numbers = ["mean", "std", "CV", "trend", noise, "drift", *norm]
-    listing = table(
-        f"{found.history.epochs.unit}s",
-        "begins with",
-        *(f">{name}" for name in numbers),
-        calm,
-    )
+    listing = table(f"{found.history.epochs.unit}s", "begins with", *(f">{name}" for name in numbers), calm)
     for report in found.phases:
         curve = report.curve
         begins = report.phase.starts_with + ", warm-up" * report.phase.warms_up
@@ -94,7 +89,7 @@ def _phase_table(found: Diagnosis) -> Table:
 
 
 def _length(history: History) -> str:
-    """Also how long the run was to be, where it is not over or was stopped."""
+    """With the planned length of a run that is not over or was stopped."""
     count, planned = len(history.epochs), planned_epochs(history)[1]
     is_short = history.epochs.unit == "epoch" and count < planned
     return f"{count} of {planned} epochs" if is_short else history.epochs.lasting(count)
@@ -103,17 +98,17 @@ def _length(history: History) -> str:
 def _print_fluctuation(out: Console, found: Diagnosis) -> None:
     around = found.around
     if found.phases[-1].phase.warms_up:
-        out.print("the learning rate is still in its warm-up: too early to say where the fluctuation comes from")
+        out.print("the learning rate is still in its warm-up: too early to explain the fluctuation")
         return
     if around is None:
         out.print(
             f"no phase has {LEAST} losses after the warm-up and the first tenth of the run (or some are not above 0): "
-            "too few to say where their fluctuation comes from"
+            "too few to explain their fluctuation"
         )
         return
     varies = f"around its smooth course the loss varies by {around.std:.1%}"
     if around.std < LEAST_STD:
-        out.print(f"{varies}, too little to ask what it is made of")
+        out.print(f"{varies}, too little to explain")
         return
     shares = {field: getattr(around.shares, field) for field in _SHARES}
     unknown = not_recorded(found.history)

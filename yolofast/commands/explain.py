@@ -25,7 +25,7 @@ _MOST_ROWS = 30
 
 
 def explain_training(config: TrainConfig, given: dict[str, Any]) -> None:
-    """`given` is what the user typed, which a resumed run checks."""
+    """`given` is what the user typed, which resuming checks."""
     begun = beginning(config, given)
     past = begun.past
     if past is not None and begun.folder is not None and past.epochs >= begun.config.epochs:
@@ -35,7 +35,7 @@ def explain_training(config: TrainConfig, given: dict[str, Any]) -> None:
 
 
 def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: RunSoFar | None = None) -> None:
-    """`plan` is that of a run that goes on, `past` what it has done."""
+    """`plan` and `past` are those of a resumed run."""
     out = console()
     run = explain(config, out.print, plan, past)
     out.print(f"\n{_title(run)}")
@@ -53,15 +53,15 @@ def _title(run: Explanation) -> str:
     config, size = run.config, f"{run.views.height}×{run.views.width}"
     epochs = f"{config.epochs} epoch{'s' * (config.epochs != 1)}"
     if run.past is not None:
-        epochs = f"going on with epoch {run.past.epochs + 1} of {epochs}"
+        epochs = f"resuming with epoch {run.past.epochs + 1} of {epochs}"
     return f"{config.cfg or config.weights}, {size}, {epochs} of {config.data} (nothing is trained)"
 
 
 def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     last = run.rows[-1]
     batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
-    seen = "seen in all" if run.past is None else "still to be seen"
-    yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} {seen}"
+    when = "in all" if run.past is None else "to come"
+    yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} {when}"
     if sizes := _sizes(run):
         yield "image sizes", sizes
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
@@ -69,7 +69,7 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
     yield (
         "effective batch",
-        f"{images:g} images per update{several}; {updates} {'in all' if run.past is None else 'to come'}",
+        f"{images:g} images per update{several}; {updates} {when}",
     )
     yield "warm-up", _warmup(run)
     rates = [rate for row in run.rows for rate in row.lr.values()]
@@ -176,7 +176,7 @@ def _print_epochs(out: Console, run: Explanation) -> None:
             str(row.phase.number + 1),
             *(_range(row.lr[name]) if name in row.lr else "frozen" for name in scopes),
             *([_range(row.bias_lr)] if biases else []),
-            *(tell(row) for tell in others.values()),
+            *(text(row) for text in others.values()),
             *(f"{row.chances[name]:.2g}" for name in chances),
             row.loss,
         )
@@ -187,13 +187,13 @@ def _print_epochs(out: Console, run: Explanation) -> None:
 
 
 def _changing(run: Explanation) -> dict[str, Callable[[EpochFacts], str]]:
-    """What is a column because it is not the same in all epochs: the facts above the table have what is."""
+    """The columns that differ between epochs; what does not is among the facts above the table."""
     possible: dict[str, Callable[[EpochFacts], str]] = {
         "momentum": lambda row: _range(row.momentum),
         "images per update": lambda row: _range(_images_per_update(run, row)),
         "updates": lambda row: f"{row.updates:,}",
     }
-    return {name: tell for name, tell in possible.items() if len({tell(row) for row in run.rows}) > 1}
+    return {name: text for name, text in possible.items() if len({text(row) for row in run.rows}) > 1}
 
 
 def _chosen(run: Explanation) -> list[EpochFacts]:
@@ -244,6 +244,5 @@ def _draw(run: Explanation, path: Path) -> None:
         write_whole(path, explain_picture(run))
     except OSError as error:
         what = f"the picture could not be written: {error.strerror or error}"
-        raise UserError(
-            what, where=path, fix="check the folder, its permissions, and that the disk has room"
-        ) from error
+        fix = "check the folder, its permissions, and that the disk has room"
+        raise UserError(what, where=path, fix=fix) from error

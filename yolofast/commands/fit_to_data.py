@@ -20,52 +20,50 @@ from yolofast.model.head_config import write_head_config
 
 
 def heads(args: argparse.Namespace) -> None:
-    asked = from_args(HeadsConfig, args)
-    index = read_split(data_file(asked.data))
+    config = from_args(HeadsConfig, args)
+    index = read_split(data_file(config.data))
     statistics = LabelStatistics(
         image_index=index.image_of_box(),
         class_id=index.labels,
         box_wh_px=index.boxes[:, 2:] * _image_sizes(index),
         nc=len(index.names),
     )
-    if asked.grouping == "geometry":
-        config = geometry_grouping(statistics, asked.heads)
+    if config.grouping == "geometry":
+        grouped = geometry_grouping(statistics, config.heads)
     else:
-        config = hybrid_grouping(statistics, asked.heads, balance=not asked.no_balance)
-    config = dataclasses.replace(config, full_head=asked.full_head)
-    write_head_config(config, asked.out)
+        grouped = hybrid_grouping(statistics, config.heads, balance=not config.no_balance)
+    grouped = dataclasses.replace(grouped, full_head=config.full_head)
+    write_head_config(grouped, config.out)
     boxes = np.bincount(index.labels, minlength=len(index.names))
     listing = table("head", ">classes", ">boxes", "first")
-    for head in config.heads:
+    for head in grouped.heads:
         first = ", ".join(index.names[c] for c in head.classes[:4])
         listing.add_row(head.name, str(len(head.classes)), f"{boxes[list(head.classes)].sum():,}", first)
     out = console()
-    out.print(f"{asked.out}: {config.grouping} grouping of {len(index.names)} classes\n")
+    out.print(f"{config.out}: {grouped.grouping} grouping of {len(index.names)} classes\n")
     out.print(listing)
 
 
 def anchors(args: argparse.Namespace) -> None:
-    asked = from_args(AnchorsConfig, args)
-    if len(asked.img_size) != 1:
+    config = from_args(AnchorsConfig, args)
+    if len(config.img_size) != 1:
         raise UserError("anchors are fitted to one image size", fix="give one number after --img-size")
-    model = load_model(asked.cfg, asked.weights, asked.nc, asked.head_config, transfer=True).model
+    model = load_model(config.cfg, config.weights, config.nc, config.head_config, transfer=True).model
     if not model.layout.has_anchors:
         raise UserError("YOLOX has no anchors", fix="there is nothing to fit: train it as it is")
-    index = read_split(data_file(asked.data))
+    index = read_split(data_file(config.data))
     boxes = boxes_at_image_size(
-        index.boxes[:, 2:], _image_sizes(index), asked.img_size[0], np.random.default_rng(asked.seed)
+        index.boxes[:, 2:], _image_sizes(index), config.img_size[0], np.random.default_rng(config.seed)
     )
     if not (boxes > 0).all(1).any():
-        raise UserError(
-            "no box has a size", where=asked.data, fix="check the labels: yolofast needs boxes to fit anchors"
-        )
-    result = autoanchor(model.anchors_px.numpy(), boxes, asked.anchor_t, seed=asked.seed)
+        raise UserError("no box has a size", where=config.data, fix="check the labels: anchors are fitted to boxes")
+    result = autoanchor(model.anchors_px.numpy(), boxes, config.anchor_t, seed=config.seed)
     out = console()
-    reach = f"an anchor reaches a box within a factor of {asked.anchor_t}"
-    out.print(f"{len(boxes):,} boxes at {asked.img_size[0]} pixels; {reach}")
+    reach = f"an anchor reaches a box within a factor of {config.anchor_t}"
+    out.print(f"{len(boxes):,} boxes at {config.img_size[0]} pixels; {reach}")
     out.print(f"this model's anchors reach {result.before.bpr:.2%} of them")
     rounded = result.anchors.round()
-    reached = anchor_fit(boxes, rounded, asked.anchor_t).bpr
+    reached = anchor_fit(boxes, rounded, config.anchor_t).bpr
     if not result.replaced or reached <= result.before.bpr:
         out.print("they are good enough, or nothing better was found: nothing to change")
         return

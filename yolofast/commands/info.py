@@ -20,29 +20,29 @@ from yolofast.model.summary import LayerRow, Summary, summarise
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(InfoConfig, args)
-    transfer, flag = asked.transfer_weights, "pass --transfer-weights"
-    loaded = load_model(asked.cfg, asked.weights, asked.nc, asked.head_config, transfer, or_else=flag)
-    model, report = fuse(loaded.model) if asked.fuse else loaded.model, loaded.report
+    config = from_args(InfoConfig, args)
+    transfer, flag = config.transfer_weights, "pass --transfer-weights"
+    loaded = load_model(config.cfg, config.weights, config.nc, config.head_config, transfer, or_else=flag)
+    model, report = fuse(loaded.model) if config.fuse else loaded.model, loaded.report
     # Weights that are transferred to another network say nothing of the size that one is for.
-    trained = None if asked.cfg and asked.transfer_weights else loaded.shape
-    summary = summarise(model, _size(model, asked.img_size, trained), frozen_of(model, asked.freeze))
-    name = str(asked.cfg or asked.weights)  # one of them, or there was nothing to load
-    if asked.json:
+    trained = None if config.cfg and config.transfer_weights else loaded.shape
+    summary = summarise(model, _size(model, config.img_size, trained), frozen_of(model, config.freeze))
+    name = str(config.cfg or config.weights)  # one of them, or there was nothing to load
+    if config.json:
         print(json.dumps(_as_json(name, summary, report), indent=2))
         return
     out = console()
     if report is not None:
-        _print_report(out, report, every=asked.transfer_weights)
-    _print_summary(out, name, summary, summary.layers if asked.layers else summary.sections)
+        _print_report(out, report, every=config.transfer_weights)
+    _print_summary(out, name, summary, summary.layers if config.layers else summary.sections)
 
 
-def _size(model: Network, asked: tuple[int, ...] | None, trained: tuple[int, int] | None) -> tuple[int, int]:
-    """Height and width, as `train` and `val` would use them; `--json` on standard output is left whole."""
-    sides = asked or trained or (model.inputs.size,)
+def _size(model: Network, given: tuple[int, ...] | None, trained: tuple[int, int] | None) -> tuple[int, int]:
+    """Height and width, as `train` and `val` would use them. Warnings go to standard error, because of `--json`."""
+    sides = given or trained or (model.inputs.size,)
     height, width = sides if len(sides) == 2 else (sides[0], sides[0])
-    asked_by = "--img" if asked else "the network's image size"
-    used = in_strides((height, width), max(model.layout.strides), lambda word: print(word, file=sys.stderr), asked_by)
+    given_by = "--img" if given else "the network's image size"
+    used = in_strides((height, width), max(model.layout.strides), lambda word: print(word, file=sys.stderr), given_by)
     return used[0], used[1]
 
 
@@ -70,7 +70,7 @@ def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerR
     per_image = f"{summary.gflops:.2f} GFLOPs per image of {height}×{width} forward"
     out.print(f"compute      {per_image} (2 × multiply-adds of the convolutions)")
     out.print(
-        f"activations  {summary.activation_bytes / 2**20:,.0f} MiB per image kept for backward in float32 (estimate;"
+        f"activations  {summary.activation_bytes / 2**20:,.0f} MiB per image stored for backward in float32 (estimate;"
     )
     out.print("             about half under autocast)")
     out.print(f"strides      {', '.join(map(str, summary.strides))}")

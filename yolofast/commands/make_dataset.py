@@ -1,4 +1,4 @@
-"""`yolofast dataset shapes`: the built-in data set, written where the user wants it."""
+"""`yolofast dataset shapes`: the built-in data set, written to a folder."""
 
 import argparse
 import shlex
@@ -12,10 +12,10 @@ from yolofast.words import own_command
 
 
 def shapes(args: argparse.Namespace) -> None:
-    asked = from_args(DatasetConfig, args)
-    found = is_made(asked.out, asked.n, asked.seed)
-    data_yaml = make_shapes(asked.out, asked.n, asked.seed)
-    sizes = split_sizes(asked.n)
-    content = f"{sizes['train']:,} pictures to train on, {sizes['val']:,} to validate, {len(NAMES)} classes"
+    config = from_args(DatasetConfig, args)
+    found = is_made(config.out, config.n, config.seed)
+    data_yaml = make_shapes(config.out, config.n, config.seed)
+    sizes = split_sizes(config.n)
+    content = f"{sizes['train']:,} images to train on, {sizes['val']:,} to validate, {len(NAMES)} classes"
     print(f"{data_yaml}: {'already there, nothing to do: ' if found else 'made '}{content} ({', '.join(NAMES)})")
     print(f"next: {own_command()} check --data {shlex.quote(str(data_yaml))}")

@@ -1,7 +1,6 @@
-"""Files that may be written over: those that this program has written. Anything else somebody may still need.
+"""Which files may be overwritten: those that the same command has written.
 
-A page says so in its last line, JSON in its first entry. Words alone would not do: a note about a command names it.
-Traces are torch's: they are known by their form.
+A page says so in its last line, JSON in its first entry. Traces are written by torch and known by their form.
 """
 
 import gzip
@@ -42,7 +41,7 @@ def refuse_other_than_trace(path: Path) -> None:
     except (gzip.BadGzipFile, EOFError):
         is_trace = False
     if not is_trace:
-        raise UserError("exists and is no trace", where=path, fix=_OTHER_FILE)
+        raise UserError("exists and is not a trace", where=path, fix=_OTHER_FILE)
 
 
 def _is_file(path: Path) -> bool:

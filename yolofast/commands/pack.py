@@ -1,4 +1,4 @@
-"""`yolofast pack`: the images of a data set decoded and resized once, before training asks for them."""
+"""`yolofast pack`: the images of a data set decoded and resized once, before training."""
 
 import argparse
 import sys
@@ -25,22 +25,22 @@ _MOST_NAMED = 10
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(PackConfig, args)
-    height, width = (*asked.img_size, asked.img_size[0])[:2]
-    data = data_file(asked.data)
-    for split in asked.splits:
-        index = read_split(data, split, skip_bad=asked.skip_bad)
-        store = _pack_split(index, split, width, height, asked)
-        if asked.verify:
-            _verify(store, split, asked.workers)
+    config = from_args(PackConfig, args)
+    height, width = (*config.img_size, config.img_size[0])[:2]
+    data = data_file(config.data)
+    for split in config.splits:
+        index = read_split(data, split, skip_bad=config.skip_bad)
+        store = _pack_split(index, split, width, height, config)
+        if config.verify:
+            _verify(store, split, config.workers)
 
 
-def _pack_split(index: ImageIndex, split: str, width: int, height: int, asked: PackConfig) -> PackedStore:
+def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: PackConfig) -> PackedStore:
     """Packs as training will ask for it: the train split resized for augmentation, the others for evaluation."""
     augmented = split == "train"
-    make, flavour = (pack_jpeg, "jpeg") if asked.cache == "jpeg" else (pack, "pixels")
+    make, flavour = (pack_jpeg, "jpeg") if config.cache == "jpeg" else (pack, "pixels")
     name = store_name(index, Fit(width, height, augmented), flavour)
-    folder = store_folder(index, name) if asked.out is None else Path(asked.out)
+    folder = store_folder(index, name) if config.out is None else Path(config.out)
     started, packed = time.perf_counter(), 0
     with _progress(f"packing {split}") as show:
 
@@ -50,7 +50,7 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, asked: P
             show(done, total)
 
         store = make(
-            index, width, height, folder, augmented=augmented, threads=asked.workers, progress=count, say=_say_above
+            index, width, height, folder, augmented=augmented, threads=config.workers, progress=count, say=_say
         )
     seconds = time.perf_counter() - started
     work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"
@@ -69,7 +69,7 @@ def _verify(store: PackedStore, split: str, threads: int | None) -> None:
     print(f"  all {len(store):,} checksums are right")
 
 
-def _say_above(text: str) -> None:
+def _say(text: str) -> None:
     print(text, flush=True)
 
 

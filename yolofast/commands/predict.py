@@ -1,11 +1,9 @@
-"""`yolofast predict`: what a trained detector finds in pictures, films and streams, drawn and written down.
-
-`--view-img`: pictures in a window, where there can be one.
-"""
+"""`yolofast predict`: the detections in images, videos and streams, drawn, saved, and shown in a window."""
 
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -23,20 +21,66 @@ from yolofast.media.sources import frame_batches
 from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
 from yolofast.structures import Detections
+from yolofast.words import counted
 
 _ESCAPE = 27
 
 
+def run(args: argparse.Namespace) -> None:
+    config, out = from_args(PredictConfig, args), console()
+    faults: list[UserError] = []
+
+    def on_fault(fault: UserError) -> None:
+        faults.append(fault)
+        out.print(f"warning: {fault}", soft_wrap=True)
+
+    # The source is checked before anything is read or made.
+    batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
+    weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
+    detector = PictureDetector(
+        weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
+        precision=config.precision, head_config=config.head_config or None,
+    )  # fmt: skip
+    files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))
+    window = Window(out.print) if config.view_img else None
+    try:
+        for one in detector.detect_in(batches, _filter(config)):
+            _print(out, str(one.frame), one.detections, detector.names)
+            drawn = files.add(one.frame, one.detections)
+            if window is not None and not window.show(one.frame.name, drawn):
+                break
+    finally:  # also when interrupted: results are complete, and videos can be played
+        files.close()
+    if not files.count and faults:
+        raise UserError(f"nothing could be read: {faults[0].what}", where=faults[0].where, fix=faults[0].fix)
+    if faults:
+        out.print(f"{counted(len(faults), 'source')} could not be read to the end")
+    out.print(f"results: {files.folder}", soft_wrap=True)
+
+
+def _filter(config: PredictConfig) -> DetectionFilter:
+    return DetectionFilter(
+        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
+        most=config.max_det, augment=config.augment,
+    )  # fmt: skip
+
+
+def _print(out: Console, name: str, detections: Detections, names: tuple[str, ...]) -> None:
+    counts = Counter(names[label] for label in detections.labels)
+    found = ", ".join(f"{count} {one}" for one, count in counts.items()) or "nothing"
+    out.print(f"{name}: {found}", soft_wrap=True)
+
+
 class Window:
-    """One window per film or folder. Where none can be opened this is said once, and nothing is shown."""
+    """`--view-img`: one window per source. Where none can be opened, one warning says so."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._why_not = say, why_no_window()
         if self._why_not:
-            say(f"warning: --view-img shows nothing: {self._why_not}; the pictures are saved as usual")
+            say(f"warning: --view-img shows nothing: {self._why_not}; results are saved as usual")
 
     def show(self, name: str, image: Image) -> bool:
-        """False when the user has seen enough: `q` or Escape."""
+        """False when the user ends it: `q` or Escape."""
         if self._why_not:
             return True
         try:
@@ -51,62 +95,11 @@ class Window:
 def why_no_window() -> str:
     """Empty if there can be one."""
     has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    if sys.platform == "linux" and not has_screen:  # asked first, because OpenCV ends the process without one
+    if sys.platform == "linux" and not has_screen:  # checked first, because OpenCV ends the process without one
         return "there is no display"
     try:
         cv2.namedWindow("yolofast")
         cv2.destroyWindow("yolofast")
     except cv2.error:
-        return "this OpenCV was built without windows: install opencv-python instead of opencv-python-headless"
+        return "this OpenCV cannot open windows: install opencv-python instead of opencv-python-headless"
     return ""
-
-
-def run(args: argparse.Namespace) -> None:
-    config, out = from_args(PredictConfig, args), console()
-    faults: list[UserError] = []
-
-    def on_fault(fault: UserError) -> None:
-        faults.append(fault)
-        out.print(f"warning: {fault}", soft_wrap=True)
-
-    # What the source means is found out before anything is read or made.
-    batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
-    weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
-    detector = PictureDetector(
-        weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
-        precision=config.precision, head_config=config.head_config or None,
-    )  # fmt: skip
-    files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))
-    window = Window(out.print) if config.view_img else None
-    try:
-        for seen in detector.look_at(batches, _wanted(config)):
-            _tell(out, str(seen.frame), seen.detections, detector.names)
-            drawn = files.add(seen.frame, seen.detections)
-            if window is not None and not window.show(seen.frame.name, drawn):
-                break
-    finally:  # also when interrupted: what was seen is kept, and films can be played
-        files.close()
-    if not files.count and faults:
-        raise UserError(f"nothing could be looked at: {faults[0].what}", where=faults[0].where, fix=faults[0].fix)
-    if faults:
-        out.print(f"{len(faults)} {'source' if len(faults) == 1 else 'sources'} could not be read to the end")
-    out.print(f"results: {files.folder}", soft_wrap=True)
-
-
-def _wanted(config: PredictConfig) -> DetectionFilter:
-    return DetectionFilter(
-        conf=config.conf_thres,
-        iou=config.iou_thres,
-        classes=config.classes or None,
-        agnostic=config.agnostic_nms,
-        most=config.max_det,
-        augment=config.augment,
-    )
-
-
-def _tell(out: Console, name: str, detections: Detections, names: tuple[str, ...]) -> None:
-    counts: dict[str, int] = {}
-    for label in detections.labels:
-        counts[names[label]] = counts.get(names[label], 0) + 1
-    found = ", ".join(f"{count} {one}" for one, count in counts.items()) or "nothing"
-    out.print(f"{name}: {found}", soft_wrap=True)

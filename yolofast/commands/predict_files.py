@@ -1,7 +1,4 @@
-"""What `yolofast predict` leaves behind: drawn pictures and films, labels, cut-out objects, lists of detections.
-
-How a COCO results file calls images and classes that no annotation file has named.
-"""
+"""The files of `yolofast predict`: drawn images and videos, labels, crops, lists of detections."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +20,7 @@ from yolofast.resources import find_resource
 from yolofast.structures import Detections
 
 _UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
-"""COCO numbers its 80 classes from 1 to 90 and leaves these out."""
+"""COCO numbers its 80 classes from 1 to 90 and omits these."""
 
 
 def category_ids(names: tuple[str, ...]) -> list[int]:
@@ -44,11 +41,11 @@ def _coco_names() -> list[str]:
 
 
 class PredictFiles:
-    """The folder is made with the first picture, so that a run that saw nothing leaves nothing behind."""
+    """The folder is made with the first image, so that a run without images leaves no folder."""
 
     def __init__(self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path]) -> None:
         self._config, self._names, self._make_folder = config, names, make_folder
-        self._file_names, self._films = UniqueNames(), VideoWriters()
+        self._file_names, self._videos = UniqueNames(), VideoWriters()
         self._rows: list[dict[str, Any]] = []
         self._coco: list[dict[str, Any]] = []
         self._category_ids = category_ids(names)
@@ -62,9 +59,9 @@ class PredictFiles:
         return self._folder
 
     def add(self, frame: Frame, detections: Detections) -> Image:
-        """Writes what was asked for; gives the picture with its boxes."""
+        """Writes the files that the settings name; returns the image with its boxes."""
         config, stem = self._config, self._file_names.of(frame.name)
-        own = stem if frame.film is None else f"{stem}_{frame.number}"
+        own = stem if frame.video is None else f"{stem}_{frame.number}"
         height, width = frame.image.shape[:2]
         self.count += 1
         if config.save_txt:
@@ -79,8 +76,8 @@ class PredictFiles:
         return self._save_drawn(frame, stem, detections)
 
     def close(self) -> None:
-        """Ends the films and writes the lists."""
-        self._films.close()
+        """Closes the videos and writes the lists."""
+        self._videos.close()
         if self._config.save_json and self.count:
             write_output(self.folder / "predictions.json", (json.dumps(self._rows, indent=1) + "\n").encode())
         if self._config.save_coco and self.count:
@@ -93,10 +90,10 @@ class PredictFiles:
         draw_boxes(drawn, detections, 1.0, self._names, scores=True, line_width=self._line_width(drawn))
         if self._config.nosave:
             return drawn
-        if frame.film is None:
+        if frame.video is None:
             write_one_of_many(self.folder / f"{stem}.jpg", _jpeg(drawn))
         else:
-            self._films.write(self.folder / f"{stem}.mp4", drawn, frame.film)
+            self._videos.write(self.folder / f"{stem}.mp4", drawn, frame.video)
         return drawn
 
     def _line_width(self, image: Image) -> int:
@@ -114,7 +111,7 @@ class PredictFiles:
 
 def _plain_rows(frame: Frame, detections: Detections, names: tuple[str, ...]) -> list[dict[str, Any]]:
     columns = (detections.boxes.tolist(), detections.scores.tolist(), detections.labels.tolist())
-    place = {} if frame.film is None else {"frame": frame.number}
+    place = {} if frame.video is None else {"frame": frame.number}
     return [
         {
             "file": frame.name,

@@ -1,4 +1,4 @@
-"""`yolofast preview`: augmented images with their boxes in one picture, as training would see them, to look at.
+"""`yolofast preview`: augmented images with their boxes in one picture, as training would get them.
 
 They are the first images of an epoch, planned as every loader plans them and rendered by OpenCV straight from the image
 files, so that a preview needs neither a packed store nor a GPU.
@@ -37,37 +37,37 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(PreviewConfig, args)
-    _check(asked)
-    recipe = _recipe(asked.style, asked.hyp)
-    index = read_split(data_file(asked.data), asked.split, skip_bad=asked.skip_bad)
-    height, width = (*asked.img_size, asked.img_size[0])[:2]
-    count = min(asked.n, len(index))
+    config = from_args(PreviewConfig, args)
+    _check(config)
+    recipe = _recipe(config.style, config.hyp)
+    index = read_split(data_file(config.data), config.split, skip_bad=config.skip_bad)
+    height, width = (*config.img_size, config.img_size[0])[:2]
+    count = min(config.n, len(index))
     images = FileImages(index, width, height, augmented=True)
-    first = next(EpochOrder(len(index), seed=asked.seed, shuffle=True, batch_size=count).batches(asked.epoch))
-    planner = Planner(index, images.sizes, recipe, width, height, seed=asked.seed)
-    planned = planner.plan(first.images, first.positions, asked.epoch)
+    first = next(EpochOrder(len(index), seed=config.seed, shuffle=True, batch_size=count).batches(config.epoch))
+    planner = Planner(index, images.sizes, recipe, width, height, seed=config.seed)
+    planned = planner.plan(first.images, first.positions, config.epoch)
     columns = math.ceil(math.sqrt(count))
     scale = min(1.0, _WIDEST_PICTURE / (columns * width))
     cells = [_cell(planned, b, render_one(planned.plan, b, images), index, scale) for b in range(count)]
-    write_output(asked.out, cv2.imencode(Path(asked.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
-    print(f"{count} images of epoch {asked.epoch} with {len(planned.rows)} boxes: {asked.out}")
+    write_output(config.out, cv2.imencode(Path(config.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
+    print(f"{count} images of epoch {config.epoch} with {len(planned.rows)} boxes: {config.out}")
 
 
-def _check(asked: PreviewConfig) -> None:
-    """What can be known before reading a data set, which may take long."""
-    if not 1 <= asked.n <= _MOST_IMAGES:
-        raise UserError(f"--n is {asked.n}", fix=f"give 1 to {_MOST_IMAGES} images")
-    if not (0 <= asked.seed < 2**64 and 0 <= asked.epoch < 2**32):
-        raise UserError(f"--seed is {asked.seed} and --epoch {asked.epoch}", fix="neither may be negative")
-    if Path(asked.out).suffix.lower() not in _FORMATS:
-        raise UserError("cannot draw into this", where=asked.out, fix=f"end the name in {', '.join(_FORMATS)}")
+def _check(config: PreviewConfig) -> None:
+    """What can be checked before the data set is read, which may take long."""
+    if not 1 <= config.n <= _MOST_IMAGES:
+        raise UserError(f"--n is {config.n}", fix=f"give 1 to {_MOST_IMAGES} images")
+    if not (0 <= config.seed < 2**64 and 0 <= config.epoch < 2**32):
+        raise UserError(f"--seed is {config.seed} and --epoch {config.epoch}", fix="neither may be negative")
+    if Path(config.out).suffix.lower() not in _FORMATS:
+        raise UserError("cannot draw into this", where=config.out, fix=f"end the name in {', '.join(_FORMATS)}")
 
 
 def _recipe(style: str, hyp: str | None) -> Recipe:
     if style == "yolox":
         if hyp is not None:
-            raise UserError("--hyp holds YOLOv7's values, which YOLOX has no use for", fix="leave --hyp away")
+            raise UserError("--hyp holds YOLOv7's values, which YOLOX does not use", fix="omit --hyp")
         return Recipe.yolox()
     return Recipe.from_hyp(read_hyp(hyp, read_hyp(_DEFAULT_HYP)))
 

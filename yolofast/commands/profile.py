@@ -1,4 +1,4 @@
-"""`yolofast profile`: where the time of a training step goes, what holds it up, and what to change."""
+"""`yolofast profile`: where the time of a training step goes, what limits it, and what to change."""
 
 import argparse
 import json
@@ -43,28 +43,28 @@ _JSON_FILE, _MADE_BY = FILES.profile, "yolofast profile"
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(ProfileConfig, args)
+    profile = from_args(ProfileConfig, args)
     request = Request(
-        steps=asked.steps,
-        warm_up=asked.warm_up,
-        epoch=None if asked.at_epoch is None else asked.at_epoch - 1,
-        trace=None if asked.trace is None else _trace_file(Path(asked.trace)),
-        with_compile_report=asked.compile_report or compile_request("auto").diagnose,
+        steps=profile.steps,
+        warm_up=profile.warm_up,
+        epoch=None if profile.at_epoch is None else profile.at_epoch - 1,
+        trace=None if profile.trace is None else _trace_file(Path(profile.trace)),
+        with_compile_report=profile.compile_report or compile_request("auto").diagnose,
     )
-    files = _json_files(asked)
+    files = _json_files(profile)
     # What --json prints has to be read by a program.
-    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if asked.json == "-" else console()
+    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if profile.json == "-" else console()
     config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
-    if asked.against is None:
+    if profile.against is None:
         with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
     else:
-        found = _against(config, given, asked.against, request, out.print)
+        found = _against(config, given, profile.against, request, out.print)
     content = json.dumps({"made_by": _MADE_BY, **_as_json(found)}, indent=2)
     for path in files:
         path.parent.mkdir(exist_ok=True)  # the folder of --output
         write_whole(path, content.encode())
-    if asked.json == "-":
+    if profile.json == "-":
         print(content)
         return
     _print(out, found)
@@ -72,17 +72,17 @@ def run(args: argparse.Namespace) -> None:
         out.print(f"written: {path}", soft_wrap=True)
 
 
-def _json_files(asked: ProfileConfig) -> list[Path]:
-    files = [_writable(Path(asked.json))] if asked.json not in (None, "-") else []
+def _json_files(profile: ProfileConfig) -> list[Path]:
+    files = [_writable(Path(profile.json))] if profile.json not in (None, "-") else []
     for path in files:
         refuse_foreign(path, _MADE_BY)
-    return [*files, *([_file_in(Path(asked.output))] if asked.output else [])]
+    return [*files, *([_file_in(Path(profile.output))] if profile.output else [])]
 
 
 def _file_in(folder: Path) -> Path:
     """Of `--output`."""
     if folder.exists() and not folder.is_dir():
-        raise UserError("is no folder", where=folder, fix=f"name a folder, for {_JSON_FILE} in it")
+        raise UserError("is not a folder", where=folder, fix=f"name a folder, for {_JSON_FILE} in it")
     path = _writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE
     # That of a training is its own, and made of far more steps.
     refuse_foreign(path, _MADE_BY, "name another folder, or remove that file")

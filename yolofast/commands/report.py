@@ -1,4 +1,4 @@
-"""`yolofast report`: the page of a run made again from its folder."""
+"""`yolofast report`: the page of a run, made again from its folder."""
 
 import argparse
 from pathlib import Path
@@ -16,17 +16,17 @@ _MADE_BY = "yolofast report"
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(ReportConfig, args)
-    folder = Path(asked.run_folder)
+    config = from_args(ReportConfig, args)
+    folder = Path(config.run_folder)
     own = folder / FILES.report
-    path = Path(asked.output) if asked.output else own
+    path = Path(config.output) if config.output else own
     last = mark(_MADE_BY) if path.absolute() != own.absolute() else ""  # training writes the run's own without it
-    for target in (path if last else None, asked.markdown):
+    for target in (path if last else None, config.markdown):
         if target:
             refuse_foreign(Path(target), _MADE_BY)
     page = report_page(folder)
     write_output(path, (render_page(page) + last).encode())
     print(f"report: {path}")
-    if asked.markdown:
-        write_output(asked.markdown, f"{render_markdown(page)}\n{mark(_MADE_BY)}".encode())
-        print(f"Markdown: {asked.markdown}")
+    if config.markdown:
+        write_output(config.markdown, f"{render_markdown(page)}\n{mark(_MADE_BY)}".encode())
+        print(f"Markdown: {config.markdown}")

@@ -1,8 +1,6 @@
 """The drop-in scripts at the root of the repository: published flags, defaults and behaviour."""
 
-import argparse
 import sys
-from collections.abc import Callable
 
 from yolofast.config.commands import COMMANDS
 from yolofast.config.common import RunConfig
@@ -10,9 +8,7 @@ from yolofast.config.flags import parse_flags
 from yolofast.config.predict import PredictConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.exit_codes import call
-from yolofast.extensions import found
-from yolofast.interrupts import interrupts_raise
+from yolofast.exit_codes import run_command
 
 
 def train() -> int:
@@ -29,10 +25,4 @@ def test() -> int:
 
 def _call(command: str, defaults: RunConfig, prog: str) -> int:
     args = parse_flags(type(defaults), defaults, sys.argv[1:], prog)
-    return call(lambda: _begin(command, args))
-
-
-def _begin(command: str, args: argparse.Namespace) -> int | None:
-    run: Callable[[argparse.Namespace], int | None] = found(next(one.run for one in COMMANDS if one.name == command))
-    interrupts_raise()  # not before: here they are caught
-    return run(args)
+    return run_command(next(one.run for one in COMMANDS if one.name == command), args)

@@ -11,23 +11,23 @@ from yolofast.errors import UserError
 from yolofast.pages.html import web_file
 from yolofast.watch.gate import is_this_machine, token_for
 from yolofast.watch.server import WatchServer
-from yolofast.words import own_command
+from yolofast.words import counted, own_command
 
 _FROM_THE_PAGE_KIT = ("chart.js", "page.css")
 _EVERYWHERE = ("0.0.0.0", "::", "")
-_MAY_COME_LATER = "runs"
-"""The folder that training makes; another one that is not there is mistyped."""
+_MADE_BY_TRAINING = "runs"
+"""It may not exist yet; another folder that does not exist is a typing mistake."""
 
 
 def run(args: argparse.Namespace) -> None:
-    asked = from_args(WatchConfig, args)
-    folder, token = Path(asked.runs), token_for(asked.host, asked.token)
-    if not folder.is_dir() and (folder.exists() or asked.runs != _MAY_COME_LATER):
+    config = from_args(WatchConfig, args)
+    folder, token = Path(config.runs), token_for(config.host, config.token)
+    if not folder.is_dir() and (folder.exists() or config.runs != _MADE_BY_TRAINING):
         what = "is not a folder" if folder.exists() else "there is no such folder"
-        raise UserError(what, where=folder, fix=f"give the folder that runs lie in: {own_command()} watch runs")
-    with make_server(folder, asked.host, asked.port, token) as server:
+        raise UserError(what, where=folder, fix=f"give the folder that holds the runs: {own_command()} watch runs")
+    with make_server(folder, config.host, config.port, token) as server:
         _say(folder, server)
-        if asked.open:
+        if config.open:
             webbrowser.open(address_of(server))
         try:
             server.serve_forever()
@@ -56,11 +56,10 @@ def _address(server: WatchServer, name: str) -> str:
 
 def _say(folder: Path, server: WatchServer) -> None:
     if not folder.exists():
-        print(f"{folder} is not there yet: its runs appear as soon as it is")
-    count = len(server.runs.list()["runs"])
-    print(f"{count} run{'' if count == 1 else 's'} below {folder}: {address_for_others(server)}")
+        print(f"{folder} does not exist yet: its runs appear as soon as it does")
+    print(f"{counted(len(server.runs.list()['runs']), 'run')} below {folder}: {address_for_others(server)}")
     if server.gate.host in _EVERYWHERE:
-        print(f"if {socket.gethostname()} is not known elsewhere, type this machine's IP address in its place")
+        print(f"if {socket.gethostname()} is not known on other machines, use this machine's IP address instead")
     if not is_this_machine(server.gate.host):
-        print("whoever has this address can look at them, and what is sent can be read on the way: no encryption")
-    print("Ctrl-C ends it; training does not notice", flush=True)
+        print("anyone with this address can see them, and the connection is not encrypted")
+    print("Ctrl+C ends it; training is not affected", flush=True)

@@ -1,1 +1,1 @@
-"""The settings of train, val and predict: pure data, checked when made; flags and files follow from it."""
+"""The settings of every command: pure data, checked when made; flags, files and documentation follow from it."""

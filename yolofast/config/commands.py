@@ -1,7 +1,7 @@
 """Every command of `yolofast`: its name, what `--help` says of it, the function that does it, and its settings.
 
-A command is a line here, a class of settings, and a file in `commands/`. That one is named by text and imported when
-the command runs: many need torch, which takes seconds, and `--help` none of them.
+A command is a line here, a class of settings, and a file in `commands/`. The file is named by text and imported when
+the command runs: many need torch, which takes seconds, and `--help` does not.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Command:
     """Module and function; it takes the namespace of argparse and returns the exit code, or None for 0."""
     settings: type[Settings]
     also: tuple[type[Settings], ...] = ()
-    """Settings of another command, which this one has too."""
+    """Settings of another command that this one takes too."""
 
 
 # fmt: off
@@ -45,23 +45,23 @@ COMMANDS = (
             HeadsConfig),
     Command("anchors", "check a model's anchors against a data set, and fit better ones",
             "yolofast.commands.fit_to_data:anchors", AnchorsConfig),
-    Command("dataset", "write a built-in data set to learn and try things with",
+    Command("dataset", "write a built-in data set to try things with",
             "yolofast.commands.make_dataset:shapes", DatasetConfig),
     Command("pack", "decode and resize the images of a data set once, before training", "yolofast.commands.pack:run",
             PackConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", "yolofast.commands.check:run",
             CheckConfig),
-    Command("preview", "draw augmented images with their boxes, to look at", "yolofast.commands.preview:run",
+    Command("preview", "draw augmented images with their boxes", "yolofast.commands.preview:run",
             PreviewConfig),
     Command("train", "train a detector; without flags on the built-in data set", "yolofast.commands.train:run",
             TrainConfig),
     Command("val", "how good a trained detector is", "yolofast.commands.val:run", ValConfig),
-    Command("predict", "find objects in pictures", "yolofast.commands.predict:run", PredictConfig),
+    Command("predict", "find objects in images, videos and streams", "yolofast.commands.predict:run", PredictConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", "yolofast.commands.diagnose:run",
             DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", "yolofast.commands.profile:run",
             ProfileConfig, also=(TrainConfig,)),
-    Command("compare", "runs beside one another: accuracy, time, money, what differs", "yolofast.commands.compare:run",
+    Command("compare", "runs side by side: accuracy, time, cost, what differs", "yolofast.commands.compare:run",
             CompareConfig),
     Command("report", "make the report.html of a run again", "yolofast.commands.report:run", ReportConfig),
     Command("watch", "all runs in a browser, live while they train", "yolofast.commands.watch:run", WatchConfig),

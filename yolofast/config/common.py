@@ -1,4 +1,4 @@
-"""What every run has, whatever it does: where it computes, and where its files go."""
+"""The settings that train, val and predict share: where a run computes, and where its files go."""
 
 import re
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Cache = Literal["auto", "gpu", "ram", "disk", "jpeg", "off"]
 
 MODEL, DATA, LOADER, AUGMENTATION = "model", "data", "loader", "augmentation"
 TRAINING, LOSS, SPEED, EVALUATION, OUTPUT = "training", "loss", "speed", "evaluation", "output"
-TRACKING, PLAN = "experiment trackers and launchers", "fine-tuning by plan"
+LOGGING, PLAN = "experiment loggers and launchers", "fine-tuning by plan"
 PROFILE = "profile"
-SECTIONS = (PROFILE, MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, TRACKING, PLAN)
+SECTIONS = (PROFILE, MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, LOGGING, PLAN)
 """In the order of `--help` and of the documentation."""
 
 _DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")
@@ -39,13 +39,13 @@ class RunConfig(Settings):
     )
     precision: Precision = setting(
         "auto", "--precision", section=SPEED, shortcuts={"--half": "fp16"},
-        help="numbers the network computes in; auto: bf16 where the GPU has it, else fp16, fp32 on the CPU",
+        help="number type of the network; auto: bf16 where the GPU has it, else fp16, fp32 on the CPU",
     )  # fmt: skip
     gear: Gear = setting(
         "auto", "--gear", section=SPEED, shortcuts={"--compile": "compile"}, changes_on_resume=True,
         help="how a step is run: as written, compiled, or as a CUDA graph; auto: the fastest that works",
     )  # fmt: skip
-    project: str = setting("runs", "--project", yolov7=True, section=OUTPUT, metavar="FOLDER", help="where runs go")
+    project: str = setting("runs", "--project", yolov7=True, section=OUTPUT, metavar="FOLDER", help="folder of runs")
     name: str = setting(
         "exp", "--name", yolov7=True, section=OUTPUT, help="folder of the run below --project; numbered if it exists"
     )
@@ -66,7 +66,7 @@ class RunConfig(Settings):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the CPU was asked for by name."""
+        """Whether `--device` names the CPU."""
         return self.device == "cpu"
 
     def check_together(self) -> None:

@@ -1,11 +1,10 @@
 """Configurations made from names and values: flags of a command line, or what Python callers and files give.
 
-Flags that are not given leave no trace in the namespace of argparse, so that a resumed run knows what was really asked
-for; the defaults travel beside them.
+Flags that are not given are absent from argparse's namespace, so that a resumed run knows what the user typed; the
+defaults are an entry of their own.
 
-Spelling is forgiven: `--close_mosaic` is `--close-mosaic`, and a flag may be cut short as long as it is clear which is
-meant. What was clear among the flags of the published script stays so, whatever flags were added since: `--p` is
-`--project`. argparse alone would call such prefixes ambiguous.
+Spelling is forgiven: `--close_mosaic` is `--close-mosaic`, and a flag may be abbreviated if it is unambiguous. What was
+unambiguous among the flags of the published script stays so: `--p` is `--project`. argparse alone would refuse it.
 """
 
 import argparse
@@ -30,11 +29,11 @@ from yolofast.config.settings import (
     takes_many,
 )
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.exit_codes import EXIT_BAD_INPUT
 
 Config = TypeVar("Config", bound=Settings)
 DEFAULTS = "config_defaults"
 """The entry of a namespace that holds, for each class of configuration, the one which flags change; None: the usual."""
-_EXIT_BAD_INPUT = 2
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
@@ -96,7 +95,7 @@ def add_flags(parser: argparse.ArgumentParser, config_class: type[Config], defau
 
 
 def given_settings(config_class: type[Settings], namespace: argparse.Namespace) -> dict[str, Any]:
-    """What was really asked for, by the names of the fields."""
+    """The settings that the user typed, by the names of the fields."""
     return {name: getattr(namespace, name) for name in settings_of(config_class) if hasattr(namespace, name)}
 
 
@@ -118,7 +117,7 @@ def _default(config_class: type[Config], defaults: Config | None, name: str) -> 
 
 def _add_flag(group: argparse._ActionsContainer, config_class: type[Settings], name: str, default: Any) -> None:
     declared = settings_of(config_class)[name]
-    if declared.shortcuts:  # two ways to say different things about one setting contradict each other
+    if declared.shortcuts:  # two flags of one setting contradict each other
         group = group.add_mutually_exclusive_group()
     shared: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text(declared, default).replace("%", "%%")}
     if declared.positional:
@@ -137,7 +136,7 @@ def _add_flag(group: argparse._ActionsContainer, config_class: type[Settings], n
 
 def _argument(config_class: type[Settings], name: str, declared: Setting) -> dict[str, Any]:
     """What argparse has to know of a word, or words, that follow a flag or stand alone."""
-    word = declared.read or element(config_class, name)
+    word = element(config_class, name)
     details: dict[str, Any] = {"type": _parts(word) if declared.commas else word}
     if words := choices(config_class, name):
         details["choices"] = words
@@ -182,8 +181,14 @@ class FlagParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             message += nearest(wrong[1], re.findall(r"[\w-]+", wrong[2]))
-        command = self.prog.partition(" --")[0]  # flags may be those in the value of a flag, as of --against
-        self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message}\n  fix: see {command} --help\n")
+        command, _, inside = self.prog.partition(" --")  # flags may be the value of a flag, as of --against
+        program = self.prog if inside else command.split()[0]
+        self.exit(EXIT_BAD_INPUT, f"{program}: error: {message}\n  fix: see {command} --help\n")
+
+    def refuse_unknown(self, unknown: Sequence[str]) -> NoReturn:
+        flag = unknown[0].split("=")[0]
+        known = [option for action in self._actions for option in action.option_strings]
+        self.error(f"unknown argument {flag}{nearest(flag, known)}")
 
 
 def parse_flags(
@@ -195,13 +200,12 @@ def parse_flags(
     namespace: argparse.Namespace
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
-        word = unknown[0].split("=")[0]
-        parser.error(f"unknown argument {word}{nearest(word, [one.flag for one in _spellings(config_class)])}")
+        parser.refuse_unknown(unknown)
     return namespace
 
 
 def with_full_flags(words: Sequence[str], *classes: type[Settings]) -> list[str]:
-    """The command line with every flag in a spelling argparse knows; what cannot be told is left for it to refuse."""
+    """The command line with every flag in a spelling argparse knows; what is unknown is left for it to refuse."""
     full: list[str] = []
     known = [_spellings(one) for one in classes]
     for place, word in enumerate(words):
@@ -235,7 +239,7 @@ def _spellings(config_class: type[Settings]) -> tuple[_Spelling, ...]:
 def _full_flag(word: str, known: Sequence[Sequence[_Spelling]]) -> str:
     if len(word) < 3 or not word.startswith("--") or any(word == one.flag for group in known for one in group):
         return word
-    # `profile` has flags beside those of `train`, which mean the same in both, cut short or not: they come first.
+    # The flags of `train` mean the same in `profile`, abbreviated or not: they come first.
     for group in reversed(known):
         if full := _fitting(word.replace("_", "-"), group):
             return full[0].flag if len({one.meaning for one in full}) == 1 else word
@@ -243,7 +247,7 @@ def _full_flag(word: str, known: Sequence[Sequence[_Spelling]]) -> str:
 
 
 def _fitting(even: str, known: Sequence[_Spelling]) -> list[_Spelling]:
-    """The flags that a word may mean; one of the published script is meant before others."""
+    """The flags that a word may mean; one of the published script comes before others."""
     same = [one for one in known if one.even == even]
     fitting = same or [one for one in known if one.even.startswith(even)]
     published = [one for one in fitting if one.published]

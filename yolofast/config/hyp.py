@@ -1,8 +1,8 @@
 """Hyper-parameter files: found by the paths users type, every key known and every value of its kind.
 
-`HYP_KEYS` says of every key what it means, which values it takes, and its value if nobody says. Defaults are those
-published for YOLOv7 (p5). Keys without one are optional: they are passed on only if given. Upper ends are generous:
-what is beyond them is a slip of the keyboard, and would end in a loss that is not a number.
+`HYP_KEYS` says of every key what it means, which values it takes, and its default, published for YOLOv7 (p5). Keys
+without one are optional: they are passed on only if given. Upper bounds are generous: what is beyond them is a typing
+mistake, and would end in a NaN loss.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,31 +34,22 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _from_0_to(most: float, default: float | None, meaning: str) -> HypKey:
+def _numbers(suits: Callable[[float], bool], takes: str, default: float | None, meaning: str) -> HypKey:
     return HypKey(
-        meaning=meaning,
-        default=default,
-        suits=lambda value: _number(value) and 0 <= value <= most,
-        takes=f"a number from 0 to {most:g}",
+        meaning=meaning, default=default, suits=lambda value: _number(value) and suits(value), takes=f"a number {takes}"
     )
+
+
+def _from_0_to(most: float, default: float | None, meaning: str) -> HypKey:
+    return _numbers(lambda value: 0 <= value <= most, f"from 0 to {most:g}", default, meaning)
 
 
 def _from_0_to_below(end: float, default: float | None, meaning: str) -> HypKey:
-    return HypKey(
-        meaning=meaning,
-        default=default,
-        suits=lambda value: _number(value) and 0 <= value < end,
-        takes=f"a number from 0 to below {end:g}",
-    )
+    return _numbers(lambda value: 0 <= value < end, f"from 0 to below {end:g}", default, meaning)
 
 
 def _above(end: float, most: float, default: float | None, meaning: str) -> HypKey:
-    return HypKey(
-        meaning=meaning,
-        default=default,
-        suits=lambda value: _number(value) and end < value <= most,
-        takes=f"a number above {end:g} and at most {most:g}",
-    )
+    return _numbers(lambda value: end < value <= most, f"above {end:g} and at most {most:g}", default, meaning)
 
 
 def _switch(meaning: str) -> HypKey:
@@ -66,7 +57,7 @@ def _switch(meaning: str) -> HypKey:
 
 
 def _assigner(value: Any) -> bool:
-    """Its form only: the engine knows which assigners there are, and in which order epochs may stand."""
+    """Its form only: `train/losses` checks the names and the order of the epochs."""
     steps = value if isinstance(value, list) else [[0, value]]
     return bool(steps) and all(
         isinstance(step, list) and len(step) == 2 and type(step[0]) is int and isinstance(step[1], str)
@@ -146,7 +137,7 @@ HYP_KEYS: dict[str, HypKey] = {
 def read_hyp(path: str | Path | None, cfg_defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The values of a file; keys it lacks are those of `cfg_defaults`, then the published ones.
 
-    So a file may say only what it changes. None is no file. Optional keys nobody gives are absent.
+    So a file may say only what it changes. None is no file. Optional keys that are not given are absent.
     """
     table = {key: known.default for key, known in HYP_KEYS.items() if known.default is not None}
     given: Mapping[str, Any] = {}

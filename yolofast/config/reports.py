@@ -1,55 +1,15 @@
-"""The settings of the commands that explain runs, and of `profile`, which has those of training besides."""
+"""The settings of the commands that explain runs, and of `profile`, which takes those of training too."""
 
-import argparse
-import math
 from dataclasses import dataclass
 from functools import partial
 
 from yolofast.config.common import PROFILE
 from yolofast.config.settings import REQUIRED, Settings, setting
 
-
-def _steps(text: str) -> int:
-    return _up_to_a_million(text, "a number of steps")
-
-
-def _epoch(text: str) -> int:
-    return _up_to_a_million(text, "an epoch")
-
-
-def _up_to_a_million(text: str, what: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text} is not {what}: give 1 or more")
-    return int(text)
-
-
-_LEAST, _MOST = 1e-9, 1e9
-"""Of hours, prices and paces: beyond, how often one goes into another would overflow."""
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not _LEAST <= value <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from {_LEAST:g} to {_MOST:g}")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 10 or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port from 0 to 65535")
-    return int(text)
-
-
 _profile = partial(setting, section=PROFILE)
+_steps = partial(_profile, least=1, most=1_000_000, metavar="N")
+_count = partial(setting, least=1, most=10**9)
+_positive = partial(setting, least=1e-9, most=1e9)  # beyond, the ratio of two of them could overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +25,10 @@ class DiagnoseConfig(Settings):
 @dataclass(frozen=True, kw_only=True)
 class ProfileConfig(Settings):
     # fmt: off
-    steps: int = _profile(50, "--steps", read=_steps, metavar="N", help="steps to measure")
-    warm_up: int = _profile(10, "--warm-up", read=_steps, metavar="N", help="steps before")
-    at_epoch: int | None = _profile(
-        None, "--at-epoch", read=_epoch, metavar="N",
-        help="the epoch whose steps are made, from 1 (default: the middle one)")
+    steps: int = _steps(50, "--steps", help="steps to measure")
+    warm_up: int = _steps(10, "--warm-up", help="steps before those")
+    at_epoch: int | None = _steps(
+        None, "--at-epoch", help="the epoch whose steps are measured, from 1 (default: the middle one)")
     against: str | None = _profile(
         None, "--against", metavar="FLAGS",
         help='measure a second configuration in turn with the first: what differs, as "--loader cpu --workers 8"')
@@ -89,21 +48,21 @@ class CompareConfig(Settings):
         REQUIRED, "runs", metavar="RUN", help="run folders of yolofast, YOLOv7, Ultralytics or YOLOX")
     names: tuple[str, ...] = setting(
         (), "--names", metavar="NAME", counts=(0, 10_000), help="what to call them, default: their folders")
-    price: float | None = setting(
-        None, "--price", read=_positive, metavar="X", help="price of an hour, in any currency")
-    epochs: tuple[int, ...] = setting(
-        (), "--epochs", read=_count, commas=True, metavar="N,N", counts=(0, 10_000),
+    price: float | None = _positive(
+        None, "--price", metavar="X", help="price of an hour, in any currency")
+    epochs: tuple[int, ...] = _count(
+        (), "--epochs", commas=True, metavar="N,N", counts=(0, 10_000),
         help="epochs for the tables, from 1: 10,50,100")
-    last: int = setting(10, "--last", read=_count, metavar="N", help="epochs of the end, default: {default}")
+    last: int = _count(10, "--last", metavar="N", help="final epochs to average, default: {default}")
     group: tuple[str, ...] = setting(
         (), "--group", metavar="[LABEL=]PATTERN", counts=(0, 10_000),
         help="which runs are of one kind, by name; default: those that differ in the seed alone; none: no two")
-    hours: tuple[float, ...] = setting(
-        (), "--hours", read=_positive, metavar="H", counts=(0, 10_000), help="of each run, if its files do not say")
-    pace: tuple[float, ...] = setting(
-        (), "--pace", read=_positive, metavar="P", counts=(0, 10_000), help="it/s of each run, if known")
-    images: int | None = setting(
-        None, "--images", read=_count, metavar="N", help="training images, if the run's files do not say")
+    hours: tuple[float, ...] = _positive(
+        (), "--hours", metavar="H", counts=(0, 10_000), help="of each run, if its files do not say")
+    pace: tuple[float, ...] = _positive(
+        (), "--pace", metavar="P", counts=(0, 10_000), help="it/s of each run, if known")
+    images: int | None = _count(
+        None, "--images", metavar="N", help="training images, if the run's files do not say")
     output: str = setting("compare.html", "--output", metavar="FILE", help="the page, default: {default}")
     markdown: str | None = setting(None, "--markdown", metavar="FILE", help="the same as Markdown")
     json: str | None = setting(
@@ -125,9 +84,10 @@ class ReportConfig(Settings):
 class WatchConfig(Settings):
     # fmt: off
     runs: str = setting("runs", "runs", help="folder to look for runs in, default: {default}")
-    port: int = setting(8420, "--port", read=_port, help="default: {default}; 0 takes a free one")
+    port: int = setting(
+        8420, "--port", least=0, most=65_535, help="default: {default}; 0 takes a free one")
     host: str = setting("127.0.0.1", "--host", help="default: {default}; any other needs a token")
     token: str | None = setting(
-        None, "--token", help="what the address has to know; made up where it is needed and not given")
+        None, "--token", help="what the address must contain; generated where it is needed and not given")
     open: bool = setting(False, "--open", help="open the browser")
     # fmt: on

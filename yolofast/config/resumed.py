@@ -1,11 +1,8 @@
-"""A run that goes on has the settings it was started with, but for those that do not change what is learnt.
+"""The stored settings of a run (`args.yaml`), and what may differ when it is resumed.
 
-The files that settings name, for a run that goes on in another folder or after some of them have gone.
-
-What a run keeps of itself names files by absolute paths, so that `--resume` finds them from anywhere. Names of packaged
-files and of the built-in data set stay as they are: they mean the same everywhere.
-
-`args.yaml` of a run folder: all settings of the run, to read, to repeat and to resume it.
+A resumed run has the settings it was started with, except those that do not change what is learnt. Files are stored by
+absolute path, so that `--resume` finds them from any folder. Names of packaged files and of the built-in data set stay
+as they are.
 """
 
 import dataclasses
@@ -33,14 +30,19 @@ _KINDS = {
 
 
 def with_lasting_names(config: TrainConfig) -> TrainConfig:
-    """As a run keeps it."""
+    """As a run stores it: files by absolute path."""
     changes: dict[str, Any] = {name: _lasting(getattr(config, name)) for name in _KINDS}
     return dataclasses.replace(config, **changes)
 
 
 def kept_config(config: TrainConfig) -> dict[str, Any]:
     """The same as plain values."""
-    values = dataclasses.asdict(with_lasting_names(config))
+    return _plain_values(with_lasting_names(config))
+
+
+def _plain_values(config: RunConfig) -> dict[str, Any]:
+    """By name, with lists in place of tuples."""
+    values = dataclasses.asdict(config)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
@@ -49,12 +51,12 @@ def names_a_file(setting: str) -> bool:
 
 
 def is_same_file(given: str, kept: str) -> bool:
-    """Whether what was typed now is what was kept when the run began, from the same folder or not."""
+    """Whether what was typed now is the stored file, from the same folder or not."""
     return given == kept or os.path.abspath(given) == kept
 
 
 def is_gone(config: TrainConfig, setting: str) -> bool:
-    """Whether a file that the settings name cannot be found any more."""
+    """Whether a file that the settings name no longer exists."""
     name = getattr(config, setting)
     if not name or _is_on_disk(name) or (setting == "data" and name in BUILTIN_DATA):
         return False
@@ -88,11 +90,11 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
         moved = names_a_file(name) and is_gone(stored, name)  # its content is compared when it is read
         if value != before and not declared.changes_on_resume and not moved:
             what = f"{declared.flag} {shown(value)} with --resume: the run was started with {shown(before) or 'none'}"
-            raise UserError(what, fix=f"leave {declared.flag} away, or start a new run with --weights last.pt")
+            raise UserError(what, fix=f"omit {declared.flag}, or start a new run with --weights last.pt")
     config = dataclasses.replace(stored, **changes)
     if config.epochs < stored.epochs:
         what = f"--epochs {config.epochs} with --resume: the run was planned for {stored.epochs}"
-        raise UserError(what, fix=f"give at least {stored.epochs}, or leave it away")
+        raise UserError(what, fix=f"give at least {stored.epochs}, or omit it")
     return config
 
 
@@ -122,10 +124,10 @@ def check_same_classes(before: Sequence[str], now: Sequence[str], data: str) -> 
 
 
 def other_images(before: int | None, now: int, data: str) -> list[str]:
-    """What there is to tell if images have come or gone; older checkpoints do not know how many there were."""
+    """A warning if the number of images has changed; older checkpoints do not know it."""
     if before in (None, now):
         return []
-    words = f"has {now} images to train on, the run began with {before}: it goes on, but not to the same weights"
+    words = f"has {now} images to train on, the run began with {before}: it continues, but not to the same weights"
     return [f"warning: --data {data} {words}"]
 
 
@@ -147,10 +149,7 @@ def to_yaml(config: RunConfig, path: str | Path) -> None:
 
 
 def as_text(config: RunConfig) -> str:
-    values = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(config).items()
-    }
-    return dump_yaml(values)
+    return dump_yaml(_plain_values(config))
 
 
 def from_yaml(config_class: type[Config], path: str | Path) -> Config:

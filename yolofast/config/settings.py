@@ -44,8 +44,6 @@ class Setting:
     metavar: str | None = None
     among: Mapping[str, object] | None = None
     """Of a text: the table whose keys it may be."""
-    read: Callable[[str], Any] | None = None
-    """Turns a word of the command line into a value, where the type alone does not say how."""
     commas: bool = False
     """Whether the values of a tuple are one word, with commas between: `10,50`."""
     least: float | None = None
@@ -71,13 +69,7 @@ class Setting:
         return not self.flag.startswith("-")
 
 
-def setting(
-    default: Any,
-    *flags: str,
-    published: Any = _AS_DEFAULT,
-    yolov7: bool | str = False,
-    **details: Any,
-) -> Any:
+def setting(default: Any, *flags: str, published: Any = _AS_DEFAULT, yolov7: bool | str = False, **details: Any) -> Any:
     """A dataclass field. `yolov7`: the published script has the first flag, or the one named."""
     details["published"] = default if published is _AS_DEFAULT else published
     if yolov7:
@@ -111,7 +103,7 @@ class Settings:
         """Settings that exclude or need one another; raises `UserError`."""
 
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "nothing"}
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _PLURALS: dict[Any, str] = {
     int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
 }  # fmt: skip
@@ -221,8 +213,10 @@ def _fault(config_class: type[Any], name: str, value: Any) -> UserError:
 def _description(config_class: type[Any], name: str) -> str:
     """What a setting takes, in words: `a whole number of at least 1, or -1`."""
     declared = settings_of(config_class)[name]
-    words = " or ".join(_described(kind, declared) for kind in kinds(config_class, name))
-    return words + _range(declared) + "".join(f", or {number}" for number in declared.special)
+    taken = kinds(config_class, name)
+    words = " or ".join(_described(kind, declared) for kind in taken if kind is not types.NoneType)
+    others = [*map(str, declared.special), *(["nothing"] if types.NoneType in taken else [])]
+    return words + _range(declared) + "".join(f", or {other}" for other in others)
 
 
 def _range(declared: Setting) -> str:

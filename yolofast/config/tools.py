@@ -1,27 +1,10 @@
 """The settings of the commands around training that read a network or a data set."""
 
-import argparse
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from yolofast.config.settings import REQUIRED, Settings, setting
-
-_MAX_PIXELS = 32_768
-
-
-def _pixels(text: str) -> int:
-    size = int(text) if text.isdecimal() else 0
-    if not 1 <= size <= _MAX_PIXELS:
-        raise argparse.ArgumentTypeError(f"{text} is not a size from 1 to {_MAX_PIXELS} pixels")
-    return size
-
-
-def _threads(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of threads: give 1 or more")
-    return int(text)
-
 
 # Declared once for the commands that share them.
 _model = partial(setting, None, "--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
@@ -30,9 +13,11 @@ _heads = partial(
     setting, None, "--head-config", help="which head owns which classes (1B4H): a file, standard, geometry, …"
 )
 _data_set = partial(setting, REQUIRED, "--data", help="data set yaml, or shapes")
-_skip_bad = partial(setting, False, "--skip-bad", help="leave out images that `check` finds fault with")
+_skip_bad = partial(setting, False, "--skip-bad", help="omit images that `check` finds faulty")
 _SIZE = "pixels, or height and width"
-_image_size = partial(setting, (640,), "--img-size", "--img", "--imgsz", read=_pixels, metavar="N", help=_SIZE)
+_image_size = partial(
+    setting, (640,), "--img-size", "--img", "--imgsz", least=1, most=32_768, counts=(1, 2), metavar="N", help=_SIZE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +30,8 @@ class InfoConfig(Settings):
     transfer_weights: bool = setting(
         False, "--transfer-weights", help="load what matches by name and shape, list the rest")
     img_size: tuple[int, ...] | None = setting(
-        None, "--img-size", "--img", "--imgsz", read=_pixels, metavar="N",
-        help=f"{_SIZE}; by default what the weights were trained for, or such networks are meant for")
+        None, "--img-size", "--img", "--imgsz", least=1, most=32_768, counts=(1, 2), metavar="N",
+        help=f"{_SIZE}; by default the size the weights or such networks were trained at")
     freeze: tuple[int | str, ...] = setting(
         (0,), "--freeze", metavar="N",
         help="freeze layers 0 to N-1, or exactly the given ones; or parts by name: backbone neck, backbone.dark*")
@@ -75,7 +60,7 @@ class HeadsConfig(Settings):
     data: str = _data_set()
     grouping: Literal["geometry", "hybrid"] = setting("geometry", "--grouping", help="default: {default}")
     heads: int = setting(4, "--heads", help="number of heads, default: {default}")
-    no_balance: bool = setting(False, "--no-balance", help="hybrid: leave clusters as large as they come")
+    no_balance: bool = setting(False, "--no-balance", help="hybrid: clusters of any size")
     full_head: bool = setting(False, "--full-head", help="every head predicts every class")
     out: str = setting(REQUIRED, "--out", help="where to write the head config")
 
@@ -96,7 +81,7 @@ class AnchorsConfig(Settings):
 class DatasetConfig(Settings):
     name: Literal["shapes"] = setting(REQUIRED, "name", help="shapes: circles, stars, arrows … generated, with labels")
     out: str = setting(REQUIRED, "--out", metavar="DIR", help="folder to make")
-    n: int = setting(1000, "--n", help="pictures to train on, default: {default}")
+    n: int = setting(1000, "--n", help="images to train on, default: {default}")
     seed: int = setting(0, "--seed", help="default: {default}")
 
 
@@ -112,7 +97,7 @@ class PackConfig(Settings):
     verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
     skip_bad: bool = _skip_bad()
     workers: int | None = setting(
-        None, "--workers", read=_threads, metavar="N", help="threads, by default one per core")
+        None, "--workers", least=1, metavar="N", help="threads, by default one per core")
     # fmt: on
 
 

@@ -15,11 +15,11 @@ from yolofast.config.common import (
     DATA,
     EVALUATION,
     LOADER,
+    LOGGING,
     LOSS,
     MODEL,
     OUTPUT,
     PLAN,
-    TRACKING,
     TRAINING,
     Cache,
     RunConfig,
@@ -41,7 +41,7 @@ _augmentation = partial(setting, section=AUGMENTATION)
 _training = partial(setting, section=TRAINING)
 _loss = partial(setting, section=LOSS)
 _output = partial(setting, section=OUTPUT, changes_on_resume=True)
-_tracking = partial(setting, section=TRACKING, changes_on_resume=True)
+_logging = partial(setting, section=LOGGING, changes_on_resume=True)
 _plan = partial(setting, section=PLAN)
 
 
@@ -64,7 +64,7 @@ class TrainConfig(RunConfig):
         (0,), "--freeze", yolov7=True, least=0, metavar="N",
         help="N: layers 0 to N-1; several numbers: exactly those layers; or names: backbone, neck, backbone.dark*")
     noautoanchor: bool = _model(
-        False, "--noautoanchor", yolov7=True, help="leave the anchors alone, even if they do not suit the boxes")
+        False, "--noautoanchor", yolov7=True, help="keep the anchors, even if they do not suit the boxes")
     sync_bn: bool = _model(
         False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
 
@@ -81,22 +81,22 @@ class TrainConfig(RunConfig):
     fraction: float = _data(
         1.0, "--fraction", above=0, most=1, help="share of the training images to use")
     skip_bad: bool = _data(
-        False, "--skip-bad", help="leave out images that `yolofast check` finds fault with, instead of stopping")
+        False, "--skip-bad", help="omit images that `yolofast check` finds faulty, instead of stopping")
 
     batch_size: int = _training(
         16, "--batch-size", "--batch", yolov7=True, least=1, special=(-1,),
-        help="images of a batch, over all GPUs; -1: the largest that fits")
+        help="images per batch, over all GPUs; -1: the largest that fits")
     reduce_batch: bool = _training(
         False, "--reduce-batch", changes_on_resume=True,
-        help="when memory runs out go on with a smaller batch, instead of naming one that fits")
+        help="when memory runs out continue with a smaller batch, instead of naming one that fits")
     epochs: int = _training(
         100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
         help="passes over the images; a resumed run may have more")
     max_steps: int | None = _training(
-        None, "--max-steps", least=1, help="stop after that many batches, for good")
+        None, "--max-steps", least=1, help="end the run after that many batches")
     resume: bool | str = _training(
         False, "--resume", yolov7=True, bare=True, metavar="RUN", changes_on_resume=True,
-        help="go on with the latest run, or with that of the given folder or last.pt, exactly where it stopped")
+        help="resume the latest run, or that of the given folder or last.pt, exactly where it stopped")
     patience: int = _training(
         0, "--patience", least=0, changes_on_resume=True,
         help="stop after that many epochs without a better result; 0: never")
@@ -134,7 +134,7 @@ class TrainConfig(RunConfig):
     ota_from_epoch: int | None = _loss(
         None, "--ota-from-epoch", least=0, help="anchor before that epoch, OTA from it on")
     ignore_other_heads: bool = _loss(
-        False, "--ignore-other-heads", help="1B4H: leave other heads' objects out of a head's objectness")
+        False, "--ignore-other-heads", help="1B4H: omit other heads' objects from a head's objectness")
     ignore_weight: float = _loss(
         0.0, "--ignore-weight", least=0, most=1, help="1B4H: how much they count after all")
 
@@ -153,7 +153,7 @@ class TrainConfig(RunConfig):
         False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
     image_weights: bool = setting(
         False, "--image-weights", section=LOADER, yolov7=True,
-        help="draw images with classes that are learnt badly more often")
+        help="draw images of badly learnt classes more often")
 
     rect: bool = _augmentation(
         False, "--rect", yolov7=True, help="batches of similar shapes, padded as little as they need; no mosaics")
@@ -164,7 +164,7 @@ class TrainConfig(RunConfig):
     close_mosaic: int = _augmentation(
         0, "--close-mosaic", least=0, help="no mosaic and no mixup in the last N epochs")
     style: Literal["auto", "yolov7", "yolox"] = _augmentation(
-        "auto", "--style", help="whose way of augmenting; auto: the model's")
+        "auto", "--style", help="augmentation of YOLOv7 or YOLOX; auto: the model's")
     class_aware_aug: bool = _augmentation(
         False, "--class-aware-aug", help="1B4H: augment a mosaic as suits the head whose objects it shows")
     head_params: str = _augmentation(
@@ -174,12 +174,12 @@ class TrainConfig(RunConfig):
         False, "--notest", section=EVALUATION, yolov7=True, changes_on_resume=True, help="evaluate only at the end")
     test_batch_size: int | None = setting(
         None, "--test-batch-size", section=EVALUATION, least=1, changes_on_resume=True,
-        help="images of a batch when evaluating; by default twice --batch-size")
+        help="images per batch when evaluating; by default twice --batch-size")
     v5_metric: bool = setting(
         False, "--v5-metric", section=EVALUATION, yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
 
     project: str = setting(
-        "runs/train", "--project", section=OUTPUT, yolov7=True, metavar="FOLDER", help="where runs go")
+        "runs/train", "--project", section=OUTPUT, yolov7=True, metavar="FOLDER", help="folder of runs")
     nosave: bool = _output(
         False, "--nosave", yolov7=True, help="save only the last checkpoint")
     save_period: int = _output(
@@ -187,23 +187,23 @@ class TrainConfig(RunConfig):
         help="keep a checkpoint every N epochs; -1: no more than best and last")
     profile_every: int = _output(
         0, "--profile-every", least=0, metavar="N",
-        help="time every Nth step by phase, for profile.csv and profile.json in the run's folder; 0: none")
+        help="time every N-th step by phase, for profile.csv and profile.json in the run's folder; 0: none")
     plots: bool = _output(
         True, "--plots", help="draw curves, labels and batches into the run's folder")
 
-    bbox_interval: int = _tracking(
+    bbox_interval: int = _logging(
         -1, "--bbox_interval", "--bbox-interval", yolov7=True, least=1, special=(-1,),
-        help="draw predicted boxes every N epochs, for the run's folder and its trackers")
-    entity: str | None = _tracking(
-        None, "--entity", yolov7=True, help="account at Weights & Biases, which is then used")
-    upload_dataset: bool = _tracking(
+        help="draw predicted boxes every N epochs, for the run's folder and its loggers")
+    entity: str | None = _logging(
+        None, "--entity", yolov7=True, help="account at Weights & Biases; turns that logger on")
+    upload_dataset: bool = _logging(
         False, "--upload_dataset", "--upload-dataset", yolov7=True,
         help="upload images and labels to Weights & Biases")
-    artifact_alias: str = _tracking(
+    artifact_alias: str = _logging(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
-    bucket: str = _tracking(
+    bucket: str = _logging(
         "", "--bucket", yolov7=True, without_effect=True, help="nothing is uploaded to a storage bucket")
-    local_rank: int = _tracking(
+    local_rank: int = _logging(
         -1, "--local_rank", "--local-rank", yolov7=True, least=-1, without_effect=True,
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")
 
@@ -224,7 +224,7 @@ class TrainConfig(RunConfig):
     bn_phase1_epochs: int = _plan(
         20, "--bn-phase1-epochs", least=0, help="epochs with frozen statistics in the late backbone")
     bn_unfreeze_late: bool = _plan(
-        False, "--bn-unfreeze-late", help="let them move afterwards")
+        False, "--bn-unfreeze-late", help="update them afterwards")
     warmup_restart_epochs: int = _plan(
         -1, "--warmup-restart-epochs", least=0, special=(-1,),
         help="warm up again for that long; -1: as suits the stage")
@@ -241,7 +241,7 @@ class TrainConfig(RunConfig):
         return self.img_size[-1]
 
     def check_together(self) -> None:
-        """What can be known before any file is read is said at once."""
+        """What can be checked before any file is read."""
         super().check_together()
         for check in (_check_model, _check_batch, _check_loader, _check_loss, _check_course, _check_plan):
             check(self)
@@ -254,7 +254,7 @@ def _check_model(config: TrainConfig) -> None:
         raise UserError("--transfer-weights without --weights: there is nothing to transfer", fix="--weights best.pt")
     if not config.head_config and (config.heads or config.class_aware_aug):
         flag = f"--heads {config.heads}" if config.heads else "--class-aware-aug"
-        fix = "add --head-config standard for a network with several heads (1B4H); leave it away for one with one"
+        fix = "add --head-config standard for a network with several heads (1B4H); omit it for one head"
         raise UserError(f"{flag} needs to know which head owns which classes", fix=fix)
 
 
@@ -295,7 +295,7 @@ def _check_loss(config: TrainConfig) -> None:
 
 def _check_course(config: TrainConfig) -> None:
     if config.notest and config.patience:
-        what = f"--patience {config.patience} has nothing to go by: --notest evaluates only at the end"
+        what = f"--patience {config.patience} needs evaluations: --notest has only the one at the end"
         raise UserError(what, fix="drop one of them")
     if config.resume is not False and config.evolve:
         raise UserError("--resume continues one run, --evolve makes many", fix="drop one of them")
@@ -328,7 +328,7 @@ def _ways_to_freeze(config: TrainConfig) -> dict[str, bool]:
 _DEMONSTRATION: dict[str, Any] = {
     "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
 }  # fmt: skip
-# Where and how, rather than what.
+# Flags that say where and how to train, not what.
 _LEAVE_IT_A_DEMONSTRATION = {
     "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
     "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
@@ -336,13 +336,13 @@ _LEAVE_IT_A_DEMONSTRATION = {
 
 
 def is_demonstration(given: Mapping[str, Any]) -> bool:
-    """Whether nothing is said about what to train."""
+    """Whether no flag says what to train."""
     return given.keys() <= _LEAVE_IT_A_DEMONSTRATION
 
 
 def demonstration(config: TrainConfig) -> TrainConfig:
     """A small network on the built-in shapes, in about two minutes.
 
-    The defaults of a real run would take a CPU hours, and a newcomer wants to see something learn.
+    The defaults of a real run would take a CPU hours.
     """
     return replace(config, **_DEMONSTRATION)

@@ -19,7 +19,7 @@ class ValConfig(RunConfig):
     # fmt: off
     weights: tuple[str, ...] = setting(
         (), "--weights", section=MODEL, published=("yolov7.pt",), yolov7=True, metavar="FILE", counts=(0, 100),
-        help="what to evaluate; several are asked together; none: best.pt of the latest run")
+        help="trained weights; several form an ensemble; none: best.pt of the latest run")
     cfg: str = setting(
         "", "--cfg", "--model", section=MODEL, metavar="FILE", help="model, for weights that do not hold theirs")
 
@@ -36,10 +36,10 @@ class ValConfig(RunConfig):
     fraction: float = _data(
         1.0, "--fraction", above=0, most=1, help="share of the images to use")
     skip_bad: bool = _data(
-        False, "--skip-bad", help="leave out images that `yolofast check` finds fault with, instead of stopping")
+        False, "--skip-bad", help="omit images that `yolofast check` finds faulty, instead of stopping")
 
     batch_size: int = _loader(
-        32, "--batch-size", "--batch", yolov7=True, least=1, help="images of a batch, over all GPUs")
+        32, "--batch-size", "--batch", yolov7=True, least=1, help="images per batch, over all GPUs")
     workers: int = _loader(
         8, "--workers", least=0, most=4096, help="worker processes per GPU, at most")
     cache: Cache = _loader(
@@ -49,13 +49,13 @@ class ValConfig(RunConfig):
 
     conf_thres: float | None = _evaluation(
         None, "--conf-thres", "--conf", published=0.001, yolov7=True, least=0, most=1,
-        help="leave out what is less certain; by default 0.001, for YOLOX 0.01")
+        help="omit detections with a lower score; by default 0.001, for YOLOX 0.01")
     iou_thres: float = _evaluation(
-        0.65, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="overlap from which two detections are one")
+        0.65, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="IoU above which a box is suppressed")
     max_det: int = _evaluation(
-        300, "--max-det", least=1, most=30_000, help="detections of an image, at most")
+        300, "--max-det", least=1, most=30_000, help="detections per image, at most")
     augment: bool = _evaluation(
-        False, "--augment", yolov7=True, help="ask at several sizes and mirrored, and join the answers")
+        False, "--augment", yolov7=True, help="test-time augmentation: several sizes, one mirrored")
     v5_metric: bool = _evaluation(
         False, "--v5-metric", yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
     coco: bool = _evaluation(
@@ -64,7 +64,7 @@ class ValConfig(RunConfig):
         False, "--no-trace", yolov7=True, without_effect=True, help="nothing is ever traced here")
 
     project: str = _output(
-        "runs/val", "--project", published="runs/test", yolov7=True, metavar="FOLDER", help="where runs go")
+        "runs/val", "--project", published="runs/test", yolov7=True, metavar="FOLDER", help="folder of runs")
     verbose: bool = _output(
         False, "--verbose", yolov7=True, help="a row per class")
     save_txt: bool = _output(
@@ -72,7 +72,7 @@ class ValConfig(RunConfig):
     save_hybrid: bool = _output(
         False, "--save-hybrid", yolov7=True, help="labels, and detections that are not among them, as label files")
     save_conf: bool = _output(
-        False, "--save-conf", yolov7=True, help="with the certainty as a last column")
+        False, "--save-conf", yolov7=True, help="with the score as last column")
     save_json: bool = _output(
         False, "--save-json", yolov7=True, help="detections as a COCO file, and COCO's AP of them (--coco)")
     save_per_class_ap: str | None = _output(

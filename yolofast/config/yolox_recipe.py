@@ -1,7 +1,7 @@
-"""How YOLOX is trained: everything its published experiment files say, and the fine-tuning recipes made from them.
+"""How YOLOX is trained: what its published experiment files say, and the fine-tuning recipes made from them.
 
-A recipe is a file that says only what it changes; the rest is the published recipe for COCO. YOLOv7's hyper-parameter
-files are another thing: they share hardly a key, and none that means the same.
+A recipe file says only what it changes; the rest is the published recipe for COCO. YOLOv7's hyper-parameter files are
+a different format: they share hardly a key, and none that means the same.
 """
 
 import dataclasses
@@ -20,10 +20,11 @@ _SHARES = (
 )  # fmt: skip
 _STEP = 32
 ENDS = ("warmup_epochs", "no_aug_epochs")
+_POSITIVE = {"epochs": 1e6, "batch_size": 1e6, "basic_lr_per_img": 1.0}
 _ENDS_OF_RANGES = {
     "warmup_epochs": 1e6, "no_aug_epochs": 1e6, "warmup_lr": 10, "weight_decay": 10, "degrees": 180, "shear": 89,
 }  # fmt: skip
-"""They begin at 0. What is beyond is a slip of the keyboard."""
+"""From 0. What is beyond is a typing mistake."""
 _VERSIONS = ("current", "vendored")
 _OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size"}
 _LONGEST_ENDS = 0.5
@@ -68,7 +69,7 @@ class YoloXRecipe:
     mosaic_scale: tuple[float, float] = (0.1, 2.0)
     mixup_scale: tuple[float, float] = (0.5, 1.5)
     max_labels: tuple[int, int] = (50, 120)
-    """Boxes an image may have: by itself, and as a mosaic. Those beyond are left out."""
+    """Boxes an image may have: by itself, and as a mosaic. Those beyond are omitted."""
     simota_version: str = "current"
     """`current`, or `vendored`: the older one that tracking repositories carry."""
 
@@ -76,16 +77,12 @@ class YoloXRecipe:
     nms: float = 0.65
 
     def __post_init__(self) -> None:
-        for name in _SHARES:
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} is {getattr(self, name):g}", fix="give a share from 0 to 1")
-        for name, most in {"epochs": 1e6, "batch_size": 1e6, "basic_lr_per_img": 1}.items():
-            if not 0 < getattr(self, name) <= most:
-                fix = f"give a number above 0 and at most {most:g}"
-                raise UserError(f"{name} is {getattr(self, name):g}", fix=fix)
-        for name, most in _ENDS_OF_RANGES.items():
-            if not 0 <= getattr(self, name) <= most:
-                raise UserError(f"{name} is {getattr(self, name):g}", fix=f"give a number from 0 to {most:g}")
+        for name, most in (dict.fromkeys(_SHARES, 1.0) | _POSITIVE | _ENDS_OF_RANGES).items():
+            value, kind = getattr(self, name), "share" if name in _SHARES else "number"
+            if name in _POSITIVE and not 0 < value <= most:
+                raise UserError(f"{name} is {value:g}", fix=f"give a number above 0 and at most {most:g}")
+            if not 0 <= value <= most:
+                raise UserError(f"{name} is {value:g}", fix=f"give a {kind} from 0 to {most:g}")
         if self.warmup_epochs + self.no_aug_epochs > self.epochs:
             what = f"{self.warmup_epochs} epochs of warm-up and {self.no_aug_epochs} without augmentation"
             fix = f"train longer, or shorten {' and '.join(ENDS)}"
@@ -104,7 +101,7 @@ class YoloXRecipe:
         """As a run of that length and with inputs of that height and width follows it.
 
         A shorter run than the recipe's has shorter ends: where warm-up and plain epochs would take more than half of
-        it, they are cut in proportion, except for those of `keep`, which were asked for by name.
+        it, they are cut in proportion, except for those of `keep`, which the user set.
         """
         ends = {name: getattr(self, name) for name in ENDS}
         if epochs < self.epochs and sum(ends.values()) > _LONGEST_ENDS * epochs:
@@ -129,29 +126,18 @@ class YoloXRecipe:
     def schedule(self, batches: int, batch_size: int) -> dict[str, Any]:
         """What `YoloXSchedule` is made of."""
         return {
-            "epochs": self.epochs,
-            "batches": batches,
-            "lr": self.lr(batch_size),
-            "momentum": self.momentum,
-            "min_share": self.min_lr_ratio,
-            "warmup_epochs": self.warmup_epochs,
-            "plain_epochs": self.no_aug_epochs,
+            "epochs": self.epochs, "batches": batches, "lr": self.lr(batch_size), "momentum": self.momentum,
+            "min_share": self.min_lr_ratio, "warmup_epochs": self.warmup_epochs, "plain_epochs": self.no_aug_epochs,
             "warmup_lr": self.warmup_lr,
-        }
+        }  # fmt: skip
 
     def augmentation(self) -> dict[str, Any]:
         """What `Recipe.yolox` is made of."""
         return {
-            "mosaic": self.mosaic_prob,
-            "mixup": self.mixup_prob,
-            "mixup_scale": self.mixup_scale,
-            "colour": self.hsv_prob,
-            "fliplr": self.flip_prob,
-            "degrees": self.degrees,
-            "translate": self.translate,
-            "scale": self.mosaic_scale,
-            "shear": self.shear,
-        }
+            "mosaic": self.mosaic_prob, "mixup": self.mixup_prob, "mixup_scale": self.mixup_scale,
+            "colour": self.hsv_prob, "fliplr": self.flip_prob, "degrees": self.degrees, "translate": self.translate,
+            "scale": self.mosaic_scale, "shear": self.shear,
+        }  # fmt: skip
 
 
 def shape_in_form(form: tuple[int, int], long_side: int) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""Networks asked: weights -> network -> detections -> how good they are."""
+"""Weights -> network -> detections -> how good they are."""

@@ -1,8 +1,8 @@
-"""What an evaluation has counted so far, apart from the loop that feeds it.
+"""The metrics of an evaluation, accumulated batch by batch.
 
-A `Tally` holds no images, no model and no index, so processes that evaluate parts of a split may send theirs to one
-another (it can be pickled) and `merge` them. Images are told apart by their place in the split, sums are exact, and so
-the result does not depend on who evaluated what or in which order.
+A `MetricAccumulator` holds no images, model or index, so processes that evaluate parts of a split can send theirs
+(pickled) and `merge` them. Images are known by their place in the split and sums are exact, so the result does not
+depend on which process evaluated what, or in which order.
 """
 
 import math
@@ -25,13 +25,13 @@ class Evaluated:
     losses: dict[str, float]
     """Mean of each term over the batches; empty without a criterion."""
     found: tuple[tuple[int, Detections], ...] = ()
-    """Place in the split and what was found there, in original pixels and the order of the split; if kept."""
+    """Place in the split and what was found there, in original pixels and the order of the split; with `keep`."""
     epoch: int | None = None
-    """Of the run that trained the weights, from 0; None of a file whose run is not known."""
+    """Of the run that trained the weights, from 0; None if unknown."""
 
 
 class MetricAccumulator:
-    """Filled batch by batch, then asked for its result."""
+    """`add` batches, then read `result`."""
 
     def __init__(self, classes: int, *, keep: bool = False) -> None:
         """`keep` the detections too, for files and for COCO's metrics."""

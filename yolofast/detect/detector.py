@@ -1,7 +1,4 @@
-"""A trained detector, ready to be asked what it sees in pictures, videos and streams.
-
-Which detections are wanted of a picture: as Python callers give it, checked, classes by number or name.
-"""
+"""A trained detector applied to images, videos and streams, with the detection settings that Python callers give."""
 
 import math
 from collections.abc import Generator, Iterator, Sequence
@@ -17,7 +14,7 @@ from yolofast.detect.networks import read_all_trained, shape_of
 from yolofast.detect.predictor import Predictor, Thresholds
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.media.frames import Frame
-from yolofast.media.pictures import checked_picture, fit, read_picture
+from yolofast.media.pictures import checked_picture, fit
 from yolofast.media.sources import frame_batches
 from yolofast.media.streams import OnFault, StreamEndedError, read_ahead
 from yolofast.pixels import Image
@@ -32,12 +29,12 @@ class DetectionFilter:
     conf: float = 0.25
     iou: float = 0.45
     classes: Sequence[int | str] | None = None
-    """None: all."""
+    """By number or name; None: all."""
     agnostic: bool = False
     """Overlaps count across classes."""
     most: int = 300
     augment: bool = False
-    """Look at three sizes, once mirrored."""
+    """Test-time augmentation: three sizes, one of them mirrored."""
 
     def __post_init__(self) -> None:
         for name in ("conf", "iou"):
@@ -48,30 +45,30 @@ class DetectionFilter:
             raise UserError(f"most is {shorten(self.most)}", fix="give a whole number of at least 1")
 
     def thresholds(self, names: Sequence[str]) -> Thresholds:
-        """For a network that knows these names: a box is of its best class."""
+        """For a network with these class names: a box is of its best class."""
         return Thresholds(
             conf=self.conf, iou=self.iou, multi_label=False, most=self.most, agnostic=self.agnostic,
             classes=self.class_numbers(names),
         )  # fmt: skip
 
     def class_numbers(self, names: Sequence[str]) -> list[int] | None:
-        """Of a network that knows these names; None if all are wanted."""
+        """Of a network with these class names; None for all."""
         if self.classes is None:
             return None
         several = [self.classes] if isinstance(self.classes, str | int) else list(self.classes)
         return [_class_number(one, names) for one in several]
 
 
-def _class_number(wanted: int | str, names: Sequence[str]) -> int:
-    """A number is a number, even if a class is called by another."""
-    if isinstance(wanted, str) and wanted in names:
-        return list(names).index(wanted)
-    if _is_number(wanted) and not isinstance(wanted, str) and wanted == int(wanted) and 0 <= wanted < len(names):
-        return int(wanted)
+def _class_number(given: int | str, names: Sequence[str]) -> int:
+    """A number is a class number, even if the name of another class is that number."""
+    if isinstance(given, str) and given in names:
+        return list(names).index(given)
+    if _is_number(given) and not isinstance(given, str) and given == int(given) and 0 <= given < len(names):
+        return int(given)
     known = ", ".join(f"{number} {name}" for number, name in enumerate(names[:_SHOWN_CLASSES]))
     more = f", … {len(names) - 1} {names[-1]}" if len(names) > _SHOWN_CLASSES else ""
-    hint = nearest(wanted, names) if isinstance(wanted, str) else ""
-    raise UserError(f"there is no class {shorten(wanted)}{hint}", fix=f"the network knows {known}{more}")
+    hint = nearest(given, names) if isinstance(given, str) else ""
+    raise UserError(f"there is no class {shorten(given)}{hint}", fix=f"the network knows {known}{more}")
 
 
 def _is_number(value: object) -> bool:
@@ -82,8 +79,6 @@ def _is_number(value: object) -> bool:
         return False
 
 
-__all__ = ["DetectionFilter", "FrameDetections", "PictureDetector", "fit", "read_picture"]
-
 _MOST_AT_ONCE = 32
 _BATCHES_AHEAD = 1
 _SIZES = (32, 32_768)
@@ -91,7 +86,7 @@ _SIZES = (32, 32_768)
 
 @dataclass(frozen=True)
 class FrameDetections:
-    """A picture, and what was found in it."""
+    """A frame and its detections."""
 
     frame: Frame
     detections: Detections
@@ -100,8 +95,8 @@ class FrameDetections:
 class PictureDetector:
     """`Detector` without training and evaluating.
 
-    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
-    side pictures are resized to, for YOLOX also height and width, by default as in training.
+    Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    side images are resized to, for YOLOX also height and width, by default as in training.
     """
 
     def __init__(
@@ -126,7 +121,7 @@ class PictureDetector:
 
     @property
     def size(self) -> int:
-        """The long side pictures are resized to; `shape` is height and width."""
+        """The long side images are resized to; `shape` is height and width."""
         return max(self.shape)
 
     @property
@@ -145,59 +140,59 @@ class PictureDetector:
         most: int = 300,
         augment: bool = False,
     ) -> list[Detections]:
-        """Of each picture: an array [height, width, 3] of blue, green and red, or what `--source` may name.
+        """Of each image: an array [height, width, 3] of blue, green and red, or what `--source` may name.
 
-        A folder, a glob or a film gives as many entries as it has pictures; for a stream use `stream`. `classes` are
-        numbers or names.
+        A folder, a glob or a video gives as many entries as it has images; for a live stream use `stream`. `classes`
+        are numbers or names.
         """
-        wanted = DetectionFilter(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
+        chosen = DetectionFilter(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
         several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
         found: list[Detections] = []
         for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
             if are_names:
-                found += [seen.detections for name in some for seen in self.look_at(_frames_of(name), wanted)]
+                found += [one.detections for name in some for one in self.detect_in(_frames_of(name), chosen)]
             else:
-                found += self._look([checked_picture(one) for one in some], wanted)
+                found += self._detect([checked_picture(one) for one in some], chosen)
         return found
 
     def stream(
-        self, source: str | Path, *, batch: int = 16, every: int = 1, on_fault: OnFault | None = None, **wanted: Any
+        self, source: str | Path, *, batch: int = 16, every: int = 1, on_fault: OnFault | None = None, **settings: Any
     ) -> Iterator[FrameDetections]:
-        """The pictures of a source one by one, with what is in them, while a thread reads those that follow.
+        """The frames of a source one by one with their detections, while a thread reads those that follow.
 
-        `wanted` are the settings of `predict`; `every` looks at every so-manieth picture of a film. What is wrong with
-        one file or stream of several goes to `on_fault`, and the rest goes on; without it, it is raised.
+        `settings` are those of `predict`; `every` N uses every N-th frame of a video. What is wrong with one file or
+        stream of several goes to `on_fault`, and the others continue; without it, it is raised.
         """
         batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or _raise)
-        return self.look_at(batches, DetectionFilter(**wanted))
+        return self.detect_in(batches, DetectionFilter(**settings))
 
-    def look_at(self, batches: Generator[list[Frame]], wanted: DetectionFilter) -> Iterator[FrameDetections]:
-        """As `stream`, for pictures that come from elsewhere."""
-        wanted.class_numbers(self.names)  # a mistake is told before anything is read
-        return self._look_ahead(batches, wanted)
+    def detect_in(self, batches: Generator[list[Frame]], chosen: DetectionFilter) -> Iterator[FrameDetections]:
+        """As `stream`, for batches of frames."""
+        chosen.class_numbers(self.names)  # an unknown class is reported before anything is read
+        return (
+            found
+            for frames in read_ahead(batches, _BATCHES_AHEAD)
+            for found in map(FrameDetections, frames, self._detect([frame.image for frame in frames], chosen))
+        )
 
-    def _look_ahead(self, batches: Generator[list[Frame]], wanted: DetectionFilter) -> Iterator[FrameDetections]:
-        for frames in read_ahead(batches, _BATCHES_AHEAD):
-            yield from map(FrameDetections, frames, self._look([frame.image for frame in frames], wanted))
-
-    def _look(self, images: list[Image], wanted: DetectionFilter) -> list[Detections]:
+    def _detect(self, images: list[Image], chosen: DetectionFilter) -> list[Detections]:
         fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
         found: list[Detections] = []
         for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
             places = list(some)
             for start in range(0, len(places), _MOST_AT_ONCE):
-                chosen = places[start : start + _MOST_AT_ONCE]
-                detections = self._ask(np.stack([fitted[place][0] for place in chosen]), wanted)
-                for place, one in zip(chosen, detections, strict=True):
+                batch = places[start : start + _MOST_AT_ONCE]
+                detections = self._detect_batch(np.stack([fitted[place][0] for place in batch]), chosen)
+                for place, one in zip(batch, detections, strict=True):
                     _, gain, pad = fitted[place]
                     height, width = images[place].shape[:2]
                     found.append(one.in_original(gain, pad, (width, height)))
         return found
 
-    def _ask(self, levels: Image, wanted: DetectionFilter) -> list[Detections]:
+    def _detect_batch(self, levels: Image, chosen: DetectionFilter) -> list[Detections]:
         colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
         images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
-        return wanted.thresholds(self.names).detections(self.predictor(images, wanted.augment))
+        return chosen.thresholds(self.names).detections(self.predictor(images, chosen.augment))
 
 
 def _checked_size(size: object) -> tuple[int, ...]:

@@ -1,20 +1,7 @@
 """How good a model is on a split: its detections compared with the labels, and its loss.
 
-The device looks for objects while a thread compares what was found in the batches before; the loader's threads prepare
-those that come. Nobody makes the device wait (`late_comparison`); the price is the predictions of two batches in its
-memory.
-
-What was found in a batch is compared with the labels later, by a thread, while the device looks at the next ones.
-
-A batch's suppression needs one number from the device before it can be launched. It is asked for when the network of
-the batch after it has been launched, so the device has work while the host waits. The result is waited for by the
-comparing thread. All work of the device is on one stream, in the order it was launched in, so memory that is let go
-here is not reused before it has been read; the thread touches host memory only.
-
-A network as it is evaluated: BatchNorm uses its statistics, and its loss has all the terms that of training has.
-
-Auxiliary maps count in the training loss, so they are computed where a loss is asked for; without them the two curves
-could not be compared. The published code leaves them out, and so does a loss that is faithful to it.
+The device computes the next batch while a thread compares the detections of the batches before (`LateComparison`). So
+the device never waits for the host; the price is the predictions of two batches in its memory.
 """
 
 from collections import deque
@@ -37,16 +24,21 @@ from yolofast.model.network import Network
 from yolofast.precision import Precision
 from yolofast.structures import Batch, Detections
 
-Compare = Callable[[int, Batch, list[Detections]], None]
-
+OnBatch = Callable[[int, Batch, list[Detections]], None]
+"""Gets a batch's number, the batch, and its detections in input pixels."""
 _MOST_WAITING = 8
 """Batches that may wait to be compared: each holds its images."""
 
 
 class LateComparison:
-    """`compare` is called in another thread, batch by batch; what it raises is raised here."""
+    """`compare` is called in another thread, batch by batch; what it raises is raised here.
 
-    def __init__(self, compare: Compare) -> None:
+    Suppression needs one number from the device before it can be launched. It is read after the network of the next
+    batch has been launched, so the device has work while the host waits. All device work is on one stream, in launch
+    order, so memory freed here is not reused before it has been read. The thread touches host memory only.
+    """
+
+    def __init__(self, compare: OnBatch) -> None:
         self._compare = compare
         self._thread = ThreadPoolExecutor(1, "yolofast-compare")
         self._begun: tuple[int, Batch, BegunSuppression] | None = None
@@ -81,23 +73,21 @@ class LateComparison:
 
 @contextmanager
 def evaluated(model: Network, criterion: Criterion | None) -> Iterator[None]:
-    """Every module is left in the mode it was in."""
+    """BatchNorm uses its running statistics; every module is left in the mode it was in.
+
+    Auxiliary maps count in the training loss, so a validation loss computes them too: otherwise the two curves could
+    not be compared. The published code omits them, and so does a faithful loss.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     if criterion is not None and model.layout.auxiliary and not getattr(criterion, "faithful", False):
-        for module in model.modules():  # only containers, graphs and heads ask: whoever changes with use stays as it is
+        for module in model.modules():  # containers and heads; BatchNorm and dropout stay as they are
             module.training = not isinstance(module, nn.modules.batchnorm._BatchNorm | nn.modules.dropout._DropoutNd)
     try:
         yield
     finally:
         for module, was_training in modes:
             module.training = was_training
-
-
-__all__ = ["Evaluated", "OnBatch", "accumulate_metrics", "add_found", "evaluate", "in_original"]
-
-OnBatch = Callable[[int, Batch, list[Detections]], None]
-"""Gets a batch's number, the batch, and what was found in it, in input pixels."""
 
 
 def evaluate(
@@ -113,15 +103,12 @@ def evaluate(
     keep: bool = False,
     on_batch: OnBatch | None = None,
 ) -> Evaluated:
-    """The result of one process that sees all batches; several fill a `Tally` each (`fill_tally`) and merge them.
-
-    Leaves the model in the mode it was in.
-    """
-    tally = accumulate_metrics(
+    """The result of one process that has all batches; several merge what `accumulate_metrics` gives each of them."""
+    accumulator = accumulate_metrics(
         model, batches, index, precision, criterion=criterion, thresholds=thresholds, predict=predict, keep=keep,
         on_batch=on_batch,
     )  # fmt: skip
-    return tally.result(v5_metric=v5_metric)
+    return accumulator.result(v5_metric=v5_metric)
 
 
 @torch.no_grad()
@@ -137,19 +124,18 @@ def accumulate_metrics(
     keep: bool = False,
     on_batch: OnBatch | None = None,
 ) -> MetricAccumulator:
-    """What is found in these batches, which may be a part of the split's, compared with the labels.
+    """The detections in these batches, which may be a part of the split's, compared with the labels.
 
-    `predict`, if given, is asked for predictions instead of `model` alone (`Predictor`); there is no loss then. `keep`:
-    the tally holds the detections themselves too. `thresholds` are by default the network's own (`to_validate`).
-    `on_batch` is called in another thread, in the order of the batches.
+    `predict` (a `Predictor`) replaces `model`; there is no loss then. With `keep` the result has the detections too.
+    `thresholds` are by default the network's own (`to_validate`). `on_batch` is called in another thread, in order.
     """
     assert criterion is None or predict is None
     chosen = thresholds or to_validate(model)
-    tally = MetricAccumulator(len(index.names), keep=keep)
+    accumulator = MetricAccumulator(len(index.names), keep=keep)
     losses: list[dict[str, Tensor]] = []
     lead = model.layout.levels * model.layout.heads
 
-    def look(batch: Batch) -> Tensor:
+    def predictions_of(batch: Batch) -> Tensor:
         images = batch.images.to(precision.device, non_blocking=True)
         if predict is not None:
             return predict(images)
@@ -160,16 +146,16 @@ def accumulate_metrics(
         return decode(raw[:lead], model)
 
     def compare(number: int, batch: Batch, found: list[Detections]) -> None:
-        found = add_found(tally, index, batch, found)
+        found = add_found(accumulator, index, batch, found)
         if on_batch is not None:
             on_batch(number, batch, found)
 
     with evaluated(model, criterion), LateComparison(compare) as comparison:
         for number, batch in enumerate(batches):
-            comparison.add(number, batch, chosen.begin(look(batch)))
+            comparison.add(number, batch, chosen.begin(predictions_of(batch)))
         comparison.finish()
-    tally.add_losses(_on_host(losses))
-    return tally
+    accumulator.add_losses(_on_host(losses))
+    return accumulator
 
 
 def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
@@ -180,15 +166,17 @@ def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
     return [dict(zip(losses[0], row, strict=True)) for row in rows]
 
 
-def add_found(tally: MetricAccumulator, index: ImageIndex, batch: Batch, found: list[Detections]) -> list[Detections]:
-    """Counts what was found in a batch, in input pixels, and gives it back in the classes of the split."""
+def add_found(
+    accumulator: MetricAccumulator, index: ImageIndex, batch: Batch, found: list[Detections]
+) -> list[Detections]:
+    """Adds the detections of a batch, in input pixels, and returns them in the classes of the split."""
     found = _in_classes_of(index, found)
-    tally.add(index, batch.sources, in_original(found, batch, index))
+    accumulator.add(index, batch.sources, in_original(found, batch, index))
     return found
 
 
 def _in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:
-    """Of a network that knows more classes than a split of one (`--single-cls`), which one it is does not matter."""
+    """Under `--single-cls` the class that a network with several found does not matter."""
     if len(index.names) > 1:
         return found
     return [Detections(one.boxes, one.scores, np.zeros_like(one.labels)) for one in found]

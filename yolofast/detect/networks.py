@@ -1,12 +1,7 @@
-"""Weights → network, in one place: which network a file belongs to, built and filled.
+"""Weights → network, in one place: which file a command means, which network it belongs to, built and loaded.
 
-The network a run starts from: that of `--cfg`, or the one the weights belong to, with what fits of the weights.
-
-A network with its weights, read from a file, and what the file says about how to use it.
-
-Image sizes that a network's coarsest map covers without a rest: others are rounded up, as published, and said.
-
-Which weights a command means when it names none.
+`load_model` serves the tools, `starting_network` training, `read_trained` evaluation and prediction. Image sizes
+follow from the network too: they are rounded up to whole strides, as published, with a warning.
 """
 
 import dataclasses
@@ -66,7 +61,7 @@ def network_of(
     nc: int | None = None,
     head_config: str | None = None,
 ) -> Network:
-    """The network the file's tensors are to be loaded into. `weights` is for messages.
+    """The network for the file's tensors, not loaded yet. `weights` is for messages.
 
     `cfg` names it for files that do not say. `nc` and `head_config` are the file's if they are not given.
     """
@@ -113,7 +108,7 @@ def starting_network(
     report = apply_weights(model, file, Path(weights), transfer=True)
     say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
     if report.nonfinite:
-        what = f"{report.nonfinite} of its tensors hold values that are no numbers: it can learn nothing"
+        what = f"{report.nonfinite} of its tensors hold NaN or infinity: nothing can be learnt from it"
         raise UserError(what, where=weights, fix="take weights of an earlier epoch")
     missing = {entry.name for entry in report.missing}
     return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
@@ -126,11 +121,11 @@ def check_number_of_heads(heads: int, head_config: str) -> None:
     found = len(read_head_config(head_config).heads)
     if found != heads:
         what = f"--heads is {heads}, but --head-config {head_config} groups the classes into {found}"
-        raise UserError(what, fix=f"--heads {found}, or leave it away; `{own_command()} heads` makes groupings")
+        raise UserError(what, fix=f"--heads {found}, or omit it; `{own_command()} heads` makes groupings")
 
 
 def _anew(report: LoadReport) -> str:
-    """What of the network the file had nothing for: with other classes that is their predictions."""
+    """The tensors that the file does not have: with other classes, their predictions."""
     names = [entry.name for entry in report.missing]
     if not names:
         return ""
@@ -171,21 +166,21 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
 def read_all_trained(
     weights: Sequence[str | Path], cfg: str | None = None, head_config: str | None = None
 ) -> list[TrainedModel]:
-    """Several networks to be asked together; they must know the same classes."""
+    """The networks of an ensemble; they must have the same classes."""
     trained = [read_trained(one, cfg, head_config) for one in weights]
     first = trained[0]
     for other in trained[1:]:
         if len(other.names) != len(first.names) or (other.is_named and first.is_named and other.names != first.names):
-            what = f"{other.path} knows other classes than {first.path}, so they cannot be asked together"
+            what = f"{other.path} has other classes than {first.path}, so they cannot form an ensemble"
             raise UserError(what, fix="name weights that were trained on the same classes")
     return trained
 
 
 def shape_of(trained: Sequence[TrainedModel], asked: Sequence[int] | None) -> tuple[int, int]:
-    """Height and width to look at pictures with: those asked for, or the largest they were trained for.
+    """Height and width of the input: those asked for, or the largest they were trained for.
 
-    One number is the long side, the form being that of training. Where the sides differ, pictures are fitted into both,
-    which changes how large objects look: a network learnt them at one scale, and knows them best at it.
+    One number is the long side, the form being that of training. With two different sides images are fitted into both,
+    which changes the size of objects: a network detects them best at the scale it was trained at.
     """
     usual = max(one.shape[0] for one in trained), max(one.shape[1] for one in trained)
     if not asked:
@@ -214,7 +209,7 @@ def with_whole_strides(config: TrainConfig, stride: int, say: Callable[[str], No
 
 
 def weights_of(names: Sequence[str], say: Callable[[str], object], project: str | Path = "runs/train") -> list[str]:
-    """The named files, or best.pt of the latest run that has one, which is told."""
+    """The named files, or best.pt of the latest run that has one, which is printed."""
     if names:
         return list(names)
     found = sorted(Path(project).glob(f"*/{FILES.weights}/{FILES.best}"), key=lambda path: path.stat().st_mtime_ns)

@@ -1,13 +1,7 @@
-"""One or several networks asked about a batch, each once or in several ways.
+"""Predictions of one network or an ensemble, with test-time augmentation, and the thresholds that make detections.
 
-All predictions are joined, and suppression afterwards decides which of them to keep: a box that one network is surer of
-wins. Averaging instead would need networks whose predictions correspond one to one.
-
-Which of a network's predictions count as detections: chosen here, whoever asks the network.
-
-Test-time augmentation: each image is looked at in three sizes, once mirrored, and all predictions are joined.
-
-Suppression afterwards sorts out which of them to keep. It takes about 2.1 times as long as one look.
+The predictions of all networks and augmentations are joined, and suppression keeps the surest. Averaging instead would
+need predictions that correspond one to one. Test-time augmentation takes about 2.1 times as long.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,36 +48,38 @@ class Thresholds:
 
 
 def to_validate(model: Network, conf: float | None = None, iou: float = 0.65, most: int = 300) -> Thresholds:
-    """As the network's authors validate it, except for what is asked for."""
+    """As the network's authors validate it, except for what is given."""
     own = model.validation
     return Thresholds(conf=own.conf if conf is None else conf, iou=iou, multi_label=own.multi_label, most=most)
 
 
-_LOOKS = ((1.0, False), (0.83, True), (0.67, False))
+_VARIANTS = ((1.0, False), (0.83, True), (0.67, False))
 """Scale, and whether left and right are swapped."""
 
 
 def predict_augmented(
     predict: Callable[[Tensor], Tensor], images: Tensor, stride: int, fill: float = 114 / 255
 ) -> Tensor:
-    """Predictions `[B, n, 5 + nc]` of all looks, one after the other, in pixels of `images` `[B, 3, H, W]`.
+    """Predictions `[B, n, 5 + nc]` of all augmentations, one after the other, in pixels of `images` `[B, 3, H, W]`.
 
-    `predict` decodes what the network says to images whose sides are multiples of `stride`, the network's largest.
+    `predict` gives decoded predictions of images whose sides are multiples of `stride`, the network's largest.
     `fill` is the grey that images are padded with, in the units of `images`.
     """
-    return torch.cat([_look(predict, images, stride, fill, scale, mirrored) for scale, mirrored in _LOOKS], dim=1)
+    return torch.cat(
+        [_predict_one(predict, images, stride, fill, scale, mirrored) for scale, mirrored in _VARIANTS], dim=1
+    )
 
 
-def _look(
+def _predict_one(
     predict: Callable[[Tensor], Tensor], images: Tensor, stride: int, fill: float, scale: float, mirrored: bool
 ) -> Tensor:
     height, width = images.shape[2:]
     low, narrow = round(height * scale), round(width * scale)
-    view = images.flip(3) if mirrored else images
+    changed = images.flip(3) if mirrored else images
     if (low, narrow) != (height, width):
-        view = F.interpolate(view, size=(low, narrow), mode="bilinear", align_corners=False)
-        view = F.pad(view, (0, -narrow % stride, 0, -low % stride), value=fill)
-    found = predict(view)
+        changed = F.interpolate(changed, size=(low, narrow), mode="bilinear", align_corners=False)
+        changed = F.pad(changed, (0, -narrow % stride, 0, -low % stride), value=fill)
+    found = predict(changed)
     # Sides are whole pixels, so the true scale differs a little from the one asked for, and between the axes.
     to_x, to_y = width / narrow, height / low
     x, y, w, h = found[..., :4].unbind(-1)
@@ -100,26 +96,26 @@ class Predictor:
         self.models = [_placed(model, precision.device) for model in models]
         self.stride = max(stride for model in self.models for stride in model.layout.strides)
         self.inputs = self.models[0].inputs
-        """How pictures are laid out and coloured; each network then scales the levels as it wants."""
+        """How images are laid out and coloured; each network then scales the levels itself."""
         for model in self.models:
             if (model.inputs.rgb, model.inputs.top_left) != (self.inputs.rgb, self.inputs.top_left):
-                what = "these networks want their pictures prepared differently, so they cannot be asked together"
+                what = "these networks need their images prepared differently, so they cannot form an ensemble"
                 raise UserError(what, fix="name weights of YOLOv7 only, or of YOLOX only")
 
     @torch.no_grad()
     def __call__(self, images: Tensor, augment: bool = False) -> Tensor:
-        """`augment`: at three sizes, once mirrored."""
+        """`augment`: at three sizes, one of them mirrored."""
         images = images.to(self.precision.device, non_blocking=True)
-        return torch.cat([self._ask(model, images, augment) for model in self.models], dim=1)
+        return torch.cat([self._predict(model, images, augment) for model in self.models], dim=1)
 
-    def _ask(self, model: Network, images: Tensor, augment: bool) -> Tensor:
+    def _predict(self, model: Network, images: Tensor, augment: bool) -> Tensor:
         inputs = model.inputs.as_input(images).contiguous(memory_format=torch.channels_last)
         if not augment:
-            return self._look(model, inputs)
+            return self._forward(model, inputs)
         fill = FILL / model.inputs.divisor
-        return predict_augmented(lambda view: self._look(model, view), inputs, max(model.layout.strides), fill)
+        return predict_augmented(lambda changed: self._forward(model, changed), inputs, max(model.layout.strides), fill)
 
-    def _look(self, model: Network, inputs: Tensor) -> Tensor:
+    def _forward(self, model: Network, inputs: Tensor) -> Tensor:
         with self.precision.autocast():
             raw = model(inputs)
         return decode(raw, model)

@@ -1,9 +1,4 @@
-"""An evaluation from its settings to its files; a measurement of speed; a study of sizes.
-
-What is evaluated on what: networks, a split and settings, opened once and then asked at one or several sizes.
-
-The files of an evaluation: curves, label files, COCO's results.
-"""
+"""`val`: an evaluation from its settings to its files, a measurement of speed, a study of image sizes."""
 
 import json
 import time
@@ -46,6 +41,8 @@ _SPLITS = ("train", "val", "test")
 
 @dataclass(frozen=True)
 class Subject:
+    """Networks, a split and settings, opened once and evaluated at one or several sizes."""
+
     config: ValConfig
     index: ImageIndex
     predictor: Predictor
@@ -82,7 +79,7 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
     )  # fmt: skip
     first = trained[0]
     if first.model.nc != len(index.names) and not config.single_cls:
-        what = f"{first.path} knows {first.model.nc} classes, but the data set has {len(index.names)}"
+        what = f"{first.path} has {first.model.nc} classes, but the data set has {len(index.names)}"
         raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
     precision = Precision.choose(config.precision, device_of(config.device))
     predictor = Predictor([one.model for one in trained], precision)
@@ -92,7 +89,7 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
 
 
 def _caches(config: ValConfig) -> tuple[Kind, ...]:
-    """To choose among. Images that are looked at once per size are not worth packing, JPEG would change the result."""
+    """To choose among. Images used once per size are not worth packing, and JPEG would change the result."""
     return ("off",) if config.task in ("speed", "study") else ("disk", "off")
 
 
@@ -179,17 +176,18 @@ def validate(subject: Subject, folder: Path) -> Validation:
 def measure(subject: Subject, shape: tuple[int, int], thresholds: Thresholds) -> StudyRow:
     """One pass over the split at this size, the device waited for after each part of the work."""
     predict = partial(subject.predictor, augment=subject.config.augment)
-    device, spent, tally = subject.predictor.precision.device, [0.0, 0.0], MetricAccumulator(len(subject.index.names))
+    device, spent = subject.predictor.precision.device, [0.0, 0.0]
+    accumulator = MetricAccumulator(len(subject.index.names))
     for number, batch in enumerate(subject.batches(shape)):
         images = batch.images.to(device)
         for _ in range(2 if number == 0 else 1):  # the first one warms up
             started = _now(device)
             predictions = predict(images)
-            asked = _now(device)
+            predicted = _now(device)
             found = thresholds.detections(predictions)
             ended = _now(device)
-        spent = [spent[0] + asked - started, spent[1] + ended - asked]
-        add_found(tally, subject.index, batch, found)
+        spent = [spent[0] + predicted - started, spent[1] + ended - predicted]
+        add_found(accumulator, subject.index, batch, found)
     images_ms = 1000 / max(len(subject.index), 1)
     timing = Speed(
         inference=spent[0] * images_ms,
@@ -198,7 +196,7 @@ def measure(subject: Subject, shape: tuple[int, int], thresholds: Thresholds) ->
         size=max(shape),
         batch=subject.config.batch_size,
     )
-    return StudyRow(tally.result(v5_metric=subject.config.v5_metric).metrics, timing)
+    return StudyRow(accumulator.result(v5_metric=subject.config.v5_metric).metrics, timing)
 
 
 def measure_speed(subject: Subject) -> Speed:

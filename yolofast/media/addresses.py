@@ -1,7 +1,7 @@
-"""What is behind an address: a picture is fetched whole, and of a film or stream that failed it is found out why.
+"""Web addresses: an image is fetched whole; for a video or stream that failed, the reason is found.
 
-Those are read by FFmpeg, which says only that it did not work. So the server is asked once more, for one byte: a file
-that is not there, a server that cannot be reached and one that sends files only as wholes need different remedies.
+FFmpeg reads those and says only that it failed. So one byte is requested from the server: a missing file, an
+unreachable server and one that cannot send parts need different fixes.
 """
 
 import base64
@@ -18,7 +18,7 @@ from yolofast.errors import UserError
 _PATIENCE = 20.0
 """Seconds a server may be silent."""
 _MOST = 512 * 2**20
-"""Bytes of a picture; more is none."""
+"""Bytes that an image may have."""
 _PARTIAL = 206
 _MEANT = "%:/?#[]@!$&'()*+,;="
 """What is sent as it is typed; spaces and letters of other alphabets are not."""
@@ -47,7 +47,7 @@ def fetch(address: str) -> bytes:
 
 
 def unreadable(address: str) -> UserError:
-    """Why a film or stream could not be read, as far as it can be found out."""
+    """Why a video or stream could not be read, as far as the server says."""
     shown = without_password(address)
     if not is_web_address(address):
         fix = "check the address, with user and password if it needs them, that the sender is on, and the firewall"
@@ -58,12 +58,12 @@ def unreadable(address: str) -> UserError:
     except UserError as fault:
         return fault
     if kind.startswith("text/"):
-        what = f"is a page or text ({kind}), not a film or stream"
-        return UserError(what, where=shown, fix="give the address of the film or stream itself")
+        what = f"is a page or text ({kind}), not a video or stream"
+        return UserError(what, where=shown, fix="give the address of the video or stream itself")
     if not sends_parts:
-        what = "cannot be read as a film: most need to be sent in parts, and the server sends only wholes (no Range)"
+        what = "cannot be read as a video: most are read in parts, but the server sends only whole files (no Range)"
         return UserError(what, where=shown, fix="download it first, then give the file as --source")
-    return UserError("is not a film or stream, or is damaged", where=shown, fix="download it, and convert it to MP4")
+    return UserError("is not a video or stream, or is damaged", where=shown, fix="download it, and convert it to MP4")
 
 
 def _answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
@@ -81,7 +81,7 @@ def _answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
 
 
 def _request(address: str, headers: Mapping[str, str]) -> urllib.request.Request:
-    """User and password go into a header: as part of the address nobody understands them here."""
+    """User and password go into a header: urllib does not read them from the address."""
     sent = urllib.parse.quote(without_password(address), safe=_MEANT)
     request = urllib.request.Request(sent, headers={"User-Agent": "yolofast", **headers})
     parts = urllib.parse.urlsplit(address)

@@ -1,7 +1,7 @@
-"""Pictures one by one, from wherever they come: files, films, standard input. Live streams are in `live.py`.
+"""Frames one by one: images of files, web addresses and standard input, and videos. Live streams: `streams.py`.
 
-A source that turns out to be damaged raises `UserError`, after whatever could be read of it: whoever goes through
-several of them reports it and goes on with the next.
+A damaged source raises `UserError` after what could be read of it, so a caller with several can report it and continue
+with the next.
 """
 
 import os
@@ -21,19 +21,19 @@ from yolofast.pixels import Image
 
 _USUAL_FPS = 30.0
 _ENOUGH = 0.9
-"""Containers only estimate how many pictures they hold; less than this share of them is a damaged film."""
+"""Containers only estimate how many frames they hold; less than this share of them is a damaged video."""
 
 
 @dataclass(frozen=True)
 class Video:
-    """What the pictures of a film or stream have in common."""
+    """What the frames of a video or stream have in common."""
 
     name: str
     fps: float
     length: int | None
-    """Pictures in all, if that is known; of those looked at."""
+    """Frames in all, after `every`, if that is known."""
     live: bool = False
-    """A stream: others may run beside it, and nobody knows when it ends."""
+    """A stream: others may run at the same time, and its length is unknown."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Frame:
     name: str
     """The file, address or camera it comes from."""
     number: int = 0
-    """Its place in the film."""
-    film: Video | None = None
-    """None for a picture of its own."""
+    """Its place in the video."""
+    video: Video | None = None
+    """None for a single image."""
 
     def __str__(self) -> str:
-        if self.film is None:
+        if self.video is None:
             return self.name
-        of = f"/{self.film.length}" if self.film.length else ""
+        of = f"/{self.video.length}" if self.video.length else ""
         return f"{self.name} {self.number + 1}{of}"
 
 
@@ -67,7 +67,7 @@ class PictureFile:
 
 @dataclass(frozen=True)
 class PictureAddress:
-    """A picture on a web server."""
+    """An image on a web server."""
 
     address: str
 
@@ -78,7 +78,7 @@ class PictureAddress:
 
 @dataclass(frozen=True)
 class PictureBytes:
-    """An encoded picture, as piped into standard input."""
+    """An encoded image, as piped into standard input."""
 
     content: bytes
     name: str = "stdin"
@@ -89,35 +89,47 @@ class PictureBytes:
 
 @dataclass(frozen=True)
 class VideoFile:
-    """Also an address of a film, which is read as fast as it is looked at."""
+    """A file, or the address of one, read as fast as frames are used."""
 
     name: str
     every: int = 1
-    """Look at every so-manieth picture only."""
+    """Use every N-th frame only."""
 
     def frames(self) -> Generator[Frame]:
-        capture, name = open_capture(self.name), without_password(self.name)
-        stated = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        length = -(-stated // self.every) if stated > 0 else None
-        film = Video(name, frames_per_second(capture) / self.every, length)
-        read = 0
+        name = without_password(self.name)
+        reader = FrameReader(open_capture(self.name), name, self.every)
+        yield from reader.frames()
+        if not reader.read and "://" in self.name:
+            raise unreadable(self.name)
+        if not reader.read:
+            raise UserError("is not a video, or is damaged", where=name, fix="convert it to MP4")
+        if reader.read < reader.stated * _ENOUGH:
+            raise UserError(f"is damaged: it ends after {reader.read} of {reader.stated} frames", where=name)
+
+
+class FrameReader:
+    """Every N-th frame of an open capture, which it releases at the end."""
+
+    def __init__(self, capture: cv2.VideoCapture, name: str, every: int, *, live: bool = False) -> None:
+        self._capture, self._name, self._every = capture, name, every
+        self.stated = 0 if live else max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 0)
+        """Frames that the container says it has; 0 if it does not."""
+        self.read = 0
+        self._video = Video(name, frames_per_second(capture) / every, -(-self.stated // every) or None, live)
+
+    def frames(self) -> Generator[Frame]:
         try:
-            while capture.grab():
-                read += 1
-                if (read - 1) % self.every:
+            while self._capture.grab():
+                number, between = divmod(self.read, self._every)
+                self.read += 1
+                if between:
                     continue
-                got, image = capture.retrieve()
+                got, image = self._capture.retrieve()
                 if not got:
                     break
-                yield Frame(np.asarray(image, np.uint8), name, (read - 1) // self.every, film)
+                yield Frame(np.asarray(image, np.uint8), self._name, number, self._video)
         finally:
-            capture.release()
-        if not read and "://" in self.name:
-            raise unreadable(self.name)
-        if not read:
-            raise UserError("is not a film, or is damaged", where=name, fix="convert it to MP4")
-        if stated > 0 and read < stated * _ENOUGH:
-            raise UserError(f"is damaged: it ends after {read} of {stated} pictures", where=name)
+            self._capture.release()
 
 
 def quiet_opencv() -> None:
@@ -139,7 +151,7 @@ def open_capture(name: str | int) -> cv2.VideoCapture:
             raise UserError(f"camera {name} cannot be opened", fix=fix)
         if "://" in name:
             raise unreadable(name)
-        raise UserError("cannot be opened as a film", where=name, fix="check the name, or convert it to MP4")
+        raise UserError("cannot be opened as a video", where=name, fix="check the name, or convert it to MP4")
     return capture
 
 
@@ -150,7 +162,7 @@ def frames_per_second(capture: cv2.VideoCapture) -> float:
 
 
 def standard_input(stream: BinaryIO | None = None) -> tuple[bytes, bool]:
-    """What comes first there, and whether it is text: names, not a picture."""
+    """Its first bytes, and whether they are text: names of files, not an image."""
     stream = stream or sys.stdin.buffer
     first = stream.read1(4096) if hasattr(stream, "read1") else stream.read(4096)
     try:

@@ -1,7 +1,4 @@
-"""Pictures as arrays, and as a network wants them.
-
-Names of output files: those of what they belong to, told apart where two are called the same.
-"""
+"""Images read, checked and fitted to a network's input; unique names for the files made of them."""
 
 import re
 from pathlib import Path
@@ -27,24 +24,24 @@ def read_picture(path: str | Path) -> Image:
 def decode_picture(content: bytes, where: str | Path) -> Image:
     picture = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
     if picture is None:
-        raise UserError("is not a picture, or is damaged", where=where, fix="give JPEG, PNG, BMP, WebP or TIFF files")
+        raise UserError("is not an image, or is damaged", where=where, fix="give JPEG, PNG, BMP, WebP or TIFF files")
     return np.asarray(picture, np.uint8)
 
 
 def checked_picture(array: object) -> Image:
-    """What a caller gives as a picture, if it is one."""
+    """The array that a caller gives as an image, checked."""
     if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
         got = f"{array.dtype} {list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise UserError(f"a picture is {got}", fix="give uint8 [height, width, 3], blue, green, red, or a file's name")
+        raise UserError(f"an image is {got}", fix="give uint8 [height, width, 3], blue, green, red, or a file's name")
     if not array.size:
-        raise UserError("a picture has no pixels", fix="give at least one")
+        raise UserError("an image has no pixels", fix="give at least one")
     return array
 
 
 def fit(
     image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
 ) -> tuple[Image, tuple[float, float], tuple[int, int]]:
-    """The picture as large as fits this height and width, padded to multiples of the stride; gain and pad.
+    """The image as large as fits this height and width, padded to multiples of the stride; gain and pad.
 
     YOLOv7 pads both sides as little as the strides need; YOLOX (see `InputConvention`) pads behind, to the whole shape.
     """

@@ -1,4 +1,4 @@
-"""What `--source` means: a file, a folder, a glob, a film, a list of streams, an address, a camera, standard input."""
+"""What `--source` means: a file, a folder, a glob, a video, a list of streams, an address, a camera, standard input."""
 
 import glob
 import itertools
@@ -23,16 +23,16 @@ from yolofast.media.frames import (
 )
 from yolofast.media.streams import LiveStreams, OnFault
 
-FILM_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
+VIDEO_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
 
 _ADDRESS = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|rtp)://.+", re.IGNORECASE)
 
 
 def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault) -> Generator[list[Frame]]:
-    """The pictures of a source, up to `batch` at a time; of streams, what is new.
+    """The frames of a source, up to `batch` at a time; of streams, what is new.
 
-    A source that cannot be meant raises `UserError` at once; what is wrong with one file or stream of several goes to
-    `on_fault`, and the rest goes on.
+    A source that does not exist raises `UserError` at once. What is wrong with one file or stream of several goes to
+    `on_fault`, and the others continue.
     """
     if streams := _streams_of(source):
         return LiveStreams(streams, on_fault, every).batches()
@@ -40,13 +40,13 @@ def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault)
 
 
 def is_live(name: str) -> bool:
-    """A camera, or an address other than that of a film or picture."""
-    is_file = _is_film_name(name) or _is_picture_address(name)
+    """A camera, or an address other than that of a video or image."""
+    is_file = _is_video_name(name) or _is_picture_address(name)
     return name.isdecimal() or (_ADDRESS.fullmatch(name) is not None and not is_file)
 
 
-def _is_film_name(name: str) -> bool:
-    return _suffix(name) in FILM_SUFFIXES
+def _is_video_name(name: str) -> bool:
+    return _suffix(name) in VIDEO_SUFFIXES
 
 
 def _is_picture_address(name: str) -> bool:
@@ -58,7 +58,7 @@ def _suffix(name: str) -> str:
 
 
 def _streams_of(source: str) -> list[str]:
-    """The streams that are meant; none if it is something else."""
+    """The streams that `source` names; none if it is something else."""
     if source.lower().endswith(".txt") and Path(source).is_file():
         entries = _entries(Path(source))
         return entries if entries and all(map(is_live, entries)) else []
@@ -77,7 +77,7 @@ def _entries(path: Path) -> list[str]:
 def _files_of(source: str, every: int) -> Iterator[FrameSource]:
     """Sources to be read one after the other."""
     if not source:
-        raise UserError("there is nothing to look at", fix="name a picture, a folder or a glob with --source")
+        raise UserError("--source is empty", fix="name an image, a folder or a glob")
     if source == "-":
         return _piped(sys.stdin.buffer, every)
     return iter([_one(name, every) for name in _names_of(source)])
@@ -97,25 +97,25 @@ def _names_of(source: str) -> list[str]:
         what = f"cannot be read: there is no such file{nearest_file(source)}"
         raise UserError(what, where=source, fix="check the name given as source")
     if not found:
-        what = f"{shorten(source)} holds no picture"
-        raise UserError(what, fix="name a picture, a film, a folder, a glob, an address or the number of a camera")
+        what = f"{shorten(source)} holds no image"
+        raise UserError(what, fix="name an image, a video, a folder, a glob, an address or the number of a camera")
     return found
 
 
 def _is_known(path: Path) -> bool:
-    return path.suffix.lower() in IMAGE_SUFFIXES | FILM_SUFFIXES and path.is_file()
+    return path.suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES and path.is_file()
 
 
 def _one(name: str, every: int) -> FrameSource:
     if _is_picture_address(name):
         return PictureAddress(name)
-    return VideoFile(name, every) if _ADDRESS.fullmatch(name) or _is_film_name(name) else PictureFile(Path(name))
+    return VideoFile(name, every) if _ADDRESS.fullmatch(name) or _is_video_name(name) else PictureFile(Path(name))
 
 
 def _piped(stream: BinaryIO, every: int) -> Iterator[FrameSource]:
     first, is_text = standard_input(stream)
     if not first:
-        raise UserError("standard input is empty", fix="pipe names of pictures into it, or a picture")
+        raise UserError("standard input is empty", fix="pipe names of images into it, or an image")
     if not is_text:
         return iter([PictureBytes(first + stream.read())])
     return (_one(line, every) for line in lines_of(first, stream) if line)

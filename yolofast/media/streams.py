@@ -1,8 +1,7 @@
-"""Cameras and network streams: each is read by a thread of its own, and only its newest picture is looked at.
+"""Frames that threads read while the caller works: live streams, and any other source read ahead.
 
-Whoever looks more slowly than pictures come would otherwise fall behind further and further.
-
-Items made by a thread while the caller works on those before.
+Each camera or network stream has a thread of its own, and only its newest frame is used. A detector slower than the
+stream would otherwise fall behind further and further.
 """
 
 import queue
@@ -11,16 +10,15 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 import cv2
-import numpy as np
 
 from yolofast.errors import UserError
 from yolofast.media.addresses import without_password
-from yolofast.media.frames import Frame, Video, frames_per_second, open_capture
+from yolofast.media.frames import Frame, FrameReader, open_capture
 
 OnFault = Callable[[UserError], None]
 
 _PULSE = 0.5
-"""Seconds after which a batch is given even if nothing is new: so that whoever waits for it may also leave."""
+"""Seconds after which an empty batch is given if nothing is new, so that the caller may stop."""
 
 
 class StreamEndedError(UserError):
@@ -39,7 +37,7 @@ class LiveStreams:
         self._stop = threading.Event()
 
     def batches(self) -> Generator[list[Frame]]:
-        """The newest picture of every stream that has one, until all have ended; now and then none."""
+        """The newest frame of every stream that has one, until all have ended; now and then none."""
         self._running = len(self._names)
         threads = [threading.Thread(target=self._follow, args=(name,), daemon=True) for name in self._names]
         for thread in threads:
@@ -67,8 +65,8 @@ class LiveStreams:
         error: Exception
         try:
             read = self._read(name)
-            error = StreamEndedError(f"the stream has ended after {read} pictures", where=without_password(name))
-        except Exception as raised:  # noqa: BLE001 - raised again where the pictures are used
+            error = StreamEndedError(f"the stream has ended after {read} frames", where=without_password(name))
+        except Exception as raised:  # noqa: BLE001 - raised again where the frames are used
             error = raised
         with self._news:
             self._running -= 1
@@ -78,43 +76,34 @@ class LiveStreams:
     def _read(self, name: str) -> int:
         capture = open_capture(int(name) if name.isdecimal() else name)
         shown = without_password(name)
-        film, read = Video(shown, frames_per_second(capture) / self._every, None, live=True), 0
+        reader = FrameReader(capture, shown, self._every, live=True)
         try:
-            while not self._stop.is_set() and capture.grab():
-                read += 1
-                if (read - 1) % self._every:
-                    continue
-                got, image = capture.retrieve()
-                if not got:
+            for frame in reader.frames():
+                with self._news:
+                    self._fresh[name] = frame
+                    self._news.notify()
+                if self._stop.is_set():
                     break
-                self._offer(name, Frame(np.asarray(image, np.uint8), shown, (read - 1) // self._every, film))
         except cv2.error as error:  # some backends raise instead of ending
             raise UserError(f"the stream has failed: {error.err}", where=shown) from error
-        finally:
-            capture.release()
-        return read
-
-    def _offer(self, name: str, frame: Frame) -> None:
-        with self._news:
-            self._fresh[name] = frame
-            self._news.notify()
+        return reader.read
 
 
 Item = TypeVar("Item")
 
 _PATIENCE = 2.0
-"""Seconds to wait for the thread at the end: a dead stream may hold it longer, and must not hold us."""
+"""Seconds to wait for the thread at the end: a dead stream must not block the program."""
 
 
 class _End:
-    """The last thing the thread says: that there is nothing more, or what went wrong."""
+    """The last item of the thread: there is nothing more, or what went wrong."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 def read_ahead(items: Generator[Item], ahead: int) -> Generator[Item]:
-    """The same items in the same order, up to `ahead` of them made before they are asked for."""
+    """The same items in the same order, up to `ahead` of them made in advance."""
     ready: queue.Queue[Item | _End] = queue.Queue(ahead)
     stop = threading.Event()
 

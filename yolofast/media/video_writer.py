@@ -1,4 +1,4 @@
-"""Films of what was seen, as MP4. A film can be played only once it was closed, so its writer always closes it."""
+"""Videos of drawn detections, as MP4. A video can be played only once it is closed, so its writer always closes it."""
 
 from pathlib import Path
 
@@ -13,19 +13,19 @@ _CODEC = "mp4v"
 
 
 class VideoWriters:
-    """One film per source. Of films read one after the other the last is open, of streams all are."""
+    """One video per source. Of files read one after the other the last is open, of streams all are."""
 
     def __init__(self) -> None:
         self._open: dict[Path, tuple[cv2.VideoWriter, tuple[int, int]]] = {}
 
-    def write(self, path: Path, image: Image, film: Video) -> None:
+    def write(self, path: Path, image: Image, video: Video) -> None:
         height, width = image.shape[:2]
         if path not in self._open:
-            if not film.live:  # the one before has ended
+            if not video.live:  # the one before has ended
                 self.close()
-            self._open[path] = (_opened(path, film.fps, width, height), (width, height))
+            self._open[path] = (_opened(path, video.fps, width, height), (width, height))
         writer, size = self._open[path]
-        if (width, height) != size:  # a stream that changes its format; a film cannot
+        if (width, height) != size:  # a stream may change its size, a video file cannot
             image = cv2.resize(image, size)  # type: ignore[assignment]
         writer.write(image)
 
@@ -41,5 +41,5 @@ def _opened(path: Path, fps: float, width: int, height: int) -> cv2.VideoWriter:
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*_CODEC), fps, (width, height))
     if not writer.isOpened():
         fix = "check that the disk has room, or --nosave"
-        raise UserError(f"a film of {width}×{height} pixels cannot be written", where=path, fix=fix)
+        raise UserError(f"a video of {width}×{height} pixels cannot be written", where=path, fix=fix)
     return writer

@@ -22,13 +22,15 @@ from torch import Tensor
 
 from yolofast.boxes import cxcywh_to_xyxy, to_pixels
 from yolofast.dataset.overview_picture import draw_overview
-from yolofast.detect.detector import PictureDetector, read_picture
-from yolofast.detect.evaluation import Evaluated, evaluate
+from yolofast.detect.accumulator import Evaluated
+from yolofast.detect.detector import PictureDetector
+from yolofast.detect.evaluation import evaluate
 from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.mosaic_picture import draw_boxes, save_mosaics
 from yolofast.evaluate.plots import save_plots
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
+from yolofast.media.pictures import read_picture
 from yolofast.model.network import Network
 from yolofast.pixels import Image
 from yolofast.precision import Precision

@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.detect.detector import read_picture
 from yolofast.evaluate.image_faults import ImageFaults, Judged, judge
 from yolofast.evaluate.matching import ground_truth
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
+from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
 from yolofast.runs.layout import FILES, numbered
 from yolofast.structures import Detections
