@@ -12,8 +12,7 @@ import time
 from tests.train.small_step import small_step
 from tests.train.test_phase_record import a_step_of
 from yolofast.train.step import TrainStep
-from yolofast.train.timing.clock import HostClock
-from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+from yolofast.train.timing import HostClock, NoSampler, PhaseSampler
 
 ROUNDS, STEPS = 50, 2_000
 _NEVER = 10**9

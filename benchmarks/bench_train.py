@@ -36,8 +36,7 @@ from benchmarks.timing import environment
 from yolofast.config.train import TrainConfig
 from yolofast.train.families.table import completed
 from yolofast.train.gears.compiling import compiled_loss_of
-from yolofast.train.gears.gears import EagerGear, Gear, GraphGear
-from yolofast.train.gears.pace import Pace
+from yolofast.train.gears.gears import EagerGear, Gear, GraphGear, Pace
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.step import StepKind
 

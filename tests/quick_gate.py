@@ -1,7 +1,8 @@
 """What `make quick` leaves out, and what keeps it quick: a test that is not marked `slow` may neither train nor start a
 process, compile or open a page; browsers and compilers of C++ are processes.
 
-A test of one of the SLOW_FIXTURES is slow by that; others carry the mark themselves.
+A test of one of the SLOW_FIXTURES is slow by that; others carry the mark themselves, and so do those of large networks
+and long searches, which take seconds.
 """
 
 import functools

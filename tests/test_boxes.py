@@ -69,6 +69,7 @@ def test_pairwise_is_every_pair():
         torch.testing.assert_close(table[1, 3, 4], overlap(first[1, 3], second[1, 4]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @given(a=any_box, b=any_box)
 @settings(max_examples=200, deadline=None)

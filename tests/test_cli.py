@@ -114,6 +114,7 @@ def test_another_number_of_classes_needs_a_transfer_but_no_cfg(capsys, tiny_weig
     assert "6,031,224" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -147,6 +148,7 @@ def test_strip(capsys, tmp_path):
     assert run(capsys, "info", "--weights", small_file)[0] == 0
 
 
+@pytest.mark.slow
 def test_reparam(capsys, tmp_path, tiny_weights):
     out_file = tmp_path / "deploy.pt"
     code, out, _ = run(capsys, "reparam", "--weights", tiny_weights, "--out", out_file)
@@ -281,6 +283,7 @@ def test_reparam_keeps_what_half_precision_cannot_hold(capsys, tmp_path):
     assert state["model.5.conv.weight"].dtype == torch.float16
 
 
+@pytest.mark.slow
 def test_weights_keep_their_head_grouping(capsys, tmp_path):
     """Under another grouping the same tensors would mean other classes."""
     swapped = read_head_config("standard").to_dict()

@@ -60,6 +60,7 @@ def published(tmp_path):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cfg", "tensors"), [("yolov7-tiny", 344), ("yolov7", 566)])
 def test_a_published_checkpoint_loads_and_predicts(published, cfg, tensors):
     path = published(fill(build_model(cfg)))

@@ -40,8 +40,8 @@ ASSIGNERS: dict[str, Assigner] = {
 
 OPTIMIZERS: dict[str, str] = {
     "sgd": "yolofast.optim.sgd:Sgd",
-    "adam": "yolofast.optim.adam:adam",
-    "adamw": "yolofast.optim.adam:adamw",
+    "adam": "yolofast.optim.adam:Adam",
+    "adamw": "yolofast.optim.adam:AdamW",
 }
 """What makes an `Optimizer` of parameter groups."""
 

@@ -63,6 +63,7 @@ def check_image(batch: Batch, maps: list[Tensor], assignment: list[Assignment], 
     assert found == {column: box for column, box in zip(columns, chosen, strict=True) if box is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "other"), VERSIONS, ids=["current", "vendored"])
 @settings(max_examples=150)
 @given(batch=batches())

@@ -73,6 +73,7 @@ def dense_alignment(maps, targets, head):
     return [torch.cat(parts, dim=-1) for parts in zip(*levels, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_head", HEADS)
 @settings(max_examples=50)
 @given(batch=batches())

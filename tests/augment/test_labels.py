@@ -41,6 +41,7 @@ def _fits(row, expected):
     )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(sorted(set(RECIPES) - {"copy", "paste"})), st.booleans())
 @settings(max_examples=40)
 def test_against_plain_loops(seed, name, polygons):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from yolofast.checkpoint.contents import contents_of
+from yolofast.checkpoint.read import contents_of
 from yolofast.errors import UserError
 
 

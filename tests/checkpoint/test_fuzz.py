@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.checkpoint.files import save_published, write_zip
 from yolofast.checkpoint import read_weights
-from yolofast.checkpoint.legacy import MAGIC
+from yolofast.checkpoint.containers import MAGIC
 from yolofast.checkpoint.pickle_graph import read_graph
 from yolofast.errors import UserError
 
@@ -56,6 +56,7 @@ def valid(tmp_path_factory):
     return {file.stem: file.read_bytes() for file in folder.iterdir()}
 
 
+@pytest.mark.slow
 @fuzz
 @given(content=st.binary(max_size=400))
 @pytest.mark.parametrize("head", [b"", b"PK\x03\x04", MAGIC, MAGIC + b"\x80\x02M\xe9\x03.", b"\x10" + bytes(7) + b"{"])
@@ -81,6 +82,7 @@ def test_random_opcodes(content):
         read_graph(io.BytesIO(bytes(content)))
 
 
+@pytest.mark.slow
 @fuzz
 @given(changes=edits)
 @pytest.mark.parametrize("kind", ["zip", "legacy", "state", "tensors"])
@@ -88,6 +90,7 @@ def test_damaged_files(tmp_path, valid, kind, changes):
     read_or_refuse(tmp_path / "x.pt", damage(valid[kind], changes))
 
 
+@pytest.mark.slow
 @fuzz
 @given(changes=edits)
 @pytest.mark.parametrize("kind", ["zip", "state"])

@@ -183,6 +183,7 @@ def test_shared_references_do_not_unfold(tmp_path):
     assert file.names is None
 
 
+@pytest.mark.slow
 def test_modules_that_share_do_not_unfold(tmp_path):
     pickled = MODULE + b"q\x01"
     for _ in range(60):
@@ -207,7 +208,7 @@ def test_too_many_instructions():
 
 
 def test_too_large_a_pickle(tmp_path, monkeypatch):
-    monkeypatch.setattr("yolofast.checkpoint.archive.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("yolofast.checkpoint.containers.MAX_BYTES", 1 << 20)
     refuse(write_pickle(tmp_path / "x.pt", bytes(2 << 20)), "larger than 1 MiB", mebibytes=1)
 
 

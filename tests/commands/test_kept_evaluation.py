@@ -7,7 +7,7 @@ import pytest
 from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.evaluate.v7_metrics import V7Result
-from yolofast.train import run as setup
+from yolofast.train import evaluation
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +41,13 @@ def test_the_last_ones_if_no_others_are_saved(worse_and_worse, tmp_path, one_thr
 
 
 def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, monkeypatch, tmp_path, one_thread):
-    overlaps, fill_tally = [], setup.fill_tally
+    overlaps, accumulate = [], evaluation.accumulate_metrics
 
     def filled(*given, **named):
-        overlaps.append(named["iou"])
-        return fill_tally(*given, **named)
+        overlaps.append(named["thresholds"].iou)
+        return accumulate(*given, **named)
 
-    monkeypatch.setattr(setup, "fill_tally", filled)
+    monkeypatch.setattr(evaluation, "accumulate_metrics", filled)
     assert main(["train", *flags(tmp_path, epochs=1), "--faithful"]) == 0
     (tmp_path / "runs" / "exp" / "evaluation.json").unlink()
     assert main(["train", "--resume", str(tmp_path / "runs" / "exp"), "--epochs", "2"]) == 0

@@ -13,8 +13,7 @@ from yolofast.config.resumed import from_yaml, is_gone, with_lasting_names
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
-from yolofast.train.kept_files import copies_used, with_kept_copies
-from yolofast.train.resume import beginning
+from yolofast.train.resume import beginning, copies_used, with_kept_copies
 
 pytestmark = pytest.mark.slow
 

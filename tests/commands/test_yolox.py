@@ -20,6 +20,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 SIDE, NC = 96, 3
 
 
+@pytest.mark.slow
 def test_info_prints_every_module(capsys):
     assert main(["info", "--model", "yolox-l", "--nc", "7", "--freeze", "backbone", "neck"]) == 0
     out = capsys.readouterr().out
@@ -32,6 +33,7 @@ def test_info_prints_every_module(capsys):
     assert "have no numbers" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_info_tells_the_cost_at_the_size_a_network_is_meant_for(capsys):
     assert main(["info", "--model", "yolox-nano"]) == 0
     assert "1.05 GFLOPs per image of 416×416" in capsys.readouterr().out

@@ -131,7 +131,7 @@ def test_flags_without_effect_are_accepted_and_say_so(capsys):
 @pytest.mark.slow
 def test_help_does_not_load_torch():
     code = (
-        "import sys; from yolofast.config import page, flags, hyp, resume, args_file, environment, builtin_data;"
+        "import sys; from yolofast.config import commands, flags, flags_page, hyp, resumed;"
         "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0

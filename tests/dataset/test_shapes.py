@@ -110,6 +110,7 @@ def test_both_kinds_of_labels_agree(made):
             assert all(annotation["iscrowd"] == 0 for annotation in own)
 
 
+@pytest.mark.slow
 def test_boxes_areas_and_polygons_describe_the_same_pixels(scenes):
     ratios = []
     for drawn in scenes:

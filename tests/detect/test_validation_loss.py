@@ -53,14 +53,15 @@ def training_losses(model, criterion, index, images):
     maker = BatchMaker(Planner(index, images.sizes, style, SIZE, SIZE), images, rgb=inputs.rgb)
     order = EpochOrder(IMAGES, seed=0, shuffle=False, batch_size=BATCH)
     groups = [{"params": list(model.parameters()), "weight_decay": 0.0}]
-    step = TrainStep(model, criterion, Sgd(groups), ModelEma(model), CPU)
+    names = ("box", "obj", "cls", "l1") if model.layout.kind == "point" else ("box", "obj", "cls")
+    step = TrainStep(model, criterion, Sgd(groups), ModelEma(model), CPU, names)
     with torch.no_grad():
         for batch in WorkerLoader(maker, order).epoch(0):
             step.losses.add(step.loss_of(batch.images, batch.targets), len(batch.images))
-    names = ("box", "obj", "cls", "l1") if model.layout.kind == "point" else ("box", "obj", "cls")
     return {name: step.losses.means()[name] for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small, lambda: small("IAuxDetect"), lambda: small("MultiHeadDetect"), yolox])
 @pytest.mark.parametrize("assigner", ["ota", "tal"])
 def test_training_and_validation_losses_agree(make, assigner):

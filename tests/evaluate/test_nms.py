@@ -150,6 +150,7 @@ def test_several_batches_may_be_under_way():
             np.testing.assert_array_equal(rows(ours), rows(expected))
 
 
+@pytest.mark.slow
 def test_of_very_many_candidates_the_best_are_looked_at():
     """Equal scores everywhere, so that which of them are the best depends on their order alone."""
     made = predictions(np.random.default_rng(3), n=400, nc=4, spread=4000.0)

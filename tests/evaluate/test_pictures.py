@@ -73,7 +73,7 @@ def test_colours_and_floats(tmp_path):
 
 @pytest.mark.slow
 def test_evaluating_does_not_import_what_draws():
-    modules = ("nms", "v7_metrics", "coco", "confusion", "plots", "mosaic_picture", "per_class", "tta")
+    modules = ("nms", "v7_metrics", "coco", "confusion", "plots", "mosaic_picture", "result_files", "image_faults")
     imports = ";".join(f"import yolofast.evaluate.{module}" for module in modules)
     code = f"import sys;{imports};sys.exit(bool({{'matplotlib', 'faster_coco_eval'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=False).returncode == 0

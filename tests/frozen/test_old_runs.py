@@ -56,6 +56,7 @@ def difference(one, other):
 
 
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_weights(name, tmp_path, data):
     run = unpack(name, tmp_path)
     before = weights_of(run)

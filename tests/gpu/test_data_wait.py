@@ -7,7 +7,7 @@ import torch
 
 from tests.gpu.test_pace import CYCLES_PER_MS
 from yolofast.train.loop import DataWait
-from yolofast.train.timing.clock import clock_for
+from yolofast.train.timing import clock_for
 
 LATE = 0.05
 

@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from yolofast.train.gears.pace import Pace
+from yolofast.train.gears.gears import Pace
 
 CYCLES_PER_MS = 1_500_000
 """About: an H200 has up to 1.98 GHz."""

@@ -15,11 +15,9 @@ from yolofast.profile.measure.meter import Request, profile_against, profile_run
 from yolofast.profile.measure.usage import count_waits, gpu_busy
 from yolofast.profile.records import LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, BACKWARD, DATA_WAIT, EMA, FORWARD, LOSS, OPTIMIZER, REST
-from yolofast.train.gears.gears import EagerGear, GraphGear
-from yolofast.train.gears.pace import Pace
+from yolofast.train.gears.gears import EagerGear, GraphGear, Pace
 from yolofast.train.run import prepare_run
-from yolofast.train.timing.clock import DeviceClock, can_time_graphs, clock_for
-from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+from yolofast.train.timing import DeviceClock, NoSampler, PhaseSampler, can_time_graphs, clock_for
 
 INSIDE = {FORWARD, ASSIGN, LOSS, BACKWARD, OPTIMIZER, EMA}
 DEVICE = torch.device("cuda")

@@ -76,6 +76,7 @@ def test_every_batch_has_the_places_it_needs_itself(data):
     assert len(seen) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [1, 2, 3])
 @pytest.mark.parametrize("name", ["tiny", "copy", "paste"])
 def test_resident_and_staged_pixels_give_the_same(data, name, slots):

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "loaders.md"
 
 
+@pytest.mark.slow
 def test_the_example_of_the_gpu_path_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))

@@ -122,6 +122,7 @@ def test_forward_in_single_precision(case):
             assert relative_error(ours, golden) <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cfg", "expected"), FUSED.items())
 def test_fused_parameters(cfg, expected):
     from yolofast import fuse

@@ -236,6 +236,7 @@ def test_a_damaged_layer_builds_or_is_refused(data):
         assert error.fix
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(TINY) - 1), st.text(max_size=3), st.integers(0, 12))
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from tests.model.sizes import large_ones_slow
 from tests.model.small import SMALL, small
 from yolofast import UserError, build_model
 from yolofast.model.freeze import frozen_layers
@@ -28,7 +29,7 @@ def on_meta(cfg):
         return build_model(cfg)
 
 
-@pytest.mark.parametrize("cfg", GFLOPS)
+@pytest.mark.parametrize("cfg", large_ones_slow(GFLOPS))
 def test_gflops(cfg):
     assert round(summarise(on_meta(cfg), (640, 640)).gflops, 2) == GFLOPS[cfg]
 
@@ -39,6 +40,7 @@ def test_fused_gflops():
     assert round(summarise(fuse(on_meta("cfg/deploy/yolov7.yaml")), (640, 640)).gflops, 2) == 104.51
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("freeze", "trainable", "share"),
     [
@@ -66,6 +68,7 @@ def test_several_values_freeze_exactly_those_layers():
             frozen_layers(values, 78)
 
 
+@pytest.mark.slow
 def test_sections_cover_every_layer_once():
     for cfg in ("yolov7-tiny", "yolov7", "yolov7-e6e"):
         model = on_meta(cfg)

@@ -68,6 +68,7 @@ def test_forward_in_double_precision(name):
 GFLOPS = {"nano": 1.05, "tiny": 6.41, "s": 26.69, "m": 73.53, "l": 155.29, "x": 281.41}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", GFLOPS)
 def test_gflops(size):
     model = on_meta(f"yolox-{size}")
@@ -89,6 +90,7 @@ def test_summary_of_l_with_seven_classes():
     assert summary.outputs == ((1, 1, 100, 180, 12), (1, 1, 50, 90, 12), (1, 1, 25, 45, 12))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frozen", "trainable"),
     [

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from yolofast.train.distributed.batch_norm import synchronise_batch_norm
+from yolofast.train.distributed.averaged_step import synchronise_batch_norm
 
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
 _IMAGES, _CHANNELS = 5, 3

@@ -9,7 +9,7 @@ from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.loader.workers import WorkerLoader
 from yolofast.train.loop import DataWait
-from yolofast.train.timing.clock import HostClock
+from yolofast.train.timing import HostClock
 
 
 class LateClock(HostClock):

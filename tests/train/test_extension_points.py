@@ -17,8 +17,10 @@ from yolofast.optim.sgd import Sgd
 from yolofast.structures import HeadLayout, LossTerms
 from yolofast.train.families import table as families
 from yolofast.train.families.yolov7 import YoloV7Family, YoloV7Rules
-from yolofast.train.loggers.choose_loggers import LOGGERS
+from yolofast.train.loggers.delivery import LOGGERS
 from yolofast.train.losses.yolox_criterion import YoloXCriterion
+
+pytestmark = pytest.mark.slow
 
 STEPS = 3
 SEEN: list[str] = []

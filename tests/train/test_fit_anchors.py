@@ -9,7 +9,7 @@ from yolofast.detect.networks import starting_network
 from yolofast.image_index import ImageIndex
 from yolofast.model.autoanchor import anchor_fit
 from yolofast.model.network import build_model
-from yolofast.train.training_order import fit_anchors
+from yolofast.train.data import fit_anchors
 
 
 @pytest.fixture

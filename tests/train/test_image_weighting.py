@@ -5,7 +5,7 @@ import pytest
 
 from tests.augment.made_up import make_index
 from yolofast.loader.order import EpochOrder
-from yolofast.train.training_order import ImageWeighting
+from yolofast.train.data import ImageWeighting
 
 BOX = (0.5, 0.5, 0.2, 0.2)
 
@@ -26,6 +26,7 @@ def share_of(weighting, image, images=4):
     return (drawn == image).mean()
 
 
+@pytest.mark.slow
 def test_shares_follow_rarity_and_what_is_learnt():
     # Three boxes of class 0, one of class 1, and an image without any.
     weighting = ImageWeighting(make_index([(64, 64)] * 4, [[BOX], [BOX, BOX], [BOX], []], labels=[0, 0, 0, 1]))

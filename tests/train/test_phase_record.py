@@ -13,9 +13,8 @@ from tests.train.small_step import small_step
 from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main
 from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
-from yolofast.train.phase_record import COLUMNS
-from yolofast.train.timing.clock import HostClock
-from yolofast.train.timing.sampler import ChosenSteps, NoSampler, PhaseSampler
+from yolofast.train.batch_record import PHASE_COLUMNS
+from yolofast.train.timing import ChosenSteps, HostClock, NoSampler, PhaseSampler
 
 _FAST_STEP = 10e-3
 """Seconds: yolov7-tiny at 320 with a batch of 64 on an H200, the fastest step there is a figure of."""
@@ -51,14 +50,14 @@ def test_weights_are_the_same_bits(folder):
 @pytest.mark.slow
 def test_a_row_per_timed_step_and_all_of_its_time(folder):
     rows = rows_of(folder)
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == PHASE_COLUMNS
     # Three batches an epoch, one step in two on average; the first of a process is never timed.
     chosen, begins = ChosenSteps(2), (0, 6)
     expected = [(str(n // 3), str(n % 3)) for n in range(9) if chosen.has(n) and n not in begins]
     assert len(expected) >= 3 and [(row["epoch"], row["batch"]) for row in rows] == expected
     for row in rows:
         phases = {name: float(row[name]) for name in (FORWARD, ASSIGN, LOSS, BACKWARD, DATA_WAIT, AUGMENT, TO_DEVICE)}
-        total = sum(float(row[name]) for name in COLUMNS[4 : COLUMNS.index(REST) + 1] if row[name])
+        total = sum(float(row[name]) for name in PHASE_COLUMNS[4 : PHASE_COLUMNS.index(REST) + 1] if row[name])
         assert min(phases.values()) >= 0 and phases[FORWARD] > 0
         assert total == pytest.approx(float(row["step"]), rel=1e-3)
 

@@ -5,8 +5,7 @@ import pytest
 from yolofast.config.resumed import to_yaml
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
-from yolofast.train.kept_files import write_hyp
-from yolofast.train.resume import beginning
+from yolofast.train.resume import beginning, write_hyp
 
 
 def test_a_default_that_is_not_there_means_from_scratch_and_is_told(tmp_path, monkeypatch):

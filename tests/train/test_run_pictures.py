@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+import pytest
 import torch
 
 from yolofast.structures import Batch, Detections, InputConvention, Targets
@@ -78,6 +79,7 @@ def test_copies_are_a_part_of_the_batch_with_its_way_back():
     assert copy.images.data_ptr() != batch.images.data_ptr()
 
 
+@pytest.mark.slow
 def test_curves_of_few_and_of_missing_values():
     rows = [{"epoch": 0, "train/box_loss": 1.0}, {"epoch": 1, "train/box_loss": float("nan"), "metrics/mAP50(B)": 0.5}]
     for some in ([], rows[:1], rows):

@@ -6,8 +6,8 @@ import pytest
 from tests.loader.small_set import made_up_index, random_sizes
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
+from yolofast.train.data import training_order
 from yolofast.train.families.yolov7 import warm_up_starts
-from yolofast.train.training_order import training_order
 
 INDEX = made_up_index(random_sizes(30))
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.dataset.make import image, write
 from yolofast.dataset.split import read_split
-from yolofast.train.training_order import class_weights, image_weights
+from yolofast.train.data import class_weights, image_weights
 
 
 @pytest.fixture

@@ -17,14 +17,15 @@ from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.detect.accumulator import Evaluated
 from yolofast.ranks import agree_on_largest, is_first, rank, share_counts
 from yolofast.structures import Targets
+from yolofast.train.checkpoints import NoCheckpoints
+from yolofast.train.display import quiet_display
 from yolofast.train.distributed.averaged_step import mean_losses
-from yolofast.train.distributed.join import joined
+from yolofast.train.distributed.join import device_of_rank, joined
 from yolofast.train.distributed.launch import launch
-from yolofast.train.distributed.machine import device_of_rank
-from yolofast.train.followers import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.train.gears.gears import EagerGear
 from yolofast.train.loop import Progress, Trainer
 from yolofast.train.losses.yolox_criterion import YoloXCriterion
+from yolofast.train.record import NoRecorder
 from yolofast.train.run import Run, prepare_run
 
 

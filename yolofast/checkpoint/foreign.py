@@ -56,13 +56,14 @@ def weights_of(root: object, build: Build) -> WeightFile:
     source, holder = _choose(root)
     top: Mapping[Any, object] = root if isinstance(root, dict) else {}
     _check_version(top)
-    described = top if not isinstance(holder, Object) else {**top, **_attributes(holder)}
+    described = top if not isinstance(holder, Object) else {**top, **_mapping(holder.state)}
     tensors = {name: build(value) for name, value in _named(holder)}
     if not tensors:
         raise _nothing_found(root)
     tensors = without_prefix(tensors, "module.")
-    graph = plain_dict(described.get("yaml" if isinstance(holder, Object) else "graph"))
-    names = class_names(described.get("names"))
+    epoch = top.get("epoch", top.get("start_epoch"))
+    graph = _plain_dict(described.get("yaml" if isinstance(holder, Object) else "graph"))
+    names = _class_names(described.get("names"))
     return WeightFile(
         tensors=tensors,
         kind=_kind(top, source, holder, tensors),
@@ -70,8 +71,8 @@ def weights_of(root: object, build: Build) -> WeightFile:
         names=names,
         nc=_class_count(described.get("nc"), graph, names),
         graph=graph,
-        head_config=plain_dict(described.get("head_config")),
-        epoch=_integer(top.get("epoch", top.get("start_epoch"))),
+        head_config=_plain_dict(described.get("head_config")),
+        epoch=epoch if type(epoch) is int else None,
         img_size=_img_size(top),
         img_shape=_img_shape(top),
     )
@@ -84,7 +85,7 @@ def without_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
 
 
-def class_names(value: object) -> tuple[str, ...] | None:
+def _class_names(value: object) -> tuple[str, ...] | None:
     """From a list, or from {0: 'a', 1: 'b'}; None for anything else, also for names no terminal can show."""
     if isinstance(value, dict):
         value = [value.get(index) for index in range(len(value))]
@@ -94,21 +95,30 @@ def class_names(value: object) -> tuple[str, ...] | None:
     return names if len(names) == len(value) > 0 else None
 
 
-def plain_dict(value: object) -> dict[str, Any] | None:
+def _plain_dict(value: object) -> dict[str, Any] | None:
     """A copy of a dict of plain values with text keys at the top, or None when it is not one."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         return None
+    left = MAX_PLAIN_VALUES  # shared references would unfold without end
+
+    def copied(value: object, depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or depth > MAX_PLAIN_DEPTH:
+            raise _NotPlainError
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, list | tuple):
+            return type(value)(copied(item, depth + 1) for item in value)
+        if isinstance(value, dict) and all(type(key) in (int, str) for key in value):
+            return {key: copied(item, depth + 1) for key, item in value.items()}
+        raise _NotPlainError
+
     try:
-        copied = _Plain().copy(value, 0)
+        plain: dict[str, Any] = copied(value, 0)
     except _NotPlainError:
         return None
-    assert isinstance(copied, dict)
-    return copied
-
-
-def class_count(value: object) -> int | None:
-    """A number of classes, when it can be one."""
-    return value if type(value) is int and 0 < value < 1_000_000 else None
+    return plain
 
 
 def _choose(root: object) -> tuple[str, object]:
@@ -161,7 +171,7 @@ def _walk_modules(root: Object) -> Iterator[tuple[str, object]]:
         visited += 1
         if visited > MAX_MODULES or depth > MAX_MODULE_DEPTH or len(prefix) > MAX_NAME_LENGTH:
             raise damaged("its modules contain one another without end")
-        state = _attributes(module)
+        state = _mapping(module.state)
         yield from _own_tensors(state, prefix)
         children = [
             (child, f"{prefix}{_text(name)}.", depth + 1)
@@ -180,10 +190,6 @@ def _own_tensors(state: Mapping[Any, object], prefix: str) -> Iterator[tuple[str
                 yield f"{prefix}{_text(name)}", value
 
 
-def _attributes(module: Object) -> Mapping[Any, object]:
-    return _mapping(module.state)
-
-
 def _mapping(value: object) -> Mapping[Any, object]:
     return value if isinstance(value, dict) else {}
 
@@ -192,10 +198,6 @@ def _text(name: object) -> str:
     if not isinstance(name, str) or len(name) > MAX_NAME_LENGTH:
         raise damaged("a module or tensor has a name that is not text")
     return name
-
-
-def _integer(value: object) -> int | None:
-    return value if type(value) is int else None
 
 
 def _img_size(top: Mapping[Any, object]) -> int | None:
@@ -215,7 +217,10 @@ def _img_shape(top: Mapping[Any, object]) -> tuple[int, int] | None:
 
 
 def _class_count(value: object, graph: dict[str, Any] | None, names: tuple[str, ...] | None) -> int | None:
-    return class_count(value) or class_count((graph or {}).get("nc")) or (len(names) if names else None)
+    for stated in (value, (graph or {}).get("nc")):
+        if type(stated) is int and 0 < stated < 1_000_000:
+            return stated
+    return len(names) if names else None
 
 
 def _check_version(top: Mapping[Any, object]) -> None:
@@ -239,22 +244,3 @@ def _kind(top: Mapping[Any, object], source: str, holder: object, tensors: dict[
 
 class _NotPlainError(Exception):
     """Something in a structure is not a plain value, or the structure is too large to be a description."""
-
-
-class _Plain:
-    """Copies a structure of plain values, up to a number of them: shared references would unfold without end."""
-
-    def __init__(self) -> None:
-        self._left = MAX_PLAIN_VALUES
-
-    def copy(self, value: object, depth: int) -> object:
-        self._left -= 1
-        if self._left < 0 or depth > MAX_PLAIN_DEPTH:
-            raise _NotPlainError
-        if value is None or type(value) in (bool, int, float, str):
-            return value
-        if isinstance(value, list | tuple):
-            return type(value)(self.copy(item, depth + 1) for item in value)
-        if isinstance(value, dict) and all(type(key) in (int, str) for key in value):
-            return {key: self.copy(item, depth + 1) for key, item in value.items()}
-        raise _NotPlainError

@@ -3,7 +3,7 @@
 Loading is decided on names and shapes before anything is copied, so a refused file leaves the model as it was.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -60,14 +60,15 @@ class LoadReport:
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """(status, name, file shape, model shape), each tensor once: for a table."""
-        seen = {entry.name for entry in self.skipped}
-        groups = (
-            ("loaded", self.loaded),
-            ("skipped", self.skipped),
-            ("missing", tuple(entry for entry in self.missing if entry.name not in seen)),
-        )
+        absent = tuple(entry for entry in self.missing if entry.file_shape is None)
+        groups = (("loaded", self.loaded), ("skipped", self.skipped), ("missing", absent))
         return [
-            (f"{status}: {entry.reason}" if entry.reason else status, entry.name, *_shapes(entry))
+            (
+                f"{status}: {entry.reason}" if entry.reason else status,
+                entry.name,
+                _shape(entry.file_shape),
+                _shape(entry.model_shape),
+            )
             for status, entries in groups
             for entry in entries
         ]
@@ -110,31 +111,46 @@ def apply_weights(
 
 
 def _compare(path: Path, file: WeightFile, own: dict[str, Tensor], keep_anchors: bool, regrouped: bool) -> LoadReport:
-    def entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
-        found = _entry(name, in_file, in_model)
-        if found.reason or in_file is None or in_model is None:
-            return found
-        if keep_anchors and is_anchor(name) and not torch.allclose(in_file.float(), in_model.float().cpu(), rtol=1e-3):
-            return replace(found, reason="the model's own anchors are kept")
-        if regrouped and (".heads." in name or ".attention." in name):
-            return replace(found, reason=REGROUPED)
-        return found
+    def entry(name: str) -> TensorEntry:
+        in_file, in_model = file.tensors.get(name), own.get(name)
+        return TensorEntry(
+            name,
+            None if in_file is None else tuple(in_file.shape),
+            None if in_model is None else tuple(in_model.shape),
+            _obstacle(name, in_file, in_model, keep_anchors, regrouped),
+        )
 
-    in_file = [entry(name, tensor, own.get(name)) for name, tensor in file.tensors.items()]
-    in_model = [entry(name, file.tensors.get(name), tensor) for name, tensor in own.items()]
-    loaded = tuple(entry for entry in in_model if not entry.reason)
+    entries = {name: entry(name) for name in file.tensors | own}
+    loaded = tuple(entries[name] for name in own if not entries[name].reason)
     return LoadReport(
         path=path,
         kind=file.kind,
         loaded=loaded,
-        skipped=tuple(entry for entry in in_file if entry.reason),
-        missing=tuple(entry for entry in in_model if entry.reason),
+        skipped=tuple(entries[name] for name in file.tensors if entries[name].reason),
+        missing=tuple(entries[name] for name in own if entries[name].reason),
         total=len(own),
         nonfinite=sum(not bool(torch.isfinite(file.tensors[entry.name]).all()) for entry in loaded),
         names=file.names,
         nc=file.nc,
         epoch=file.epoch,
     )
+
+
+def _obstacle(name: str, in_file: Tensor | None, in_model: Tensor | None, keep_anchors: bool, regrouped: bool) -> str:
+    """Why a tensor is not loaded; '' if it is."""
+    if in_model is None:
+        return "not in the model"
+    if in_file is None:
+        return "not in the file"
+    if in_file.shape != in_model.shape:
+        return "shape differs"
+    if in_file.is_floating_point() != in_model.is_floating_point():
+        return "type differs"  # a cast between counts and weights would load, and mean nothing
+    if keep_anchors and is_anchor(name) and not torch.allclose(in_file.float(), in_model.float().cpu(), rtol=1e-3):
+        return "the model's own anchors are kept"
+    if regrouped and (".heads." in name or ".attention." in name):
+        return REGROUPED
+    return ""
 
 
 def is_anchor(name: str) -> bool:
@@ -148,22 +164,6 @@ def _grouping(head_config: object) -> object:
         return None
     heads = [assignments[key] for key in sorted(assignments, key=str)]
     return [head.get("classes") if isinstance(head, dict) else head for head in heads]
-
-
-def _entry(name: str, in_file: Tensor | None, in_model: Tensor | None) -> TensorEntry:
-    file_shape = None if in_file is None else tuple(in_file.shape)
-    model_shape = None if in_model is None else tuple(in_model.shape)
-    if in_model is None:
-        reason = "not in the model"
-    elif in_file is None:
-        reason = "not in the file"
-    elif file_shape != model_shape:
-        reason = "shape differs"
-    elif in_file.is_floating_point() != in_model.is_floating_point():
-        reason = "type differs"  # a cast between counts and weights would load, and mean nothing
-    else:
-        reason = ""
-    return TensorEntry(name, file_shape, model_shape, reason)
 
 
 def _require_all(report: LoadReport, or_else: str | None) -> None:
@@ -204,15 +204,11 @@ def _some(entries: tuple[TensorEntry, ...]) -> str:
 
 
 def _described(entry: TensorEntry) -> str:
-    file_shape, model_shape = _shapes(entry)
+    file_shape, model_shape = _shape(entry.file_shape), _shape(entry.model_shape)
     if entry.file_shape is None or entry.model_shape is None:
         return f"{entry.name} ({file_shape if entry.model_shape is None else model_shape})"
     why = f": {entry.reason}" if file_shape == model_shape and entry.reason else ""
     return f"{entry.name} (file {file_shape}, model {model_shape}{why})"
-
-
-def _shapes(entry: TensorEntry) -> tuple[str, str]:
-    return _shape(entry.file_shape), _shape(entry.model_shape)
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -3,6 +3,9 @@
 The published YOLOv7 files pickle whole modules, so `torch.load(weights_only=True)` refuses them and the plain
 `torch.load` runs whatever they say. Here a class is a `Global`, an instance an `Object` and a function call a `Call`:
 values to look at. Time and memory are bounded by `MAX_BYTES` and `MAX_OPCODES`, whatever the bytes say.
+
+`pickle.Unpickler` with stubs for classes would be shorter, but it hashes whatever a file uses as a dictionary key. A
+tuple nested deeply enough then overflows the C stack, and integers chosen to collide take hours. Here keys are checked.
 """
 
 import pickletools
@@ -10,8 +13,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from yolofast.checkpoint import refusals as allowlist
-from yolofast.checkpoint.refusals import damaged, refused
+from yolofast.checkpoint.refusals import CALLS, CLASS_MODULES, ENCODE, ORDERED_DICT, SETS, VALUES, damaged, refused
 from yolofast.errors import UserError
 
 MAX_BYTES = 64 << 20
@@ -68,7 +70,7 @@ def read_graph(stream: BinaryIO, persistents: list[Persistent] | None = None) ->
     machine = _Machine([] if persistents is None else persistents)
     for name, argument in _opcodes(stream):
         if name == "STOP":
-            return machine.pop()
+            return machine.pop(1)[0]
         handler = _HANDLERS.get(name)
         if handler is None:
             raise UserError(
@@ -105,10 +107,13 @@ class _Machine:
     def push(self, value: object) -> None:
         self.stack.append(value)
 
-    def pop(self) -> object:
-        if not self.stack:
+    def pop(self, count: int) -> list[object]:
+        """The last values, in the order they were pushed."""
+        if len(self.stack) < count:
             raise damaged("its pickle takes a value that is not there")
-        return self.stack.pop()
+        items = self.stack[-count:]
+        del self.stack[-count:]
+        return items
 
     def top(self) -> object:
         if not self.stack:
@@ -124,12 +129,6 @@ class _Machine:
             raise damaged("its pickle closes a group that is not open")
         items, self.stack = self.stack, self._outer.pop()
         return items
-
-    def drop(self) -> None:
-        self.pop()
-
-    def drop_mark(self) -> None:
-        self.pop_mark()
 
     def put(self, index: int) -> None:
         if not 0 <= index < 1 << 32:
@@ -157,23 +156,23 @@ def _scalar_key(value: object) -> Hashable:
     raise damaged(f"a {type(value).__name__} is used as a dictionary key")
 
 
-def _fill(target: object, items: list[object]) -> None:
+def _fill(items: list[object], target: object) -> object:
     if not isinstance(target, dict) or len(items) % 2:
         raise damaged("its pickle sets items of something that is not a dictionary")
-    for position in range(0, len(items), 2):
-        target[_key(items[position])] = items[position + 1]
+    target.update((_key(key), value) for key, value in zip(items[::2], items[1::2], strict=True))
+    return target
 
 
-def _extend(target: object, items: list[object]) -> None:
+def _extend(items: list[object], target: object) -> None:
     if not isinstance(target, list):
         raise damaged("its pickle appends to something that is not a list")
     target.extend(items)
 
 
-def _add(target: object, items: list[object]) -> None:
+def _add(items: list[object], target: object) -> None:
     if not isinstance(target, set):
         raise damaged("its pickle adds to something that is not a set")
-    target.update(_key(item) for item in items)
+    target.update(map(_key, items))
 
 
 def _integer(machine: _Machine, value: int) -> None:
@@ -182,95 +181,44 @@ def _integer(machine: _Machine, value: int) -> None:
     machine.push(value)
 
 
-def _group(machine: _Machine, build: Callable[[list[object]], object]) -> None:
-    machine.push(build(machine.pop_mark()))
-
-
-def _tuple(machine: _Machine, count: int) -> None:
-    items = [machine.pop() for _ in range(count)]
-    machine.push(tuple(reversed(items)))
-
-
-def _dict_of(items: list[object]) -> dict[Hashable, object]:
-    made: dict[Hashable, object] = {}
-    _fill(made, items)
-    return made
-
-
-def _set_item(machine: _Machine) -> None:
-    value, key = machine.pop(), machine.pop()
-    _fill(machine.top(), [key, value])
-
-
-def _append(machine: _Machine) -> None:
-    item = machine.pop()
-    _extend(machine.top(), [item])
-
-
-def _to_marked(machine: _Machine, change: Callable[[object, list[object]], None]) -> None:
-    items = machine.pop_mark()
-    change(machine.top(), items)
-
-
-def _global(machine: _Machine, module: object, name: object) -> None:
+def _global(module: object, name: object) -> Global:
     if not isinstance(module, str) or not isinstance(name, str):
         raise damaged("its pickle names a class with something that is not text")
     mention = Global(module, name)
-    if not allowlist.may_mention(mention.path):
+    if not (mention.path in CALLS or mention.path in VALUES or mention.path.startswith(CLASS_MODULES)):
         raise refused(mention.path)
-    machine.push(mention)
+    return mention
 
 
-def _global_line(machine: _Machine, argument: str) -> None:
-    module, _, name = argument.partition(" ")
-    _global(machine, module, name)
-
-
-def _stack_global(machine: _Machine) -> None:
-    name, module = machine.pop(), machine.pop()
-    _global(machine, module, name)
-
-
-def _reduce(machine: _Machine) -> None:
-    args, function = machine.pop(), machine.pop()
+def _call(function: object, args: object) -> object:
+    """Containers become containers, because later opcodes fill them; everything else stays a `Call`."""
     if not isinstance(function, Global) or not isinstance(args, tuple):
         raise refused("a call of something that is not a named function")
-    if not allowlist.may_call(function.path):
+    if function.path not in CALLS:
         raise refused(f"a call of {function.path}")
-    machine.push(_result(function, args))
-
-
-def _result(function: Global, args: tuple[object, ...]) -> object:
-    """Containers become containers, because later opcodes fill them; everything else stays a `Call`."""
-    if function.path == allowlist.ORDERED_DICT:
+    if function.path == ORDERED_DICT:
         if args:
             raise damaged("an OrderedDict is made from arguments")
         return {}
-    if function.path in allowlist.SETS:
+    if function.path in SETS:
         if len(args) > 1 or not all(isinstance(items, list) for items in args):
             raise damaged("a set is made from something that is not a list")
-        made: set[Hashable] = set()
-        for items in args:
-            _add(made, items)  # type: ignore[arg-type]
-        return made
-    if function.path == allowlist.ENCODE and args[1:] != ("latin1",):
+        return {_key(item) for items in args for item in items}
+    if function.path == ENCODE and args[1:] != ("latin1",):
         raise refused("a text encoding other than latin1")
     return Call(function, args)
 
 
-def _new_object(machine: _Machine, with_keywords: bool) -> None:
-    if with_keywords:
-        machine.pop()  # no class in the list has keyword arguments that matter for weights
-    args, cls = machine.pop(), machine.pop()
+def _object(cls: object, args: object, _keywords: object = None) -> Object:
+    """No class of the list has keyword arguments that matter for weights."""
     if not isinstance(cls, Global) or not isinstance(args, tuple):
         raise refused("an object of something that is not a named class")
-    if not allowlist.may_instantiate(cls.path):
+    if not cls.path.startswith(CLASS_MODULES):
         raise refused(f"an object of {cls.path}")
-    machine.push(Object(cls, args))
+    return Object(cls, args)
 
 
-def _build(machine: _Machine) -> None:
-    state, target = machine.pop(), machine.top()
+def _build(state: object, target: object) -> None:
     if isinstance(target, Call | Object):
         target.state = state
     elif not isinstance(target, dict):  # a dict is an OrderedDict, whose state is the `_metadata` of a state dict
@@ -279,7 +227,7 @@ def _build(machine: _Machine) -> None:
 
 def _persistent(machine: _Machine) -> None:
     """Old files wrap the class of a module, with its source text, in such a reference: only the name is kept."""
-    match machine.pop():
+    match machine.pop(1)[0]:
         case ("module", Global() as cls, *_):
             machine.push(cls)
         case reference:
@@ -287,51 +235,42 @@ def _persistent(machine: _Machine) -> None:
             machine.push(machine.persistents[-1])
 
 
-_Handler = Callable[[_Machine, Any], None]
-
-_HANDLERS: dict[str, _Handler] = {
-    "PROTO": lambda m, a: None,
-    "FRAME": lambda m, a: None,
-    "NONE": lambda m, a: m.push(None),
-    "NEWTRUE": lambda m, a: m.push(True),
-    "NEWFALSE": lambda m, a: m.push(False),
+_PUSHED = ("BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8")
+_HANDLERS: dict[str, Callable[[_Machine, Any], object]] = {
+    **dict.fromkeys(("PROTO", "FRAME"), lambda m, a: None),
     **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "LONG4"), _integer),
-    **dict.fromkeys(
-        (
-            "BINFLOAT",
-            *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
-            *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
-        ),
-        _Machine.push,
-    ),
-    "MARK": lambda m, a: m.mark(),
-    "POP": lambda m, a: m.drop(),
-    "POP_MARK": lambda m, a: m.drop_mark(),
-    "DUP": lambda m, a: m.push(m.top()),
+    **dict.fromkeys(_PUSHED, _Machine.push),
     **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
     **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
     "MEMOIZE": lambda m, a: m.put(len(m.memo)),
+    "NONE": lambda m, a: m.push(None),
+    "NEWTRUE": lambda m, a: m.push(True),
+    "NEWFALSE": lambda m, a: m.push(False),
+    "MARK": lambda m, a: m.mark(),
+    "POP": lambda m, a: m.pop(1),
+    "POP_MARK": lambda m, a: m.pop_mark(),
+    "DUP": lambda m, a: m.push(m.top()),
     "EMPTY_LIST": lambda m, a: m.push([]),
-    "LIST": lambda m, a: _group(m, list),
-    "APPEND": lambda m, a: _append(m),
-    "APPENDS": lambda m, a: _to_marked(m, _extend),
+    "LIST": lambda m, a: m.push(m.pop_mark()),
+    "APPEND": lambda m, a: _extend(m.pop(1), m.top()),
+    "APPENDS": lambda m, a: _extend(m.pop_mark(), m.top()),
     "EMPTY_TUPLE": lambda m, a: m.push(()),
-    "TUPLE": lambda m, a: _group(m, tuple),
-    "TUPLE1": lambda m, a: _tuple(m, 1),
-    "TUPLE2": lambda m, a: _tuple(m, 2),
-    "TUPLE3": lambda m, a: _tuple(m, 3),
+    "TUPLE": lambda m, a: m.push(tuple(m.pop_mark())),
+    "TUPLE1": lambda m, a: m.push(tuple(m.pop(1))),
+    "TUPLE2": lambda m, a: m.push(tuple(m.pop(2))),
+    "TUPLE3": lambda m, a: m.push(tuple(m.pop(3))),
     "EMPTY_DICT": lambda m, a: m.push({}),
-    "DICT": lambda m, a: _group(m, _dict_of),
-    "SETITEM": lambda m, a: _set_item(m),
-    "SETITEMS": lambda m, a: _to_marked(m, _fill),
+    "DICT": lambda m, a: m.push(_fill(m.pop_mark(), {})),
+    "SETITEM": lambda m, a: _fill(m.pop(2), m.top()),
+    "SETITEMS": lambda m, a: _fill(m.pop_mark(), m.top()),
     "EMPTY_SET": lambda m, a: m.push(set()),
-    "ADDITEMS": lambda m, a: _to_marked(m, _add),
-    "FROZENSET": lambda m, a: _group(m, lambda items: frozenset(map(_key, items))),
-    "GLOBAL": _global_line,
-    "STACK_GLOBAL": lambda m, a: _stack_global(m),
-    "REDUCE": lambda m, a: _reduce(m),
-    "NEWOBJ": lambda m, a: _new_object(m, with_keywords=False),
-    "NEWOBJ_EX": lambda m, a: _new_object(m, with_keywords=True),
-    "BUILD": lambda m, a: _build(m),
+    "ADDITEMS": lambda m, a: _add(m.pop_mark(), m.top()),
+    "FROZENSET": lambda m, a: m.push(frozenset(map(_key, m.pop_mark()))),
+    "GLOBAL": lambda m, a: m.push(_global(*a.split(" ", 1))),
+    "STACK_GLOBAL": lambda m, a: m.push(_global(*m.pop(2))),
+    "REDUCE": lambda m, a: m.push(_call(*m.pop(2))),
+    "NEWOBJ": lambda m, a: m.push(_object(*m.pop(2))),
+    "NEWOBJ_EX": lambda m, a: m.push(_object(*m.pop(3))),
+    "BUILD": lambda m, a: _build(m.pop(1)[0], m.top()),
     "BINPERSID": lambda m, a: _persistent(m),
 }

@@ -1,20 +1,26 @@
-"""`read_weights`: any weight file, told apart by its content and not by its suffix, with no code of it run."""
+"""`read_weights`: any weight file, recognised by its content and not by its suffix, with no code of it run.
 
+`contents_of` says what else is in a file: how many bytes of tensors each of its entries holds. It builds no tensor.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import safetensors
+import torch
 from safetensors import SafetensorError
 
-from yolofast.checkpoint import legacy
-from yolofast.checkpoint.archive import Archive
+from yolofast.checkpoint.containers import open_container, storage_dtype
 from yolofast.checkpoint.foreign import WeightFile, weights_of, without_prefix
+from yolofast.checkpoint.pickle_graph import Call, Object, Persistent
 from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import TensorBuilder
 from yolofast.errors import UserError, nearest_file
 
 # The largest model that can be built takes half of this in float32; reading more would only take memory.
 _MAX_BYTES = 16 * 2**30
-_ZIP_MAGIC = b"PK\x03\x04"
+_MAX_VALUES = 5_000_000
 
 
 def read_weights(path: str | Path) -> WeightFile:
@@ -24,37 +30,58 @@ def read_weights(path: str | Path) -> WeightFile:
     """
     path = Path(path)
     try:
-        return _read(path, _head(path))
+        _check_file(path)
+        return _read(path)
     except UserError as error:
         raise UserError(error.what, where=path, fix=error.fix) from error
     except OSError as error:
-        raise UserError(
-            f"the file cannot be read: {error.strerror or error}", where=path, fix="check its permissions and the disk"
-        ) from error
+        raise _unreadable(error, path, "check its permissions and the disk") from error
 
 
-def _head(path: Path) -> bytes:
+def contents_of(path: Path) -> dict[str, int]:
+    """Entry, with the type most of its numbers have -> bytes, for entries that hold tensors; largest first."""
+    try:
+        container = open_container(path)
+        if container is None:
+            return {"weights": path.stat().st_size}
+        with closing(container):
+            root = container.graph()
+    except OSError as error:
+        raise _unreadable(error, path, "check it") from error
+    parts: Mapping[object, object] = root if isinstance(root, dict) else {"weights": root}
+    if isinstance(root, dict) and root and all(isinstance(value, Call) for value in root.values()):
+        parts = {"weights": root}  # a state dict: its entries are the tensors
+    sizes: dict[str, int] = {}
+    for key, value in parts.items():
+        if by_type := _bytes_by_type(value):
+            most = max(by_type, key=lambda dtype: by_type[dtype])
+            sizes[f"{key} ({str(most).removeprefix('torch.')})"] = sum(by_type.values())
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+
+
+def _unreadable(error: OSError, path: Path, fix: str) -> UserError:
+    return UserError(f"the file cannot be read: {error.strerror or error}", where=path, fix=fix)
+
+
+def _check_file(path: Path) -> None:
     if not path.exists():
         raise UserError(f"there is no such file{nearest_file(path)}", fix="check the path given for the weights")
     if not path.is_file():
         raise UserError("this is not a file", fix="give the weight file itself, such as weights/best.pt")
-    if path.stat().st_size > _MAX_BYTES:
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
         raise UserError(f"the file is larger than {_MAX_BYTES // 2**30} GiB", fix="give a file of weights alone")
-    with path.open("rb") as file:
-        head = file.read(len(legacy.MAGIC))
-    if not head:
+    if not size:
         raise UserError("the file is empty", fix="download or copy the file again")
-    return head
 
 
-def _read(path: Path, head: bytes) -> WeightFile:
-    if head.startswith(_ZIP_MAGIC):
-        with Archive(path) as archive:
-            return weights_of(archive.graph(), TensorBuilder(archive).build)
-    if head == legacy.MAGIC:
-        with legacy.LegacyFile(path) as file:
-            return weights_of(file.graph(), TensorBuilder(file).build)
-    if head[8:9] == b"{":
+def _read(path: Path) -> WeightFile:
+    if container := open_container(path):
+        with closing(container):
+            return weights_of(container.graph(), TensorBuilder(container).build)
+    with path.open("rb") as file:
+        is_safetensors = file.read(9)[8:] == b"{"
+    if is_safetensors:
         return _read_safetensors(path)
     raise UserError(
         "this is no weight file: neither torch nor safetensors wrote it, or its beginning is damaged",
@@ -72,3 +99,35 @@ def _read_safetensors(path: Path) -> WeightFile:
     if not tensors:
         raise UserError("no weights found: the file holds no tensors", fix="give a file with weights")
     return WeightFile(tensors=without_prefix(tensors, "module."), kind="safetensors", source="file")
+
+
+def _bytes_by_type(value: object) -> dict[torch.dtype, int]:
+    """A storage counts once, however many tensors look at it."""
+    storages: dict[object, tuple[torch.dtype, int]] = {}
+    for reference in _references(value):
+        if isinstance(reference.id, tuple) and len(reference.id) >= 5 and isinstance(reference.id[4], int):
+            dtype = storage_dtype(reference.id[1])
+            storages[reference.id[2]] = dtype, reference.id[4] * dtype.itemsize
+    sums: dict[torch.dtype, int] = {}
+    for dtype, size in storages.values():
+        sums[dtype] = sums.get(dtype, 0) + size
+    return {dtype: size for dtype, size in sums.items() if size}
+
+
+def _references(value: object) -> Iterator[Persistent]:
+    waiting, visited = [value], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in visited:
+            continue
+        visited.add(id(one))
+        if len(visited) > _MAX_VALUES:
+            raise damaged("its values contain one another without end")
+        if isinstance(one, Persistent):
+            yield one
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple | set | frozenset):
+            waiting.extend(one)
+        elif isinstance(one, Call | Object):
+            waiting.extend((*one.args, one.state))

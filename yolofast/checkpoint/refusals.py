@@ -1,14 +1,46 @@
-"""The two ways a weight file is turned down, worded in one place.
+"""What a weight file may say, and the two ways it is turned down.
 
-Neither names the file: the readers below `read_weights` see bytes, and `read_weights` adds the path.
-
-Every global name a weight file may mention. Anything else is refused when first seen.
-
-Nothing here is ever imported or called: the names only say how to read the arguments that follow them. Classes of
-the published trainers are accepted by prefix because their *names* are harmless when they stay names.
+The names are never imported or called: they only tell how to read the arguments that follow them. Classes of the
+published trainers are accepted by prefix, because a name that stays a name is harmless. Any other name is refused.
+Neither error names the file: the readers below `read_weights` get bytes, and `read_weights` adds the path.
 """
 
+import torch
+
 from yolofast.errors import UserError, shorten
+
+REBUILD_TENSOR = "torch._utils._rebuild_tensor_v2"
+REBUILD_PARAMETER = frozenset({"torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"})
+ORDERED_DICT = "collections.OrderedDict"
+SETS = frozenset({"builtins.set", "__builtin__.set"})
+ENCODE = "_codecs.encode"
+DTYPE_OF_STORAGE = {
+    "torch.FloatStorage": torch.float32,
+    "torch.HalfStorage": torch.float16,
+    "torch.BFloat16Storage": torch.bfloat16,
+    "torch.DoubleStorage": torch.float64,
+    "torch.LongStorage": torch.int64,
+    "torch.IntStorage": torch.int32,
+    "torch.ShortStorage": torch.int16,
+    "torch.CharStorage": torch.int8,
+    "torch.ByteStorage": torch.uint8,
+    "torch.BoolStorage": torch.bool,
+    "torch.storage.UntypedStorage": torch.uint8,
+}
+# Published files hold `best_fitness` as a numpy array. Its pieces stay inert: the value is never needed.
+_NUMPY_CALLS = (f"numpy.{core}.multiarray.{what}" for core in ("core", "_core") for what in ("scalar", "_reconstruct"))
+
+CALLS = frozenset(
+    {
+        *(REBUILD_TENSOR, *REBUILD_PARAMETER, ORDERED_DICT, *SETS, ENCODE),
+        *("numpy.dtype", *_NUMPY_CALLS, "torch.Size", "torch.device"),
+    }
+)
+"""A file may ask for a call of these; the answer is always an inert value."""
+VALUES = frozenset({*DTYPE_OF_STORAGE, *map(str, DTYPE_OF_STORAGE.values()), "numpy.ndarray"})
+"""A file may mention these."""
+CLASS_MODULES = ("models.", "torch.nn.modules.", "torch.nn.parameter.", "yolox.", "utils.")
+"""What a file may name as the class of an object starts with one of these."""
 
 
 def damaged(detail: str) -> UserError:
@@ -24,51 +56,3 @@ def refused(name: str) -> UserError:
         fix="do not open this file with torch.load; get the weights from their publisher, or as a state dict or "
         "safetensors file",
     )
-
-
-REBUILD_TENSOR = "torch._utils._rebuild_tensor_v2"
-REBUILD_PARAMETER = frozenset({"torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state"})
-ORDERED_DICT = "collections.OrderedDict"
-SETS = frozenset({"builtins.set", "__builtin__.set"})
-ENCODE = "_codecs.encode"
-
-STORAGES = frozenset(
-    {
-        *(
-            f"torch.{kind}Storage"
-            for kind in ("Float", "Half", "BFloat16", "Double", "Long", "Int", "Short", "Char", "Byte", "Bool")
-        ),
-        "torch.storage.UntypedStorage",
-    }
-)
-DTYPES = frozenset(
-    f"torch.{kind}"
-    for kind in ("float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")
-)
-# Published files hold `best_fitness` as a numpy array. Its pieces stay inert: the value is never needed.
-NUMPY_CALLS = frozenset(
-    {
-        "numpy.dtype",
-        *(f"numpy.{core}.multiarray.{what}" for core in ("core", "_core") for what in ("scalar", "_reconstruct")),
-    }
-)
-CALLS = frozenset(
-    {REBUILD_TENSOR, *REBUILD_PARAMETER, ORDERED_DICT, *SETS, ENCODE, *NUMPY_CALLS, "torch.Size", "torch.device"}
-)
-VALUES = frozenset({*STORAGES, *DTYPES, "numpy.ndarray"})
-CLASS_MODULES = ("models.", "torch.nn.modules.", "torch.nn.parameter.", "yolox.", "utils.")
-
-
-def may_call(name: str) -> bool:
-    """Whether a file may ask for `name(...)`; the answer is always an inert value."""
-    return name in CALLS
-
-
-def may_instantiate(name: str) -> bool:
-    """Whether `name` may be the class of an inert object."""
-    return name.startswith(CLASS_MODULES)
-
-
-def may_mention(name: str) -> bool:
-    """Whether `name` may appear in a file at all."""
-    return may_call(name) or name in VALUES or may_instantiate(name)

@@ -1,7 +1,7 @@
 """Writes our own checkpoints: tensors and plain values only, all or nothing.
 
-A checkpoint appears under its name complete or not at all: it is written beside, flushed to the disk and renamed. The
-format is what `torch.load(weights_only=True)` and `read_weights` both accept, so it needs neither trust nor us.
+A checkpoint appears under its name complete or not at all: it is written under another name, flushed and renamed.
+Both `torch.load(weights_only=True)` and `read_weights` accept the format, so it needs neither trust nor us.
 """
 
 import os
@@ -16,7 +16,7 @@ from yolofast.checkpoint.foreign import FORMAT, VERSION
 from yolofast.checkpoint.load import is_anchor
 from yolofast.checkpoint.pickle_graph import MAX_INT_BITS
 from yolofast.checkpoint.read import read_weights
-from yolofast.checkpoint.tensors import DTYPE_OF_STORAGE
+from yolofast.checkpoint.refusals import DTYPE_OF_STORAGE
 from yolofast.errors import UserError, shorten
 
 MAX_DEPTH = 64
@@ -28,28 +28,21 @@ def model_content(model: nn.Module, ema: nn.Module | None = None, epoch: int = -
 
     `graph_yaml`, `nc`, `names` and `head_config` are read from the model when it has them.
     """
-    names = getattr(model, "names", None)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": model.state_dict(),
-        "ema": None if ema is None else ema.state_dict(),
-        "graph": getattr(model, "graph_yaml", None),
-        "nc": getattr(model, "nc", None),
-        "names": None if names is None else list(names),
-        "head_config": getattr(model, "head_config", None),
-        "epoch": epoch,
-        **extra,
-    }
+    graph, nc, names, heads = (getattr(model, name, None) for name in ("graph_yaml", "nc", "names", "head_config"))
+    average = None if ema is None else ema.state_dict()
+    return _content(model.state_dict(), average, graph, nc, names, heads) | {"epoch": epoch, **extra}
 
 
 def save_checkpoint(path: str | Path, content: dict[str, Any]) -> Path:
     """Writes `content` to `path`; on any failure the file that was there before is intact."""
-    path = writable_file(path)
+    path = _writable_file(path)
     plain = _plain(content, path.name, 0)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write(plain, temporary)
+        with temporary.open("wb") as file:
+            torch.save(plain, file)
+            file.flush()
+            os.fsync(file.fileno())
         if path.exists():
             temporary.chmod(path.stat().st_mode)
         temporary.replace(path)
@@ -75,15 +68,7 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
     file = read_weights(source)
     if target is None and file.kind == "safetensors":
         raise UserError("a stripped checkpoint is a torch file", where=source, fix="name a target ending in .pt")
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": halved(file.tensors),
-        "ema": None,
-        "graph": file.graph,
-        "nc": file.nc,
-        "names": None if file.names is None else list(file.names),
-        "head_config": file.head_config,
+    content = _content(halved(file.tensors), None, file.graph, file.nc, file.names, file.head_config) | {
         "epoch": -1,
         "img_size": file.img_size,
         "img_shape": None if file.img_shape is None else list(file.img_shape),
@@ -91,7 +76,33 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
     return save_checkpoint(source if target is None else target, content)
 
 
-def writable_file(path: str | Path) -> Path:
+def halved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights in half precision; anchors, and what half precision would turn into infinity, in float32."""
+
+    def halve(name: str, tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        half = tensor.half()
+        overflows = bool((torch.isinf(half) & torch.isfinite(tensor)).any())
+        return tensor.float() if is_anchor(name) or overflows else half
+
+    return {name: halve(name, tensor) for name, tensor in tensors.items()}
+
+
+def _content(weights: object, average: object, graph: object, nc: object, names: Any, heads: object) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": weights,
+        "ema": average,
+        "graph": graph,
+        "nc": nc,
+        "names": None if names is None else list(names),
+        "head_config": heads,
+    }
+
+
+def _writable_file(path: str | Path) -> Path:
     """Where to write: links followed, so that the file they lead to is replaced and not the link."""
     resolved = Path(path).resolve()
     if not str(path) or resolved.is_dir():
@@ -99,28 +110,6 @@ def writable_file(path: str | Path) -> Path:
     if resolved.suffix == ".safetensors":
         raise UserError("checkpoints are torch files", where=path, fix="name a file ending in .pt")
     return resolved
-
-
-def halved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights in half precision; anchors, and what half precision would turn into infinity, in float32."""
-    return {name: _halved(name, tensor) for name, tensor in tensors.items()}
-
-
-def _halved(name: str, tensor: Tensor) -> Tensor:
-    if not tensor.is_floating_point():
-        return tensor
-    if is_anchor(name):
-        return tensor.float()
-    half = tensor.half()
-    overflows = bool((torch.isinf(half) & torch.isfinite(tensor)).any())
-    return tensor.float() if overflows else half
-
-
-def _write(plain: object, temporary: Path) -> None:
-    with temporary.open("wb") as file:
-        torch.save(plain, file)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _why(error: BaseException | None) -> str:

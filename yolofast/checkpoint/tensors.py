@@ -4,74 +4,37 @@ Tensors that share a storage stay views of it, so memory is bounded by the file,
 """
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from yolofast.checkpoint import refusals as allowlist
-from yolofast.checkpoint.pickle_graph import Call, Global, Persistent
-from yolofast.checkpoint.refusals import damaged
+from yolofast.checkpoint.containers import Container, storage_dtype
+from yolofast.checkpoint.pickle_graph import Call, Persistent
+from yolofast.checkpoint.refusals import REBUILD_PARAMETER, REBUILD_TENSOR, damaged
 
 MAX_DIMENSIONS = 16
 MAX_SHARING = 8
 """How often, on average, a byte of the file may be used: tied weights share, but no model shares all it has."""
 
-DTYPE_OF_STORAGE = {
-    "torch.FloatStorage": torch.float32,
-    "torch.HalfStorage": torch.float16,
-    "torch.BFloat16Storage": torch.bfloat16,
-    "torch.DoubleStorage": torch.float64,
-    "torch.LongStorage": torch.int64,
-    "torch.IntStorage": torch.int32,
-    "torch.ShortStorage": torch.int16,
-    "torch.CharStorage": torch.int8,
-    "torch.ByteStorage": torch.uint8,
-    "torch.BoolStorage": torch.bool,
-    "torch.storage.UntypedStorage": torch.uint8,
-}
-
-
-class StorageSource(Protocol):
-    """Where the bytes are: one of the two torch containers."""
-
-    total_bytes: int
-
-    def size_of(self, key: str) -> int | None:
-        """Bytes really present for `key`, or None when there is no such storage."""
-
-    def read(self, key: str) -> bytearray:
-        """Those bytes."""
-
 
 def is_tensor(value: object) -> bool:
     """Whether an inert value stands for a tensor or parameter."""
-    return isinstance(value, Call) and (
-        value.function.path == allowlist.REBUILD_TENSOR or value.function.path in allowlist.REBUILD_PARAMETER
-    )
-
-
-def storage_dtype(value: object) -> torch.dtype:
-    """The element type a storage class stands for."""
-    dtype = DTYPE_OF_STORAGE.get(value.path) if isinstance(value, Global) else None
-    if dtype is None:
-        raise damaged("a storage has no known type")
-    return dtype
+    return isinstance(value, Call) and value.function.path in (REBUILD_TENSOR, *REBUILD_PARAMETER)
 
 
 class TensorBuilder:
-    """Builds the tensors asked for; storages are read on first use and once."""
+    """Reads a storage on its first use, and once."""
 
-    def __init__(self, source: StorageSource) -> None:
+    def __init__(self, source: Container) -> None:
         self._source = source
         self._bytes: dict[str, bytearray] = {}
         self._budget = MAX_SHARING * source.total_bytes
 
     def build(self, value: object) -> Tensor:
         """The tensor a `Call` stands for: always on the CPU, whatever device it was saved from."""
-        if isinstance(value, Call) and value.function.path in allowlist.REBUILD_PARAMETER and value.args:
+        if isinstance(value, Call) and value.function.path in REBUILD_PARAMETER and value.args:
             value = value.args[0]
-        if not isinstance(value, Call) or value.function.path != allowlist.REBUILD_TENSOR or len(value.args) < 4:
+        if not isinstance(value, Call) or value.function.path != REBUILD_TENSOR or len(value.args) < 4:
             raise damaged("a tensor is not described as torch describes tensors")
         storage, offset, size, stride = value.args[:4]
         flat = self._storage(storage)

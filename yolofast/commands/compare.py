@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from yolofast.checkpoint.contents import contents_of
+from yolofast.checkpoint.read import contents_of
 from yolofast.commands.console import console, table
 from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args

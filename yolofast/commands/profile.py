@@ -35,7 +35,8 @@ from yolofast.train.fitting_batch import with_fitting_batch
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.guard import fix_if_memory_runs_out
 from yolofast.train.resume import beginning
-from yolofast.train.run import Run, prepare_run, refuse_unbuilt
+from yolofast.train.run import Run, prepare_run
+from yolofast.train.session import refuse_unbuilt
 from yolofast.words import counted
 
 _JSON_FILE, _MADE_BY = FILES.profile, "yolofast profile"

@@ -1,7 +1,7 @@
 """A moving average of a model's weights and statistics, moved inside the step.
 
-What is evaluated and shipped is the average. Its decay grows from 0, so that the first weights are forgotten quickly;
-it lives on the device, so that moving the average needs no word from the host.
+What is evaluated and shipped is the average. Its decay grows from 0, so that the first weights are forgotten quickly.
+The decay is computed on the device, so that moving the average does not wait for the host.
 """
 
 import copy

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 BIASES = 2
-"""The place of the biases among the groups: they warm up from a learning rate of their own."""
+"""The index of the biases' group: they warm up from a learning rate of their own."""
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

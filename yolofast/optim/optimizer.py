@@ -1,57 +1,81 @@
-"""What a training step asks of an optimizer, and the one way to get one.
+"""What a training step needs of an optimizer, what all of ours share, and the one way to get one.
 
-What an optimizer knows of its parameters, taken along when they are grouped anew.
+Learning rates and momentum live on the device, so that a captured CUDA graph reads what the schedule says. Torch's own
+optimizers take momentum (β1 of Adam) as a Python number, which a graph would freeze, and YOLOv7 warms it up.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from yolofast.extensions import OPTIMIZERS, found
 
 
-class Optimizer(Protocol):
-    """Learning rates and momentum live on the device, so that a captured graph reads what the schedule says."""
+class Optimizer(ABC):
+    """Groups are `{"params": [...], "weight_decay": …}`; `set` before each `step`."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    """What is kept of each parameter, by its name in the state dict; all start at 0."""
+
+    def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
+        self._params: list[list[Tensor]] = [list(group["params"]) for group in groups]
+        self._decay = [float(group["weight_decay"]) for group in groups]
+        self._kept = {kind: [[torch.zeros_like(p) for p in params] for params in self._params] for kind in self.kinds}
+        device = next(p.device for params in self._params for p in params)
+        self.lr = [torch.zeros((), device=device) for _ in groups]
+        self.momentum = torch.zeros((), device=device)
+
+    @abstractmethod
+    def step(self) -> None: ...
 
     @property
     def weight_decay(self) -> float:
-        """Of those that are decayed."""
+        """Of the groups that are decayed."""
+        return max(self._decay)
 
-    def regrouped(self, groups: Sequence[dict[str, Any]]) -> "Optimizer":
-        """One of the same kind for other groups. Parameters that stay keep what is known of them, in the same memory;
-        new ones start from nothing."""
+    def regrouped(self, groups: Sequence[dict[str, Any]]) -> Self:
+        """One of the same kind for other groups. Parameters that stay keep their state, in the same memory."""
+        changed = type(self)(groups)
+        for kind, own in self._kept.items():
+            known = {id(p): kept for p, kept in zip(_flat(self._params), _flat(own), strict=True)}
+            changed._kept[kind] = [
+                [known.get(id(p), new) for p, new in zip(params, fresh, strict=True)]
+                for params, fresh in zip(changed._params, changed._kept[kind], strict=True)
+            ]
+        return changed
 
     def set(self, lr: Sequence[float], momentum: float) -> None:
-        """Before each `step`: a learning rate for each group; momentum is β1 for Adam."""
-
-    def step(self) -> None: ...
+        """A learning rate for each group. No wait for the device: numbers travel as arguments of the fill."""
+        for tensor, value in zip(self.lr, lr, strict=True):
+            tensor.fill_(value)
+        self.momentum.fill_(momentum)
 
     def tensors(self) -> list[Tensor]:
         """What a step changes besides the parameters."""
+        return [tensor for groups in self._kept.values() for tensor in _flat(groups)]
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self._kept)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for kind, own in self._kept.items():
+            for tensors, values in zip(own, state[kind], strict=True):
+                for tensor, value in zip(tensors, values, strict=True):
+                    tensor.copy_(value)
+
+    def _gradients(self, group: int) -> list[Tensor]:
+        grads = [p.grad for p in self._params[group] if p.grad is not None]
+        assert len(grads) == len(self._params[group]), "a parameter has no gradient: freeze what does not learn"
+        return grads
 
 
 def build_optimizer(name: str, groups: Sequence[dict[str, Any]]) -> Optimizer:
-    """`groups` are `{"params": [...], "weight_decay": …}`."""
     optimizer: Optimizer = found(OPTIMIZERS[name])(groups)
     return optimizer
 
 
-def by_parameter(params: Sequence[Sequence[Tensor]], known: Sequence[Sequence[Tensor]]) -> dict[int, Tensor]:
-    """`known` by the identity of the parameter it belongs to."""
-    pairs = zip(params, known, strict=True)
-    return {id(p): k for group, of_group in pairs for p, k in zip(group, of_group, strict=True)}
-
-
-def carried(
-    known: Mapping[int, Tensor], params: Sequence[Sequence[Tensor]], fresh: Sequence[Sequence[Tensor]]
-) -> list[list[Tensor]]:
-    """What is known of the parameters, and `fresh` for the new ones."""
-    return [
-        [known.get(id(p), new) for p, new in zip(group, of_group, strict=True)]
-        for group, of_group in zip(params, fresh, strict=True)
-    ]
+def _flat(groups: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    return [tensor for group in groups for tensor in group]

@@ -13,7 +13,6 @@ from yolofast.optim.groups import BIASES
 
 NOMINAL_BATCH = 64
 _GROUPS = 3
-_LEAST_WARMUP = 1000
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,9 @@ class YoloV7Schedule:
     warmup_momentum: float
     warmup_bias_lr: float
     shape: Literal["cosine", "linear", "flat_cosine"] = "cosine"
-    least_warmup: int = _LEAST_WARMUP
-    warmup_shape: ClassVar[str] = "linear"
+    least_warmup: int = 1000
     """Iterations the warm-up lasts at least, as published, whether or not the run is that long."""
+    warmup_shape: ClassVar[str] = "linear"
     flat_share: float = 0.5
     """flat_cosine: the share of the epochs before the decay starts."""
     nominal_batch: int = NOMINAL_BATCH
@@ -82,9 +81,7 @@ class YoloV7Schedule:
     @property
     def warmup(self) -> int:
         """Iterations; 0 without one."""
-        if self.warmup_epochs <= 0:
-            return 0
-        return max(round(self.warmup_epochs * self.batches), self.least_warmup)
+        return max(round(self.warmup_epochs * self.batches), self.least_warmup) if self.warmup_epochs > 0 else 0
 
     def factor(self, epoch: int) -> float:
         """The learning rate of an epoch as a share of the first."""
@@ -147,7 +144,7 @@ class YoloXSchedule:
 
 
 def scaled_decay(weight_decay: float, batch_size: int, nominal_batch: int = NOMINAL_BATCH) -> float:
-    """Decay acts once per update, so it grows with the images an update sees."""
+    """Decay acts once per update, so it grows with the images of an update."""
     accumulate = max(round(nominal_batch / batch_size), 1)
     return weight_decay * batch_size * accumulate / nominal_batch
 

@@ -164,6 +164,11 @@ class Display:
         ]
 
 
+def quiet_display(epochs: int) -> Display:
+    """Of ranks after the first, which show nothing."""
+    return Display(epochs, Console(quiet=True))
+
+
 class Cell(NamedTuple):
     """Of the line of an epoch."""
 

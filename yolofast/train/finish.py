@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import PictureDetector
-from yolofast.model.network import Network
 from yolofast.ranks import world
 from yolofast.report.run.run_page import leave_report
 from yolofast.report.run.samples import save_samples
@@ -22,23 +20,10 @@ from yolofast.train.loop import Progress, Trainer
 from yolofast.train.record import Recorder, summary_of
 from yolofast.train.resume import run_to_resume
 from yolofast.train.run import Run
-from yolofast.train.run_pictures import RunPictures, telling_confidence
+from yolofast.train.run_pictures import telling_confidence
 from yolofast.words import clock, counted, own_command
 
 _WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
-
-
-def boxes_every(interval: int, run: Run, pictures: RunPictures, recorder: Recorder) -> Callable[[int], None]:
-    """Shows the boxes the averaged model predicts, every so many epochs; never if the interval is -1."""
-
-    def show(epoch: int) -> None:
-        average = run.step.ema.model
-        if interval > 0 and (epoch + 1) % interval == 0 and isinstance(average, Network):
-            path = pictures.boxes_after(epoch, average, run.step.precision, run.validation, run.data.val)
-            if path is not None:
-                recorder.picture(epoch, path)
-
-    return show
 
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
@@ -97,7 +82,7 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
     detector = PictureDetector(best, device=str(run.step.precision.device))
-    trainer.best_found = run.evaluate_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
+    trainer.best_found = run.evaluation.of_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
@@ -107,7 +92,7 @@ def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     if found is not None:
         trainer.pictures.scores(found)
         _draw_worst(run, trainer, best.parent.parent, found)
-    trainer.pictures.validation(detector, run.validation, index)
+    trainer.pictures.validation(detector, run.evaluation.batches, index)
     trainer.pictures.predictions(detector, index, telling_confidence(found))
 
 

@@ -29,13 +29,14 @@ from yolofast.precision import Precision, device_of
 from yolofast.ranks import world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import Batch, Targets, bucketed
-from yolofast.train.distributed.machine import device_of_rank
+from yolofast.train.data import Say, read_data
+from yolofast.train.distributed.join import device_of_rank
 from yolofast.train.families.family import Augmentation
 from yolofast.train.families.table import rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gears import EagerGear, GraphGear
-from yolofast.train.run import Say, prepare_model, prepare_step, read_data
+from yolofast.train.run import prepare_model, prepare_step
 from yolofast.train.step import StepKind, TrainStep
 
 MemoryOf = Callable[[int], int]

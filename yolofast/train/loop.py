@@ -24,6 +24,7 @@ from yolofast.config.resumed import kept_config
 from yolofast.detect.accumulator import Evaluated
 from yolofast.errors import UserError
 from yolofast.interrupts import Interrupts
+from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
@@ -53,8 +54,7 @@ from yolofast.train.record import Recorder
 from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
-from yolofast.train.timing.clock import Clock, clock_for
-from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+from yolofast.train.timing import Clock, NoSampler, PhaseSampler, clock_for
 
 
 class DataWait:
@@ -126,7 +126,7 @@ def turn(
     sampler.mark(TO_DEVICE)
     moved = run.step.on_device(batch)
     sampler.mark(AUGMENT)
-    seen = run.resize(moved, epoch, number)
+    seen = moved if run.resize is None else run.resize(moved, epoch, number)
     sampler.mark(REST)
     if record is not None:
         record.next_is(batch, seen, rates[0])
@@ -149,8 +149,6 @@ class Trainer:
     display: Display
     progress: Progress
     pictures: RunPictures = field(default_factory=RunPictures)
-    after_evaluation: Callable[[int], None] = lambda epoch: None
-    """For those who want to look at the averaged model of an epoch."""
     batch_record: BatchRecord | None = None
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
@@ -189,7 +187,7 @@ class Trainer:
             if not self._config.notest or last:
                 with self.display.doing("evaluating"):
                     self._score(self.run.evaluate(epoch), row)
-                self.after_evaluation(epoch)
+                self._show_boxes(epoch)
             last = last or self._out_of_patience(epoch + 1)
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
@@ -256,6 +254,14 @@ class Trainer:
         if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
             self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[EPOCH.name]
             self.best_found = found
+
+    def _show_boxes(self, epoch: int) -> None:
+        """Those the averaged model predicts, every N-th epoch; never if the interval is -1."""
+        interval, average, evaluation = self._config.bbox_interval, self._step.ema.model, self.run.evaluation
+        if interval > 0 and (epoch + 1) % interval == 0 and isinstance(average, Network):
+            path = self.pictures.boxes_after(epoch, average, self._step.precision, evaluation.batches, evaluation.index)
+            if path is not None:
+                self.recorder.picture(epoch, path)
 
     def _save(self, epoch: int, last: bool) -> None:
         names = []

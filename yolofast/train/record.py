@@ -1,4 +1,4 @@
-"""What a run writes down: a row per epoch, the settings, the machine, and the same for experiment trackers.
+"""What a run writes down: a row per epoch, the settings, the machine, and the same for experiment loggers.
 
 What the figures of a run have to be read with: versions and hardware. Nothing that names a person or a machine.
 """
@@ -71,16 +71,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-INTERRUPTED_FILE = FILES.interrupted
-
-
 class Recorder:
     """`results.csv` is written anew and whole after every epoch, so a resumed run never has a row twice."""
 
     def __init__(
-        self, folder: Path, rows: list[dict[str, Any]] | None = None, trackers: LoggerDelivery | None = None
+        self, folder: Path, rows: list[dict[str, Any]] | None = None, loggers: LoggerDelivery | None = None
     ) -> None:
-        self.folder, self.rows, self._trackers = folder, list(rows or []), trackers
+        self.folder, self.rows, self._loggers = folder, list(rows or []), loggers
         self._has_ended = False
 
     def epoch(self, row: dict[str, Any]) -> None:
@@ -92,13 +89,13 @@ class Recorder:
         writer.writeheader()
         writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / FILES.results, text.getvalue().encode())
-        if self._trackers is not None:
-            self._trackers.epoch(row)
+        if self._loggers is not None:
+            self._loggers.epoch(row)
 
     def picture(self, epoch: int, path: Path) -> None:
-        """For the trackers; the run's folder has it already."""
-        if self._trackers is not None:
-            self._trackers.picture(epoch, path)
+        """For the loggers; the run's folder has it already."""
+        if self._loggers is not None:
+            self._loggers.picture(epoch, path)
 
     def summary(self, values: dict[str, Any]) -> None:
         """Comes when all else but the report is there."""
@@ -113,18 +110,28 @@ class Recorder:
 
     def interrupted(self) -> None:
         """So that nobody takes it for a run that goes on."""
-        self._write(INTERRUPTED_FILE, {"epochs": len(self.rows)})
+        self._write(FILES.interrupted, {"epochs": len(self.rows)})
 
     def environment(self) -> None:
         self._write(FILES.environment, environment())
 
     def close(self, complete: bool = False) -> None:
         """`complete`: the run came to its end and everything is in its folder. Only the first call counts."""
-        if self._trackers is not None:
-            self._trackers.close(complete)
+        if self._loggers is not None:
+            self._loggers.close(complete)
 
     def _write(self, name: str, values: dict[str, Any]) -> None:
         write_whole(self.folder / name, (json.dumps(values, indent=2) + "\n").encode())
+
+
+class NoRecorder(Recorder):
+    """Of ranks after the first, which have no folder."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        pass
 
 
 def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:

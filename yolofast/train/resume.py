@@ -1,9 +1,14 @@
-"""Which run `--resume` means, and whether it has been saved.
+"""How a run begins: new, from the state of an earlier one, or again, if nothing of that one was saved.
 
 A run has its settings in its folder from the first moment on, and a checkpoint after its first epoch. One that was
-killed before starts again from its settings, which comes to the same bits: nothing else went into it.
+killed before starts again from its settings, which gives the same bits: nothing else went into it.
 
-How a run begins: anew, from the state of an earlier one, or again, if nothing of that one was saved.
+A resumed run reads its own copies in place of files that have gone. Its folder has `hyp.yaml` (the hyper-parameters or
+YOLOX's recipe, all defaults filled in) and `plan.yaml`; a checkpoint has the network and the grouping of its heads. Of
+the data set and of per-head augmentation there is no copy: the message says which file is missing.
+
+`plan.yaml` says of how many epochs its shares (`40%`) are. A run that gets more epochs later keeps its phases where
+they were, and the last one continues: going back to an earlier phase would freeze again what has been thawed.
 """
 
 import dataclasses
@@ -13,17 +18,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yolofast.config.flags import from_settings
-from yolofast.config.resumed import from_yaml, resumed
+from yolofast.config.resumed import from_yaml, is_gone, resumed
+from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, nearest_file
+from yolofast.files.atomic_file import write_whole
+from yolofast.files.yaml_file import dump_yaml, read_yaml
+from yolofast.resources import find_resource
 from yolofast.runs.layout import FILES, RATES
 from yolofast.train.checkpoints import LAST, PREVIOUS, read_state
 from yolofast.train.explain.explanation import RunSoFar
 from yolofast.train.families.table import completed
-from yolofast.train.finetune.plan_file import PlanSpec
-from yolofast.train.kept_files import kept_plan, read_hyp, with_kept_copies
+from yolofast.train.finetune.plan_file import PlanSpec, read_plan
 
-SETTINGS_FILE = FILES.settings
 _FIX = "name a run's folder, or its last.pt: --resume RUN"
 
 
@@ -58,9 +65,9 @@ def _saved_in(folder: Path) -> RunToResume:
     weights = folder / FILES.weights
     if (weights / LAST).exists() or (weights / PREVIOUS).exists():
         return RunToResume(folder, weights / LAST)
-    if not (folder / SETTINGS_FILE).is_file():
+    if not (folder / FILES.settings).is_file():
         raise UserError(
-            f"there is no run to resume: no {FILES.weights}/{LAST} and no {SETTINGS_FILE}", where=folder, fix=_FIX
+            f"there is no run to resume: no {FILES.weights}/{LAST} and no {FILES.settings}", where=folder, fix=_FIX
         )
     return RunToResume(folder, None)
 
@@ -72,13 +79,13 @@ def _as_typed(folder: Path) -> Path:
 
 
 def _latest_run(project: Path) -> Path:
-    names = (SETTINGS_FILE, f"{FILES.weights}/{LAST}", f"{FILES.weights}/{PREVIOUS}")
+    names = (FILES.settings, f"{FILES.weights}/{LAST}", f"{FILES.weights}/{PREVIOUS}")
     # Folders with a dot are those that runs are about to be made in.
     found = [path for name in names for path in project.glob(f"[!.]*/{name}")]
     if not found:
         raise UserError("there is no run to resume", where=project, fix=_FIX)
     newest = max(found, key=lambda path: path.stat().st_mtime_ns)
-    return newest.parent if newest.name == SETTINGS_FILE else newest.parent.parent
+    return newest.parent if newest.name == FILES.settings else newest.parent.parent
 
 
 class Beginning(NamedTuple):
@@ -126,7 +133,7 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     if Path(config.project).resolve() == run.folder.resolve().parent:  # it says where to look, from wherever that is
         given = {name: value for name, value in given.items() if name != "project"}
     if run.checkpoint is None:
-        stored = resumed(from_yaml(TrainConfig, run.folder / SETTINGS_FILE), given)
+        stored = resumed(from_yaml(TrainConfig, run.folder / FILES.settings), given)
         config = dataclasses.replace(stored, resume=False)  # by which others know that its hours are all there were
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
         plan = kept_plan(config, run.folder)
@@ -144,3 +151,90 @@ def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> t
         return config, None
     note = f"weights: none were named, and {config.weights} (the default) is not here: training from scratch"
     return dataclasses.replace(config, weights=""), note
+
+
+def plan_text(config: TrainConfig) -> bytes:
+    """Of a run with `--plan`. What `--freeze` and `--stage` say is among the settings."""
+    values = read_yaml(find_resource(config.plan, "plan")).values
+    return dump_yaml({"epochs": config.epochs, **values}).encode()
+
+
+def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
+    """The plan of a run that goes on; None if it has none of its own. The file it came from may be gone by now."""
+    path = folder / FILES.plan
+    if not config.plan or not path.is_file():
+        return None
+    own = read_plan(path)
+    given = _still_there(config.plan)
+    if given is not None and given.written != own.written:
+        fix = f"restore it (the run's folder has a copy, {FILES.plan}), or start a new run with --weights last.pt"
+        raise UserError("the plan says something else than when the run was started", where=config.plan, fix=fix)
+    return own
+
+
+def _still_there(name: str) -> PlanSpec | None:
+    try:
+        find_resource(name, "plan")
+    except UserError:
+        return None
+    return read_plan(name)
+
+
+def hyp_text(hyp: Mapping[str, Any]) -> bytes:
+    return dump_yaml(hyp).encode()
+
+
+def write_hyp(hyp: Mapping[str, Any], folder: Path) -> None:
+    path = folder / FILES.hyp
+    try:
+        write_whole(path, hyp_text(hyp))
+    except OSError as error:
+        what = f"the hyper-parameters could not be written: {error.strerror or error}"
+        raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
+
+
+def read_hyp(folder: Path) -> Mapping[str, Any] | None:
+    """None if the run had not written them yet."""
+    path = folder / FILES.hyp
+    return read_yaml(path).values if path.is_file() else None
+
+
+_OF_THE_NETWORK = ("cfg", "weights", "head_config")
+_WITH_COPY = (*_OF_THE_NETWORK, "hyp", "recipe", "plan")
+_ONLY_IN_RECIPES = "input_size"
+
+
+def with_kept_copies(config: TrainConfig, folder: Path, checkpoint: Path | None) -> TrainConfig:
+    """The settings to build the run of `folder` from; `checkpoint` is what its state was read from, if it has one."""
+    changes: dict[str, Any] = {}
+    if checkpoint is not None and any(is_gone(config, name) for name in _OF_THE_NETWORK):
+        changes |= {"cfg": "", "weights": str(checkpoint), "head_config": ""}
+    hyp = read_hyp(folder)
+    if hyp is not None:
+        of_recipe = _ONLY_IN_RECIPES in hyp
+        name = "recipe" if of_recipe else "hyp"
+        # Without a file, YOLOv7's hyper-parameters follow from the name of the model file.
+        if is_gone(config, name) or ("cfg" in changes and not of_recipe and not config.hyp):
+            changes[name] = str(folder / FILES.hyp)
+    if is_gone(config, "plan") and (folder / FILES.plan).is_file():
+        changes["plan"] = str(folder / FILES.plan)
+    found = dataclasses.replace(config, **changes)
+    without_copy = ("data", "head_params") if config.class_aware_aug else ("data",)
+    for name in (*without_copy, *_WITH_COPY):
+        if is_gone(found, name):
+            raise _missing(found, name, folder)
+    return found
+
+
+def copies_used(config: TrainConfig, found: TrainConfig) -> list[str]:
+    """Of `with_kept_copies`: what there is to tell about each file that has gone."""
+    declared = settings_of(TrainConfig)
+    gone = [name for name in _WITH_COPY if is_gone(config, name) and not is_gone(found, name)]
+    words = "is not there any more: the run's own copy is used"
+    return [f"{declared[name].flag} {getattr(config, name)} {words}" for name in gone]
+
+
+def _missing(config: TrainConfig, name: str, folder: Path) -> UserError:
+    flag = settings_of(TrainConfig)[name].flag
+    what = f"the run was started with {flag} {getattr(config, name)}, which is not there any more"
+    return UserError(what, where=folder, fix=f"put it back, or name it where it is now: --resume {folder} {flag} NEW")

@@ -12,28 +12,25 @@ from yolofast.errors import UserError
 from yolofast.exit_codes import call
 from yolofast.ranks import is_first
 from yolofast.runs.folder import forget_earlier_run, new_run_folder
-from yolofast.train.batch_record import BatchRecord
-from yolofast.train.checkpoints import Checkpoints
-from yolofast.train.display import Display
-from yolofast.train.distributed.join import RankPlace, from_first_rank, joined
+from yolofast.runs.layout import FILES
+from yolofast.train.batch_record import BatchRecord, recorded_phases
+from yolofast.train.checkpoints import Checkpoints, NoCheckpoints
+from yolofast.train.display import Display, quiet_display
+from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
-from yolofast.train.distributed.machine import check_devices, device_of_rank
-from yolofast.train.finish import boxes_every, end_interrupted, finish_run, nothing_left, report_so_far
+from yolofast.train.finish import end_interrupted, finish_run, nothing_left, report_so_far
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
-from yolofast.train.followers import NoCheckpoints, NoRecorder, quiet_display
 from yolofast.train.gears.compiling import compile_report, compile_request
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.guard import EpochOutOfMemoryError, fix_if_memory_runs_out
-from yolofast.train.kept_files import HYP_FILE, PLAN_FILE, copies_used, hyp_text, plan_text, write_hyp
-from yolofast.train.loggers.choose_loggers import choose_loggers
-from yolofast.train.loggers.delivery import LoggerDelivery
-from yolofast.train.loggers.logger import LoggedRun
+from yolofast.train.loggers.delivery import LoggerDelivery, choose_loggers
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 from yolofast.train.loop import Progress, Trainer, gear_of
-from yolofast.train.phase_record import recorded_phases
-from yolofast.train.record import INTERRUPTED_FILE, Recorder
-from yolofast.train.resume import SETTINGS_FILE, Beginning, beginning
-from yolofast.train.run import Run, prepare_run, refuse_unbuilt
+from yolofast.train.record import NoRecorder, Recorder
+from yolofast.train.resume import Beginning, beginning, copies_used, hyp_text, plan_text, write_hyp
+from yolofast.train.run import Run, prepare_run
 from yolofast.train.run_pictures import RunPictures
+from yolofast.words import own_command
 
 
 def train(config: TrainConfig, given: dict[str, Any]) -> Path:
@@ -131,7 +128,7 @@ def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display
         display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
     trainer.recorder.environment()
-    (folder / INTERRUPTED_FILE).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
+    (folder / FILES.interrupted).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
     return trainer
 
 
@@ -139,10 +136,10 @@ def _folder_with_settings(run: Run, folder: Path | None) -> Path:
     """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
     config = with_lasting_names(run.config)
     if folder is None:
-        files = {SETTINGS_FILE: as_text(config).encode(), HYP_FILE: hyp_text(run.hyp)}
-        files |= {PLAN_FILE: plan_text(config)} if config.plan else {}
+        files = {FILES.settings: as_text(config).encode(), FILES.hyp: hyp_text(run.hyp)}
+        files |= {FILES.plan: plan_text(config)} if config.plan else {}
         return new_run_folder(config.project, config.name, config.exist_ok, files)
-    to_yaml(config, folder / SETTINGS_FILE)
+    to_yaml(config, folder / FILES.settings)
     write_hyp(run.hyp, folder)
     return folder
 
@@ -198,11 +195,20 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         pictures=pictures,
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         sampler=recorded_phases(run, gear, folder, progress.epoch),
-        after_evaluation=boxes_every(config.bbox_interval, run, pictures, recorder),
     )
 
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
-    tracked = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
-    trackers = choose_loggers(run.config, (run.data.train, run.data.val), os.environ, display.say)
-    return Recorder(folder, progress.rows, LoggerDelivery(trackers, tracked, display.say))
+    logged = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    request = LoggerRequest(
+        config=run.config, splits=(run.data.train, run.data.val), environment=os.environ, say=display.say
+    )
+    return Recorder(folder, progress.rows, LoggerDelivery(choose_loggers(request), logged, display.say))
+
+
+def refuse_unbuilt(config: TrainConfig) -> None:
+    """It would change what is learnt: better no run than another."""
+    if config.evolve:
+        what = "--evolve: one run trains one network; hyper-parameters are not searched by it"
+        fix = f"train once with each --hyp file (it may say only what it changes), then `{own_command()} compare RUN …`"
+        raise UserError(what, fix=fix)

@@ -21,12 +21,14 @@ from yolofast.profile.measure.meter import Meter, Request, profile_against, prof
 from yolofast.profile.output import title
 from yolofast.profile.records import ASSIGNMENT, DATA, LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
-from yolofast.train.followers import NoCheckpoints, NoRecorder, quiet_display
+from yolofast.train.checkpoints import NoCheckpoints
+from yolofast.train.display import quiet_display
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear
 from yolofast.train.loop import Progress, Trainer
+from yolofast.train.record import NoRecorder
 from yolofast.train.run import prepare_run
-from yolofast.train.timing.sampler import NoSampler
+from yolofast.train.timing import NoSampler
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FEW = Request(steps=3, warm_up=1)
@@ -51,6 +53,7 @@ def run(data):
     return prepared(data)
 
 
+@pytest.mark.slow
 def test_its_turns_are_those_of_training(data):
     """Six batches are an epoch: the same weights after it, whoever makes the turns."""
     profiled, trained = (prepared(data, notest=True, nosave=True, max_steps=6) for _ in range(2))

@@ -44,6 +44,7 @@ def test_others_are_left_alone():
         assert not diagnose(planted.clean(np.random.default_rng(seed))).remarks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 10, 30])
 def test_the_usual_losses_can_be_told_apart(count):
     axes = Figure().subplots()

@@ -102,6 +102,7 @@ def with_another_assigner(history):
     return dataclasses.replace(history, batches=batches, epochs=epochs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic, with_another_assigner, with_sizes]
 )

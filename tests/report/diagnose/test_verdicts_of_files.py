@@ -24,6 +24,7 @@ VISIBLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", written.FORMATS, ids=lambda write: write.__name__)
 @pytest.mark.parametrize(("plant", "cause", "formats"), VISIBLE, ids=[plant.__name__ for plant, _, _ in VISIBLE])
 def test_the_planted_cause_is_found_where_it_can_be_seen(tmp_path, plant, cause, formats, write):

@@ -8,8 +8,7 @@ from yolofast.cli import main
 from yolofast.errors import UserError
 from yolofast.ranks import mean_of_cells, per_rank, whole_batch, world
 from yolofast.train.distributed.heartbeat import Watch
-from yolofast.train.distributed.join import RankPlace, from_first_rank
-from yolofast.train.distributed.machine import device_of_rank, in_turn
+from yolofast.train.distributed.join import RankPlace, device_of_rank, from_first_rank, in_turn
 
 LAUNCHED = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "GROUP_RANK": "1"}
 

@@ -32,6 +32,7 @@ def test_a_run_its_profile_and_the_comparison_agree(folder):
     assert profile["images_per_second"] == pytest.approx(8 / profile["step_ms"]["mean"] * 1e3)
 
 
+@pytest.mark.slow
 def test_joined_images_are_not_compared_with_single_ones(folder, capsys):
     words = [*flags(folder, cfg=small_cfg_file(folder)), "--steps", "2", "--warm-up", "1", "--against=--quad"]
     written = folder / "both.json"

@@ -34,6 +34,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_the_loss_falls_when_it_is_followed():
     """Two pictures by heart; from 11.8 it falls to 5, and to about 1 in 150 steps."""

@@ -168,7 +168,7 @@ def test_inputs_may_have_two_sides(folder):
     for values, size in (("input_size=64,128",), (128,)), ((), (64, 128)):
         run = prepared(folder, *values, "multi_scale=false", img_size=size)
         assert next(run.batches.epoch(0)).images.shape[2:] == (64, 128)
-        assert next(iter(run.validation)).images.shape[2:] == (64, 128)
+        assert next(iter(run.evaluation.batches)).images.shape[2:] == (64, 128)
 
 
 def test_published_rates_are_those_of_the_run(folder):

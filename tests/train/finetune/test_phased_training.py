@@ -116,6 +116,7 @@ def test_everything_learns_in_the_end():
     assert "learning head, neck, dark5, " in said[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_thawing_does_not_disturb_what_learns_already(optimizer):
     """With a learning rate of 0 for what is thawed, the head learns as if nothing had been thawed."""

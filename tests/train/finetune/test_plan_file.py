@@ -5,8 +5,7 @@ import pytest
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.resources import short_names
-from yolofast.train.finetune.freeze_plan import plan_spec_of
-from yolofast.train.finetune.plan_file import read_plan
+from yolofast.train.finetune.plan_file import plan_spec_of, read_plan
 
 
 def written(tmp_path, text):

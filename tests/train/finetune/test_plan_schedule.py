@@ -4,8 +4,7 @@ import pytest
 
 from yolofast import build_model
 from yolofast.optim.schedule import YoloV7Schedule, YoloXSchedule
-from yolofast.train.finetune.freeze_plan import make_plan
-from yolofast.train.finetune.phased_training import planned
+from yolofast.train.finetune.freeze_plan import make_plan, planned
 from yolofast.train.finetune.plan_file import PhaseSpec, PlanSpec
 
 V7 = YoloV7Schedule(

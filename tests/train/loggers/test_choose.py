@@ -7,13 +7,15 @@ import pytest
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
-from yolofast.train.loggers.choose_loggers import choose_loggers, dataset_upload
+from yolofast.train.loggers.delivery import choose_loggers
+from yolofast.train.loggers.logger import LoggerRequest
+from yolofast.train.loggers.wandb import dataset_upload
 
 
 def chosen(environment, **settings):
     said = []
-    trackers = choose_loggers(TrainConfig(**settings), (), environment, said.append)
-    titles = [tracker.title for tracker in trackers if tracker.title != "TensorBoard"]
+    request = LoggerRequest(config=TrainConfig(**settings), splits=(), environment=environment, say=said.append)
+    titles = [logger.title for logger in choose_loggers(request) if logger.title != "TensorBoard"]
     return titles, said
 
 

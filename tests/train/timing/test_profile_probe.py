@@ -31,9 +31,7 @@ from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gears import EagerGear, GraphGear, GraphPool
 from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.step import StepKind, TrainStep
-from yolofast.train.timing.clock import HostClock
-from yolofast.train.timing.probe import Probe, marked
-from yolofast.train.timing.sampler import ChosenSteps, NoSampler, PhaseSampler, durations
+from yolofast.train.timing import ChosenSteps, HostClock, NoSampler, PhaseSampler, Probe, durations, marked
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALONE, ADDED = StepKind(sums=False, updates=True), StepKind(sums=True, updates=False)

@@ -22,7 +22,7 @@ from yolofast.train.gears.gears import Gear, padding_slots_of, smallest_that_hol
 from yolofast.train.loop import turn
 from yolofast.train.run import Run
 from yolofast.train.step import StepRecord
-from yolofast.train.timing.sampler import NoSampler, PhaseSampler
+from yolofast.train.timing import NoSampler, PhaseSampler
 
 _Size = tuple[int, int]
 
@@ -111,7 +111,8 @@ class StepLoop:
     def first_batch(self) -> Batch:
         """One that is full, on the device, as the step sees it. Its tensors are its own."""
         number, batch = self._next()
-        seen = self.run.resize(self.run.step.on_device(batch), self.epoch, number)
+        moved, resize = self.run.step.on_device(batch), self.run.resize
+        seen = moved if resize is None else resize(moved, self.epoch, number)
         return Batch(seen.images.clone(memory_format=torch.preserve_format), seen.targets, seen.sources)
 
     def steps(self, count: int, gear: Gear, sampler: PhaseSampler) -> None:

@@ -24,8 +24,7 @@ from yolofast.train.gears.compiling import compile_report
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.loop import gear_of
 from yolofast.train.run import Run
-from yolofast.train.timing.clock import can_time_graphs, clock_for
-from yolofast.train.timing.sampler import NoSampler, PhaseSampler, Sample
+from yolofast.train.timing import NoSampler, PhaseSampler, Sample, can_time_graphs, clock_for
 from yolofast.words import counted
 
 Say = Callable[[str], None]

@@ -14,8 +14,7 @@ from yolofast.errors import UserError
 from yolofast.profile.step_phases import END
 from yolofast.structures import LossTerms, Targets
 from yolofast.train.step import TrainStep
-from yolofast.train.timing.probe import marked_loss
-from yolofast.train.timing.sampler import NoSampler
+from yolofast.train.timing import NoSampler, marked_loss
 
 _ABOVE_ALL_LEVELS = "99"
 

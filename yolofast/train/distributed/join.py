@@ -1,8 +1,8 @@
-"""Joining the other processes of a run, and leaving them again: all go on together, or all stop.
+"""Joining the other processes of a run, sharing a machine with them, and leaving: all continue, or all stop.
 
-Who starts the processes is none of our business: `torchrun`, a cluster's launcher, or `--device 0,1`
-(`distributed_launch`). They say by environment variables which of how many this one is. On the CPU the ranks talk
-through gloo; on GPUs gradients go through NCCL, and everything that is on the host through gloo.
+Who starts the processes does not matter: `torchrun`, a cluster's launcher, or `--device 0,1` (`launch.py`). They say by
+environment variables which of how many this one is. On the CPU the ranks talk through gloo; on GPUs gradients go
+through NCCL, and everything on the host through gloo. Ranks of one machine share its files, page cache and GPUs.
 """
 
 import gc
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -21,8 +21,13 @@ import torch.distributed as dist
 # Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
 import torch.distributed.nn.functional
 
+from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
+from yolofast.image_index import ImageIndex
+from yolofast.pixels import ImageSource, PackedImages
+from yolofast.precision import device_of
 from yolofast.ranks import is_first, rank, wait_for_all, world
+from yolofast.store.opening import open_images
 from yolofast.train.distributed.heartbeat import EXIT_STOPPED, Watch, say_why
 
 Made = TypeVar("Made")
@@ -150,3 +155,52 @@ def _stop_when_told(watch: Watch) -> None:
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, stop)
+
+
+def in_turn(make: Callable[[], Made]) -> Made:
+    """The machine's first rank makes it, files included; then the others do, and find the files there."""
+    first = RankPlace.of_environment().local_rank == 0
+    made = make() if first else None
+    wait_for_all()
+    return make() if made is None else made
+
+
+def open_images_together(
+    index: ImageIndex, width: int, height: int, cache: str, **settings: Any
+) -> ImageSource | PackedImages:
+    """`open_images`, packed once per machine. All its ranks keep pixels the way the first one chose to.
+
+    RAM is where it is shared: the mapped file, of which the machine has one copy however many ranks read it.
+    """
+    if world() == 1:
+        return open_images(index, width, height, cache, **settings)[0]
+    place = RankPlace.of_environment()
+    images, choice = None, None
+    if place.local_rank == 0:
+        images, choice = open_images(index, width, height, cache, shared=True, **settings)
+    chosen: list[Any] = [None] * world()
+    dist.all_gather_object(chosen, None if choice is None else (place.machine, choice.kind))
+    if images is None:
+        kind = dict(one for one in chosen if one is not None)[place.machine]
+        images, _ = open_images(index, width, height, kind, shared=True, **settings)
+    return images
+
+
+def device_of_rank(name: str) -> torch.device:
+    """The device `--device` means for this process: of the GPUs it names, or of all, the one with its number."""
+    place = RankPlace.of_environment()
+    if not place.is_launched or name == "cpu" or not torch.cuda.is_available():
+        return device_of(name)
+    named = name.removeprefix("cuda:").split(",") if name else [str(n) for n in range(torch.cuda.device_count())]
+    if place.local_rank >= len(named):
+        what = f"process {place.local_rank} of this machine has no GPU of its own: "
+        what += f"--device names {len(named)}" if name else f"there are {len(named)}"
+        raise UserError(what, fix=f"start {len(named)} processes per machine (torchrun --nproc-per-node {len(named)})")
+    return device_of(named[place.local_rank], name)
+
+
+def check_devices(config: TrainConfig) -> str:
+    """`--device`, if it names GPUs that are there."""
+    for number in config.devices:
+        device_of(number, config.device)
+    return config.device.removeprefix("cuda:")

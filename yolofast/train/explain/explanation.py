@@ -17,13 +17,12 @@ from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
 from yolofast.optim.groups import BIASES
 from yolofast.optim.schedule import StepSettings
+from yolofast.train.data import Say, read_data, training_order
 from yolofast.train.families.family import Augmentation, EpochFacts, Range, Rules
 from yolofast.train.families.table import family_of, rules_of
-from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, plan_of
-from yolofast.train.finetune.phased_training import PlannedSchedule, planned
+from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule, plan_of, planned
 from yolofast.train.finetune.plan_file import PlanSpec
-from yolofast.train.run import Say, prepare_model, read_data
-from yolofast.train.training_order import training_order
+from yolofast.train.run import prepare_model
 
 CHANCES = ("mosaic", "mixup", "paste_in", "copy_paste", "fliplr", "flipud", "colour")
 _GROUPS = 3

@@ -24,8 +24,7 @@ from yolofast.model.contract import Network
 from yolofast.optim.ema import ModelEma
 from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
-from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
-from yolofast.train.finetune.phased_training import PlannedSchedule
+from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +161,8 @@ class Rules(ABC):
     def average(self) -> ModelEma: ...
 
     @abstractmethod
-    def resize(self, batches: int) -> Resize: ...
+    def resize(self, batches: int) -> Resize | None:
+        """None where sizes do not change."""
 
     @property
     @abstractmethod

@@ -93,11 +93,6 @@ class MultiScale:
         return replace(batch, images=images.contiguous(memory_format=torch.channels_last))
 
 
-def as_it_is(batch: Batch, epoch: int, number: int) -> Batch:
-    """Without `--multi-scale`."""
-    return batch
-
-
 @dataclass(frozen=True, kw_only=True)
 class YoloXMultiScale:
     height: int

@@ -18,7 +18,7 @@ from yolofast.model.families import GRAPH
 from yolofast.optim.ema import YOLOV7_DECAY, ModelEma
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
-from yolofast.train.families.multi_scale import MultiScale, as_it_is, yolov7_range
+from yolofast.train.families.multi_scale import MultiScale, yolov7_range
 from yolofast.train.losses.loss_schedule import AssignerSchedule, ScheduledLoss
 
 
@@ -137,9 +137,9 @@ class YoloV7Rules(Rules):
     def average(self) -> ModelEma:
         return ModelEma(self._model)
 
-    def resize(self, batches: int) -> Resize:
+    def resize(self, batches: int) -> Resize | None:
         if not self.config.multi_scale:
-            return as_it_is
+            return None
         return MultiScale(
             size=self.config.train_size, stride=self._stride, seed=self.config.seed,
             as_input=self._model.inputs.as_input,

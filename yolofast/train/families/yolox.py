@@ -25,7 +25,7 @@ from yolofast.optim.ema import ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import find_resource, short_names
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
-from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, as_it_is, yolox_range
+from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, yolox_range
 from yolofast.train.finetune.freeze_plan import FreezePlan
 from yolofast.train.losses.loss_schedule import SIMOTA_VERSIONS
 from yolofast.train.losses.yolox_criterion import YoloXLosses
@@ -120,9 +120,9 @@ class YoloXRules(Rules):
     def average(self) -> ModelEma:
         return ModelEma(self._model, self.recipe.ema_decay) if self.recipe.ema else NotAveraged(self._model)
 
-    def resize(self, batches: int) -> Resize:
+    def resize(self, batches: int) -> Resize | None:
         if not self.recipe.multi_scale:
-            return as_it_is
+            return None
         height, width = self.recipe.input_size
         return YoloXMultiScale(
             height=height, width=width, steps=self.recipe.random_size, batches=batches, seed=self.config.seed,

@@ -1,8 +1,7 @@
 """Which layers of a network learn in which epochs, how fast, and which BatchNorm statistics move: a plan made concrete.
 
-A plan is a pure function of the epoch, as schedules are, so a resumed run finds its phase by itself.
-
-Which plan a run follows: that of `--plan`, of `--stage` with its flags, or what `--freeze` says, as one phase.
+A plan is a pure function of the epoch, as schedules are, so a resumed run finds its phase by itself. The schedule of a
+run with a plan is the run's own, times what the plan says of each part and phase.
 """
 
 import dataclasses
@@ -15,32 +14,8 @@ from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.model.freeze import frozen_of, layers_named
-from yolofast.train.finetune.plan_file import ALL, BatchNormPolicy, PhaseSpec, PlanSpec, read_plan
-
-_LATE = "late"
-
-
-def plan_spec_of(config: TrainConfig) -> PlanSpec:
-    if config.plan:
-        return read_plan(config.plan)
-    if config.stage:
-        return _with_stage_flags(read_plan(config.stage), config)
-    return PlanSpec(name="--freeze", phases=(PhaseSpec(freeze=config.freeze),))
-
-
-def _with_stage_flags(plan: PlanSpec, config: TrainConfig) -> PlanSpec:
-    (phase,) = plan.phases
-    factors = {"head": config.lr_mult_head, "neck": config.lr_mult_neck, _LATE: config.lr_mult_backbone}
-    policy: BatchNormPolicy = "late" if config.bn_unfreeze_late else "eval"
-    warmup = phase.warmup_epochs if config.warmup_restart_epochs == -1 else float(config.warmup_restart_epochs)
-    changed = dataclasses.replace(
-        phase,
-        lr_factors=tuple((scope, factors[scope]) for scope, _ in phase.lr_factors),
-        warmup_epochs=warmup,
-        batch_norm=tuple((scope, policy if scope == _LATE else kept) for scope, kept in phase.batch_norm),
-        batch_norm_epochs=config.bn_phase1_epochs,
-    )
-    return dataclasses.replace(plan, phases=(changed,))
+from yolofast.optim.schedule import RunSchedule, StepSettings
+from yolofast.train.finetune.plan_file import ALL, PhaseSpec, PlanSpec, plan_spec_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,3 +228,32 @@ class _Reader:
             yield
         except UserError as error:
             raise UserError(error.what, where=self.spec.where, line=phase.line, fix=error.fix) from None
+
+
+@dataclass(frozen=True)
+class PlannedSchedule:
+    """A learning rate for every group of every pace, in the order in which `PhasedTraining` groups parameters."""
+
+    base: RunSchedule
+    plan: FreezePlan
+    batches: int
+    """Of an epoch."""
+
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        settings, phase = self.base.at(epoch, batch), self.plan.at(epoch)
+        risen = self.risen(phase, epoch, batch)
+        lr = tuple(lr * pace.rate * risen for pace in phase.paces for lr in settings.lr)
+        return dataclasses.replace(settings, lr=lr)
+
+    def risen(self, phase: FreezePhase, epoch: int, batch: int) -> float:
+        """The share a warm-up that restarts with the phase has reached; that of the first phase is the run's own."""
+        if not phase.first or not phase.warmup_epochs:
+            return 1.0
+        return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
+
+
+def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:
+    """The first phase may say how long the run's warm-up is."""
+    own = plan.phases[0].warmup_epochs
+    base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own)
+    return PlannedSchedule(base, plan, schedule.batches)

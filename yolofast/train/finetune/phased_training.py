@@ -1,15 +1,10 @@
 """A run that follows a plan: at the start of an epoch it lets other layers learn, if the plan says so.
 
-Between two phases the optimizer keeps what it knows of the parameters that go on learning. A step that was captured or
-compiled is told by its version that it has to be so again, and several ranks are joined anew, because both know which
-gradients there are.
-
-The schedule of a run with a plan: the run's own, times what the plan says of each part and phase.
+Between two phases the optimizer keeps what it knows of the parameters that go on learning. A captured or compiled step
+sees by its version that it has to be made again, and several ranks are joined anew: both know which gradients exist.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -17,7 +12,6 @@ from torch import nn
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.optim.groups import parameter_groups, split_groups
-from yolofast.optim.schedule import RunSchedule, StepSettings
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
 from yolofast.train.step import TrainStep
@@ -93,32 +87,3 @@ class PhasedTraining:
         if layers != self._still:
             self._step.version += 1
         self._still = layers
-
-
-@dataclass(frozen=True)
-class PlannedSchedule:
-    """A learning rate for every group of every pace, in the order in which `PhasedTraining` groups parameters."""
-
-    base: RunSchedule
-    plan: FreezePlan
-    batches: int
-    """Of an epoch."""
-
-    def at(self, epoch: int, batch: int) -> StepSettings:
-        settings, phase = self.base.at(epoch, batch), self.plan.at(epoch)
-        risen = self.risen(phase, epoch, batch)
-        lr = tuple(lr * pace.rate * risen for pace in phase.paces for lr in settings.lr)
-        return dataclasses.replace(settings, lr=lr)
-
-    def risen(self, phase: FreezePhase, epoch: int, batch: int) -> float:
-        """The share a warm-up that restarts with the phase has reached; that of the first phase is the run's own."""
-        if not phase.first or not phase.warmup_epochs:
-            return 1.0
-        return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
-
-
-def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:
-    """The first phase may say how long the run's warm-up is."""
-    own = plan.phases[0].warmup_epochs
-    base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own)
-    return PlannedSchedule(base, plan, schedule.batches)

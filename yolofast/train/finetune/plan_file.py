@@ -10,6 +10,7 @@ plan:
 Here only what a file says is checked; which layers its names mean is known when there is a network (`freeze_plan.py`).
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import find_resource
@@ -231,3 +233,29 @@ def _refuse_unknown(file: YamlFile, values: Mapping[Any, Any], known: tuple[str,
 
 def _fault(file: YamlFile, key: str, value: Any, fix: str) -> UserError:
     return UserError(f"{key} is {shorten(value)}", where=file.where, line=file.line(key), fix=fix)
+
+
+_LATE = "late"
+
+
+def plan_spec_of(config: TrainConfig) -> PlanSpec:
+    if config.plan:
+        return read_plan(config.plan)
+    if config.stage:
+        return _with_stage_flags(read_plan(config.stage), config)
+    return PlanSpec(name="--freeze", phases=(PhaseSpec(freeze=config.freeze),))
+
+
+def _with_stage_flags(plan: PlanSpec, config: TrainConfig) -> PlanSpec:
+    (phase,) = plan.phases
+    factors = {"head": config.lr_mult_head, "neck": config.lr_mult_neck, _LATE: config.lr_mult_backbone}
+    policy: BatchNormPolicy = "late" if config.bn_unfreeze_late else "eval"
+    warmup = phase.warmup_epochs if config.warmup_restart_epochs == -1 else float(config.warmup_restart_epochs)
+    changed = dataclasses.replace(
+        phase,
+        lr_factors=tuple((scope, factors[scope]) for scope, _ in phase.lr_factors),
+        warmup_epochs=warmup,
+        batch_norm=tuple((scope, policy if scope == _LATE else kept) for scope, kept in phase.batch_norm),
+        batch_norm_epochs=config.bn_phase1_epochs,
+    )
+    return dataclasses.replace(plan, phases=(changed,))

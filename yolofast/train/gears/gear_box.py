@@ -21,12 +21,12 @@ from yolofast.train.gears.gears import (
     GearName,
     GraphGear,
     GraphPool,
+    Pace,
     padding_slots_of,
     smallest_that_holds,
     tried_only,
     with_padding_slots,
 )
-from yolofast.train.gears.pace import Pace
 from yolofast.train.step import StepKind, TrainStep
 
 WORTH_COMPILING = 300.0

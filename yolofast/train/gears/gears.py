@@ -1,12 +1,13 @@
 """The same step at three speeds: as written, compiled, or captured as a CUDA graph.
 
-Gears never change results beyond rounding. `gear_box.py` says which one is used when.
-
-A CUDA graph is captured beside other threads of the process, and a capture that fails leaves nothing behind.
-
-Places for boxes. Batches come with 16, 32, 64 … of them, and what is compiled or captured is for one number.
+Gears never change results beyond rounding; `gear_box.py` says which one is used when. A graph is captured beside other
+threads of the process, and a capture that fails leaves nothing behind. What is compiled or captured is for one number
+of padding slots for boxes; batches come with 16, 32, 64 … of them.
 """
 
+import statistics
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -209,3 +210,62 @@ def empty_targets(images: int, places: int, device: torch.device | str) -> Targe
 
 def smallest_that_holds(places: int, choices: Iterable[int]) -> int | None:
     return min((choice for choice in choices if choice >= places), default=None)
+
+
+_STEPS_AHEAD, _LONG_STEPS_AHEAD = 3, 2
+_LONG_STEP = 0.05
+"""Seconds. With three long steps of a large graph (YOLOX-L) in the queue launching took a whole core, with two a tenth
+of one, and steps took as long."""
+
+
+class Pace:
+    """Keeps the host a few steps ahead of the GPU, and asleep the rest of the time; knows how long a step takes.
+
+    Left alone the host would fill the GPU's queue and then wait for room in a busy loop, taking a whole core from the
+    workers.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._on_gpu = device.type == "cuda"
+        self._ends: deque[Any] = deque()
+        self._clock = StepClock()
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Not known in the beginning."""
+        return self._clock.seconds
+
+    def step_queued(self) -> None:
+        """To be called after each step; returns when the step some before it is done."""
+        if self._on_gpu:
+            end: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # waiting for it is sleeping
+            end.record()
+            self._ends.append(end)
+            while len(self._ends) >= self._steps_ahead:
+                self._ends.popleft().synchronize()
+        self._clock.step_over()
+
+    @property
+    def _steps_ahead(self) -> int:
+        return _LONG_STEPS_AHEAD if (self._clock.seconds or 0.0) > _LONG_STEP else _STEPS_AHEAD
+
+
+class StepClock:
+    """Seconds from one step to the next. As a median: the first capture, and between epochs models are evaluated."""
+
+    _NEEDED = 16
+
+    def __init__(self) -> None:
+        self._before: float | None = None
+        self._times: deque[float] = deque(maxlen=self._NEEDED)
+
+    def step_over(self) -> None:
+        now = time.perf_counter()
+        if self._before is not None:
+            self._times.append(now - self._before)
+        self._before = now
+
+    @property
+    def seconds(self) -> float | None:
+        """Not known in the beginning."""
+        return statistics.median(self._times) if len(self._times) == self._NEEDED else None

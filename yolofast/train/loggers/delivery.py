@@ -1,6 +1,8 @@
-"""Trackers are served by threads: neither a slow server nor one that fails can hold up or end a run.
+"""The experiment loggers of a run: which ones it has, and threads that serve them.
 
-Calls wait in a queue, so they reach the tracker in order. The first that fails is told, once, and nothing more is sent.
+TensorBoard is used if it is installed, the others if their variables or flags ask for them. Neither a slow server nor
+one that fails can hold up or end a run: calls wait in a queue, so they reach a logger in order. The first failure is
+reported once, and nothing more is sent.
 """
 
 import threading
@@ -9,44 +11,58 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun
+from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun, LoggerRequest, Say
+from yolofast.train.loggers.mlflow import mlflow_of
+from yolofast.train.loggers.tensorboard import tensorboard_of
+from yolofast.train.loggers.wandb import wandb_of
 
-Say = Callable[[str], None]
+LOGGERS: dict[str, Callable[[LoggerRequest], ExperimentLogger | None]] = {
+    "tensorboard": tensorboard_of,
+    "mlflow": mlflow_of,
+    "wandb": wandb_of,
+}
+"""Each gives None if the run does not ask for it."""
+
+
+def choose_loggers(request: LoggerRequest) -> list[ExperimentLogger]:
+    return [logger for make in LOGGERS.values() if (logger := make(request)) is not None]
+
+
 Call = Callable[[ExperimentLogger], None]
 _PATIENCE = 120.0
-"""Seconds that the end of a run waits for a tracker: weights may be on their way."""
+"""Seconds that the end of a run waits for a logger: weights may be on their way."""
 _PATIENCE_WITH_THE_SILENT = 10.0
 """For one that has not even answered yet."""
 
 
 class LoggerDelivery:
-    """All trackers of a run; none of its methods waits, except `close`."""
+    """The loggers of a run; none of its methods waits, except `close`."""
 
-    def __init__(self, trackers: Sequence[ExperimentLogger], run: LoggedRun, say: Say) -> None:
+    def __init__(self, loggers: Sequence[ExperimentLogger], run: LoggedRun, say: Say) -> None:
         self._say = say
-        self._deliveries = [_Delivery(tracker, say) for tracker in trackers]
-        self._send(lambda tracker: self._start(tracker, run))
+        self._deliveries = [_Delivery(logger, say) for logger in loggers]
+        self._send(lambda logger: self._start(logger, run))
 
     def __bool__(self) -> bool:
         return bool(self._deliveries)
 
     def epoch(self, row: dict[str, Any]) -> None:
         values = {name: float(value) for name, value in row.items() if name != "epoch" and _is_number(value)}
-        self._send(lambda tracker: tracker.scalars(row["epoch"], values))
+        self._send(lambda logger: logger.scalars(row["epoch"], values))
 
     def picture(self, epoch: int, path: Path) -> None:
-        self._send(lambda tracker: tracker.picture(epoch, path))
+        self._send(lambda logger: logger.picture(epoch, path))
 
     def close(self, complete: bool, patience: float = _PATIENCE) -> None:
         """May be called again; only the first call counts."""
-        self._send(lambda tracker: tracker.finish(complete))
+        self._send(lambda logger: logger.finish(complete))
         for delivery in self._deliveries:
             delivery.close(patience)
         self._deliveries = []
 
-    def _start(self, tracker: ExperimentLogger, run: LoggedRun) -> None:
-        if where := tracker.start(run):
-            self._say(f"{tracker.title}: {where}")
+    def _start(self, logger: ExperimentLogger, run: LoggedRun) -> None:
+        if where := logger.start(run):
+            self._say(f"{logger.title}: {where}")
 
     def _send(self, call: Call) -> None:
         for delivery in self._deliveries:
@@ -54,11 +70,11 @@ class LoggerDelivery:
 
 
 class _Delivery:
-    def __init__(self, tracker: ExperimentLogger, say: Say) -> None:
-        self._tracker, self._say, self._answers = tracker, say, False
+    def __init__(self, logger: ExperimentLogger, say: Say) -> None:
+        self._logger, self._say, self._answers = logger, say, False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         # A daemon, so that a server that never answers cannot keep the process alive.
-        self._thread = threading.Thread(target=self._work, name=f"yolofast-{tracker.title}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"yolofast-{logger.title}", daemon=True)
         self._thread.start()
 
     def send(self, call: Call) -> None:
@@ -70,15 +86,15 @@ class _Delivery:
         if self._answers:
             self._thread.join(max(patience - _PATIENCE_WITH_THE_SILENT, 0.0))
         if self._thread.is_alive():
-            self._say(f"warning: {self._tracker.title} takes too long, not everything has got there; going on")
+            self._say(f"warning: {self._logger.title} takes too long, not everything has got there; going on")
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             try:
-                call(self._tracker)
+                call(self._logger)
                 self._answers = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the run is worth more
-                self._say(f"warning: {self._tracker.title} failed, nothing more is sent to it: {_in_one_line(error)}")
+                self._say(f"warning: {self._logger.title} failed, nothing more is sent to it: {_in_one_line(error)}")
                 return
 
 

@@ -5,12 +5,18 @@ Under which names the trackers know a run, kept in its folder, so that a resumed
 
 import json
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from yolofast.config.train import TrainConfig
 from yolofast.files.atomic_file import write_whole
+from yolofast.image_index import ImageIndex
 from yolofast.runs.layout import FILES
+
+Say = Callable[[str], None]
 
 _CONTENTS = (FILES.settings, FILES.environment, FILES.summary, FILES.results)
 _PICTURES = ("*.png", "*.jpg")
@@ -42,15 +48,6 @@ class LoggedRun:
         return [path for path in (*records, *pictures) if path.is_file()]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DatasetUpload:
-    """The files of a data set, if they are to be uploaded, and the name their version gets."""
-
-    name: str
-    alias: str
-    files: list[Path] = field(default_factory=list)
-
-
 class ExperimentLogger(Protocol):
     """Methods may raise and may take their time: they are called from a thread that waits for nobody."""
 
@@ -66,6 +63,24 @@ class ExperimentLogger(Protocol):
 
     def finish(self, complete: bool) -> None:
         """`complete`: the run came to its end, and its files are there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggerRequest:
+    """By which a logger knows whether a run wants it."""
+
+    config: TrainConfig
+    splits: Sequence[ImageIndex]
+    """What `--upload_dataset` uploads."""
+    environment: Mapping[str, str]
+    say: Say
+
+
+def is_installed(package: str, reason: str, say: Say) -> bool:
+    if find_spec(package) is not None:
+        return True
+    say(f"warning: {reason}, but {package} is not installed, so nothing goes there: pip install 'yolofast[{package}]'")
+    return False
 
 
 _writing = threading.Lock()  # trackers start at the same time, each in its thread

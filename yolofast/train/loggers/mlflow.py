@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from yolofast.train.loggers.logger import BEST, LoggedRun, id_of_resumed, keep_id
+from yolofast.train.loggers.logger import BEST, LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
 
 _AT_ONCE = 100  # MLflow's limit of settings per request
 _LONGEST_VALUE = 500
@@ -73,3 +73,8 @@ class MlflowLogger:
         params = [param(name, str(value)[:_LONGEST_VALUE]) for name, value in settings.items()]
         for start in range(0, len(params), _AT_ONCE):
             self._client.log_batch(self._id, params=params[start : start + _AT_ONCE])
+
+
+def mlflow_of(request: LoggerRequest) -> MlflowLogger | None:
+    is_given = request.environment.get("MLFLOW_TRACKING_URI")
+    return MlflowLogger() if is_given and is_installed("mlflow", "MLFLOW_TRACKING_URI is set", request.say) else None

@@ -1,11 +1,12 @@
 """TensorBoard: events in the run's folder, so `tensorboard --logdir runs/train` compares all runs."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from yolofast.media.pictures import read_picture
-from yolofast.train.loggers.logger import LoggedRun
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 
 
 class TensorBoardLogger:
@@ -32,3 +33,8 @@ class TensorBoardLogger:
 
     def finish(self, complete: bool) -> None:
         self._writer.close()
+
+
+def tensorboard_of(request: LoggerRequest) -> TensorBoardLogger | None:
+    """Wherever it is installed: it writes to the run's folder only."""
+    return TensorBoardLogger() if find_spec("tensorboard") is not None else None

@@ -1,11 +1,27 @@
 """Weights & Biases: project, mode and place as its own variables say (`WANDB_PROJECT`, `WANDB_MODE`, `WANDB_DIR`)."""
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from yolofast.train.loggers.logger import BEST, DatasetUpload, LoggedRun, id_of_resumed, keep_id
+from yolofast.config.train import TrainConfig
+from yolofast.dataset.listing import label_path
+from yolofast.image_index import ImageIndex
+from yolofast.train.loggers.logger import BEST, LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
+
+_VARIABLES = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetUpload:
+    """The files of a data set, if they are to be uploaded, and the name their version gets."""
+
+    name: str
+    alias: str
+    files: list[Path] = field(default_factory=list)
 
 
 class WandbLogger:
@@ -60,3 +76,34 @@ class WandbLogger:
         for path in dataset.files:
             artifact.add_file(str(path), name=path.relative_to(root).as_posix())
         self._record.log_artifact(artifact, aliases=[dataset.alias])
+
+
+def wandb_of(request: LoggerRequest) -> WandbLogger | None:
+    """A key in the environment is no request: figures leave the machine only when somebody said so."""
+    config, reason = request.config, _reason(request.config, request.environment)
+    if reason is None or not is_installed("wandb", reason, request.say):
+        return None
+    return WandbLogger(config.entity, dataset_upload(config, request.splits) if config.upload_dataset else None)
+
+
+def _reason(config: TrainConfig, environment: Mapping[str, str]) -> str | None:
+    if environment.get("WANDB_MODE") == "disabled" or environment.get("WANDB_DISABLED", "").lower() in ("true", "1"):
+        return None
+    flags = {"--entity": config.entity, "--upload_dataset": config.upload_dataset}
+    given = [f"{flag} is given" for flag, value in flags.items() if value]
+    given += [f"{variable} is set" for variable in _VARIABLES if environment.get(variable)]
+    return given[0] if given else None
+
+
+def dataset_upload(config: TrainConfig, splits: Sequence[ImageIndex]) -> DatasetUpload:
+    """Every image and its labels: text files beside the images, or the annotation file of the split."""
+    files: dict[Path, None] = {}  # in order, each once
+    for index in splits:
+        for image in map(index.path, range(len(index))):
+            files[image] = None
+            if index.annotations is None:
+                files[Path(label_path(str(image)))] = None
+        if index.annotations is not None:
+            files[index.annotations] = None
+    name = Path(config.data).stem or "data"
+    return DatasetUpload(name=name, alias=config.artifact_alias, files=[path for path in files if path.is_file()])

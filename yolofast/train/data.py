@@ -1,10 +1,7 @@
-"""In which order and in which shapes a run sees its images.
+"""From settings to batches: the splits read, the order of the images, and the loader that makes their batches.
 
-`--image-weights`: images with rare or badly learnt classes are drawn more often, anew after every evaluation.
-
-How often to draw each image when rare and badly learnt classes should be seen more often (`--image-weights`).
-
-Before a run begins: do the model's anchors suit the boxes it will learn? If not, better ones take their place.
+`--image-weights` draws images with rare or badly learnt classes more often, anew after every evaluation. Anchors that
+do not suit the boxes are replaced before a run begins.
 """
 
 import dataclasses
@@ -16,15 +13,77 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from yolofast.augment.by_head import read_head_policy
+from yolofast.augment.planner import Planner
 from yolofast.config.train import TrainConfig
+from yolofast.dataset.named import data_yaml_of, read_named_split
 from yolofast.dataset.rect import rect_order, rect_shapes
+from yolofast.dataset.split import read_split
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.image_index import ImageIndex
+from yolofast.loader.batch_maker import BatchMaker
+from yolofast.loader.device_loader import DeviceLoader, InputFormat
+from yolofast.loader.device_pixels import device_pixels
 from yolofast.loader.order import EpochOrder
-from yolofast.loader.quad import GROUP
+from yolofast.loader.quad import GROUP, QuadOnDevice
+from yolofast.loader.workers import WorkerLoader
 from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors
 from yolofast.model.heads import AnchorHead
+from yolofast.model.network import Network
+from yolofast.precision import Precision
 from yolofast.ranks import rank, world
+from yolofast.train.distributed.join import open_images_together
+from yolofast.train.families.family import Rules
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Data:
+    train: ImageIndex
+    val: ImageIndex
+
+
+def read_data(config: TrainConfig, say: Say) -> Data:
+    path = data_yaml_of(config.data, say)
+    train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
+    val = read_named_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
+    return Data(train, val)
+
+
+def prepare_batches(
+    config: TrainConfig, rules: Rules, index: ImageIndex, precision: Precision, model: Network, say: Say
+) -> WorkerLoader | DeviceLoader | QuadOnDevice:
+    device, layout, inputs = precision.device, model.layout, model.inputs
+    on_gpu = device.type == "cuda" and config.loader != "cpu"
+    views = rules.views
+    size = views.width, views.height
+    images = open_images_together(index, *size, config.cache, device=device if on_gpu else "cpu", say=say)
+    heads = None
+    if config.class_aware_aug:
+        heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
+    planner = Planner(
+        index, images.sizes, views.recipe, *size, seed=config.seed, heads=heads, most_boxes=views.most_boxes
+    )
+    arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
+    if on_gpu:
+        pixels = device_pixels(images, device, max(config.workers, 1))
+        seen = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
+        loader = DeviceLoader(
+            planner, pixels, arranged.order, device, seen,
+            shapes=arranged.shapes, close_mosaic_from=views.close_mosaic_from,
+        )  # fmt: skip
+        return QuadOnDevice(loader) if config.quad else loader
+    return WorkerLoader(
+        BatchMaker(planner, images, rgb=inputs.rgb, quad=config.quad, skip_bad=config.skip_bad),
+        arranged.order,
+        workers=config.workers,
+        persistent=config.persistent_workers or config.fast_dataloader,
+        worker_tensor=config.worker_tensor or config.fast_dataloader,
+        shapes=arranged.shapes,
+        close_mosaic_from=views.close_mosaic_from,
+        say=say,
+    )
 
 
 @dataclass(frozen=True)

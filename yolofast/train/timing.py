@@ -1,0 +1,374 @@
+"""Steps timed by phase while a run trains, without waiting for the device.
+
+A clock gives moments: the wall clock where the CPU computes, CUDA events where a GPU does. An event is a mark in the
+GPU's queue, read when the GPU has passed it; what lies between two of them is the GPU's time, idle time included.
+
+A probe collects marks at the boundaries of a step's phases, as written, compiled or captured. The step and its losses
+stay as they are: what is timed is a copy of the loss whose `assign` says when it begins and ends. A compiled region is
+never marked inside, because that would be another region.
+
+A sampler chooses the steps to time. Steps in between only pay a comparison. A captured step that is timed is a graph of
+its own with marks inside, which each replay overwrites; so they are read before the next one, or that is not timed.
+"""
+
+import copy
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from yolofast.loader.device_loader import DeviceLoader
+from yolofast.loader.quad import QuadOnDevice
+from yolofast.loss.criterion import Criterion
+from yolofast.profile.step_phases import ASSIGN, END, LOSS
+from yolofast.structures import LossTerms, Targets
+from yolofast.train.gears.gears import captured_into
+from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
+from yolofast.train.losses.yolov7_criterion import QuadLoss
+from yolofast.train.step import TrainStep
+
+
+class Clock(Protocol):
+    def moment(self) -> Any:
+        """Now, in the order of what the device does."""
+
+    def is_past(self, moment: Any) -> bool:
+        """Without waiting."""
+
+    def between(self, first: Any, last: Any) -> float:
+        """Milliseconds; both are past."""
+
+    def asleep(self, first: Any, last: Any) -> float:
+        """Milliseconds of that in which the process did nothing, where that is known."""
+
+
+class HostMoment(NamedTuple):
+    wall: float
+    process: float
+    thread: float
+
+
+class HostClock:
+    """`watch_sleep` also tells computing from sleeping, for a few microseconds per moment."""
+
+    def __init__(self, *, watch_sleep: bool = False) -> None:
+        self._watch_sleep = watch_sleep
+
+    def moment(self) -> HostMoment:
+        if not self._watch_sleep:
+            return HostMoment(time.perf_counter(), 0.0, 0.0)
+        return HostMoment(time.perf_counter(), time.process_time(), _thread_seconds())
+
+    def is_past(self, moment: HostMoment) -> bool:
+        return True
+
+    def between(self, first: HostMoment, last: HostMoment) -> float:
+        return (last.wall - first.wall) * 1e3
+
+    def asleep(self, first: HostMoment, last: HostMoment) -> float:
+        if not self._watch_sleep:
+            return 0.0
+        awake = max(last.process - first.process, last.thread - first.thread)
+        return max(last.wall - first.wall - awake, 0.0) * 1e3
+
+
+def _thread_seconds() -> float:
+    """How long this thread has run or wanted to: one that waits for a core that others have is not asleep."""
+    try:
+        ran, queued = Path("/proc/thread-self/schedstat").read_bytes().split()[:2]
+    except (OSError, ValueError):  # only Linux has it, and not every Linux
+        return time.thread_time()
+    return (int(ran) + int(queued)) / 1e9
+
+
+class DeviceClock:
+    """Events on the current stream; while a graph is captured they become part of it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def moment(self) -> Any:
+        more: dict[str, bool] = {"external": True} if torch.cuda.is_current_stream_capturing() else {}
+        event: Any = torch.cuda.Event(enable_timing=True, **more)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    def is_past(self, moment: Any) -> bool:
+        return bool(moment.query())
+
+    def between(self, first: Any, last: Any) -> float:
+        return float(first.elapsed_time(last))
+
+    def asleep(self, first: Any, last: Any) -> float:
+        return 0.0
+
+
+def clock_for(device: torch.device, *, watch_sleep: bool = False) -> Clock:
+    return DeviceClock(device) if device.type == "cuda" else HostClock(watch_sleep=watch_sleep)
+
+
+def can_time_graphs(device: torch.device) -> bool:
+    """Whether events inside a graph can be read here, tried on a small one: old versions of torch and CUDA cannot."""
+    if device.type != "cuda":
+        return False
+    try:
+        return _timed_graph(device)
+    except (RuntimeError, TypeError, ValueError):
+        return False
+
+
+def _timed_graph(device: torch.device) -> bool:
+    clock, values = DeviceClock(device), torch.zeros(2**16, device=device)
+    values.add_(1)
+    torch.cuda.synchronize(device)
+    graph = torch.cuda.CUDAGraph()
+    with captured_into(graph):
+        first = clock.moment()
+        values.add_(1)
+        last = clock.moment()
+    for _ in range(2):
+        graph.replay()
+    torch.cuda.synchronize(device)
+    return 0 < clock.between(first, last) < 1e3
+
+
+Mark = tuple[str, Any]
+"""A phase, and the moment at which it begins."""
+
+
+class Probe:
+    """Collects the marks of one step at a time; `take` hands them over."""
+
+    def __init__(self, step: TrainStep, clock: Clock, *, in_graphs: bool) -> None:
+        self._step, self._clock, self.in_graphs = step, clock, in_graphs
+        self._on_gpu = step.precision.device.type == "cuda"
+        self.phase = ""
+        """The one that was begun last."""
+        self._marks: list[Mark] = []
+        self._in_capture: list[Mark] = []
+        self.has_captured = False
+        """Since the last `take`: what it timed was not a step like others."""
+        self.has_replayed = False
+        """Since the last `take`: its marks will be overwritten by the next replay."""
+
+    def mark(self, phase: str) -> None:
+        capturing = self._on_gpu and torch.cuda.is_current_stream_capturing()
+        marks = self._in_capture if capturing else self._marks
+        marks.append((phase, self._clock.moment()))
+        self.phase = phase
+
+    def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
+        return marked_loss(self._step, self.mark, images, targets)
+
+    def captured(self) -> Sequence[Mark]:
+        marks, self._in_capture = self._in_capture, []
+        self.has_captured = True
+        return marks
+
+    def replayed(self, marks: Sequence[Mark]) -> None:
+        self._marks.extend(marks)
+        self.has_replayed = self.has_replayed or bool(marks)
+
+    def take(self) -> list[Mark]:
+        marks, self._marks = self._marks, []
+        self.has_captured = self.has_replayed = False
+        return marks
+
+
+def marked_loss(step: TrainStep, mark: Callable[[str], None], images: Tensor, targets: Targets) -> LossTerms:
+    """What `step.loss_of` computes, with marks in between."""
+    raw = step.raw_maps(images)
+    mark(LOSS)
+    return marked(step.criterion, mark)(raw, targets)
+
+
+def marked(criterion: Criterion, mark: Callable[[str], None]) -> Criterion:
+    """The same loss, which says when it assigns; one that has no `assign` stays a single phase."""
+    if isinstance(criterion, QuadLoss):
+        return QuadLoss(marked(criterion.criterion, mark))
+    if isinstance(criterion, MultiHeadCriterion):
+        several = copy.copy(criterion)
+        several.heads = [_marked_head(head, mark) for head in criterion.heads]
+        return several
+    return _marked_head(criterion, mark) if hasattr(criterion, "assign") else criterion
+
+
+def _marked_head(criterion: Any, mark: Callable[[str], None]) -> Any:
+    def assign(*args: Any, **more: Any) -> Any:
+        mark(ASSIGN)
+        found = criterion.assign(*args, **more)
+        mark(LOSS)
+        return found
+
+    own = copy.copy(criterion)
+    own.assign = assign
+    return own
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Milliseconds of one step by phase."""
+
+    iteration: int
+    phases: dict[str, float]
+    asleep: dict[str, float]
+    beside: dict[str, float] = field(default_factory=dict)
+    """On the side stream of a loader that makes its batches on the device."""
+
+
+@dataclass(frozen=True)
+class _Pending:
+    iteration: int
+    marks: list[Mark]
+    beside: list[tuple[str, Any, Any]]
+    overwritten_soon: bool
+
+
+class PhaseSampler:
+    """`begin` before a batch is asked for, `mark` where a phase begins, `end` when the step is over."""
+
+    def __init__(
+        self, step: TrainStep, clock: Clock, *, every: int, in_graphs: bool, batches: object = None, first: int = 0,
+        around_others: bool = False,
+    ) -> None:  # fmt: skip
+        """`batches` may be a loader whose side stream is to be timed too; `first` is the first step that may be. With
+        `around_others` a graph that is not looked into is timed as a whole, and so is what happens around it."""
+        self._step, self._clock, self._chosen, self._first = step, clock, ChosenSteps(every), first
+        self._inside, self._around = Probe(step, clock, in_graphs=in_graphs), Probe(step, clock, in_graphs=False)
+        self._probe, self._around_others = self._inside, around_others
+        self._pending: deque[_Pending] = deque()
+        self._samples: list[Sample] = []
+        self._iteration: int | None = None
+        self._beside: list[tuple[str, Any, Any]] = []
+        _time_side_stream(batches, self._timed_beside)
+
+    @property
+    def looks_into_graphs(self) -> bool:
+        """Not any more once capturing one with marks has failed."""
+        return self._inside.in_graphs
+
+    @property
+    def phase(self) -> str:
+        """The one that was begun last, in a step that is timed."""
+        return self._probe.phase
+
+    def begin(self, iteration: int, phase: str) -> None:
+        chosen = iteration >= self._first and self._chosen.has(iteration)
+        if not chosen and not self._around_others:
+            return
+        self._read()
+        if any(pending.overwritten_soon for pending in self._pending):
+            chosen = False
+        if not chosen and not self._around_others:
+            return
+        self._iteration, self._beside = iteration, []
+        self._probe = self._inside if chosen else self._around
+        self._step.probe = self._probe
+        self._probe.take()
+        self._probe.mark(phase)
+
+    def mark(self, phase: str) -> None:
+        if self._iteration is not None:
+            self._probe.mark(phase)
+
+    def end(self) -> None:
+        if self._iteration is None:
+            return
+        self._probe.mark(END)
+        self._step.probe = None
+        spoilt, soon = self._probe.has_captured, self._probe.has_replayed
+        pending = _Pending(self._iteration, self._probe.take(), self._beside, soon)
+        self._iteration = None
+        if not spoilt:
+            self._pending.append(pending)
+
+    def take(self) -> list[Sample]:
+        """Those that are past, since the last call."""
+        self._read()
+        samples, self._samples = self._samples, []
+        return samples
+
+    def end_epoch(self, epoch: int) -> None:
+        """For those who write down what was sampled."""
+
+    def _read(self) -> None:
+        while self._pending and self._is_past(self._pending[0]):
+            pending = self._pending.popleft()
+            phases, asleep = durations(pending.marks, self._clock)
+            beside: dict[str, float] = {}
+            for phase, begun, done in pending.beside:
+                beside[phase] = beside.get(phase, 0.0) + self._clock.between(begun, done)
+            self._samples.append(Sample(pending.iteration, phases, asleep, beside))
+
+    def _is_past(self, pending: _Pending) -> bool:
+        moments = [pending.marks[-1][1], *(done for _, _, done in pending.beside)]
+        return all(self._clock.is_past(moment) for moment in moments)
+
+    @contextmanager
+    def _timed_beside(self, phase: str) -> Iterator[None]:
+        if self._iteration is None:
+            yield
+            return
+        begun = self._clock.moment()
+        yield
+        self._beside.append((phase, begun, self._clock.moment()))
+
+
+class NoSampler(PhaseSampler):
+    """For runs that are not timed."""
+
+    def __init__(self) -> None:
+        pass
+
+    def begin(self, iteration: int, phase: str) -> None:
+        pass
+
+    def mark(self, phase: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def take(self) -> list[Sample]:
+        return []
+
+
+class ChosenSteps:
+    """One of `every` steps on average, about so far apart: every so many steps weights move, or an epoch begins, and
+    any regular choice would meet some of these too often or never. So one of two may be two in a row: if the marks of
+    the first are in a graph and not past, the second is not timed, which is better than always the same half."""
+
+    def __init__(self, every: int) -> None:
+        self.every, around = every, max(1, every // 4)
+        self._gaps = (every - around, every + around) if every > 1 else (1, 1)
+        self._random, self._next = random.Random(0), 0  # the same in every process, and after a resume
+
+    def has(self, iteration: int) -> bool:
+        """To be asked in their order."""
+        while self._next < iteration:
+            self._next += self._random.randint(*self._gaps)
+        return self._next == iteration
+
+
+def durations(marks: Sequence[Mark], clock: Clock) -> tuple[dict[str, float], dict[str, float]]:
+    """By phase, those that come several times added up: how long, and how much of it asleep."""
+    phases: dict[str, float] = {}
+    asleep: dict[str, float] = {}
+    for (phase, begun), (_, done) in pairwise(marks):
+        phases[phase] = phases.get(phase, 0.0) + clock.between(begun, done)
+        asleep[phase] = asleep.get(phase, 0.0) + clock.asleep(begun, done)
+    return phases, asleep
+
+
+def _time_side_stream(batches: object, timed: Callable[[str], AbstractContextManager[None]]) -> None:
+    loader = batches.single if isinstance(batches, QuadOnDevice) else batches
+    if isinstance(loader, DeviceLoader):
+        loader.timed = timed
