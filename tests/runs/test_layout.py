@@ -84,6 +84,7 @@ def test_fitness_is_said_once():
         assert not re.search(weights, path.read_text()), path
 
 
+@pytest.mark.slow
 def test_imports_neither_torch_nor_pictures():
     names = ", ".join(f"yolofast.runs.{path.stem}" for path in OWNER.glob("*.py") if path.stem != "__init__")
     code = f"import sys, {names}; print([m for m in ('torch', 'cv2', 'matplotlib') if m in sys.modules])"

@@ -21,6 +21,8 @@ from yolofast.train.run_pictures import curves_picture, panels_of
 from yolofast.watch.runs import Runs
 from yolofast.watch.server import layout_script
 
+pytestmark = pytest.mark.slow
+
 F1 = Column(
     name="metrics/F1(B)", title="best F1", short="F1", source="metric", width=8, better="higher", drawn=True,
     of=lambda metrics: 0.25 + float(metrics.curves.f1.mean(axis=0).max()),
