@@ -37,8 +37,8 @@ def chart_table(chart: Chart) -> Table:
 
 def matrix_table(matrix: Matrix) -> Table:
     heading = f"{matrix.row_label} ↓ {matrix.column_label} →"
-    rows = tuple((name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True))
-    return Table((heading, *matrix.columns), rows, matrix.title)
+    rows: list[tuple[Cell, ...]] = [(name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True)]
+    return Table((heading, *matrix.columns), tuple(rows), matrix.title)
 
 
 def _lines(chart: LineChart) -> Table:

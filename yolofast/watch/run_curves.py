@@ -115,9 +115,8 @@ class BatchCurve:
         lines = iter(news.lines)
         if not self._columns and news.lines:
             self._columns = headings(next(lines))
-        place = self._columns.index(BATCH_LOSS) if BATCH_LOSS in self._columns else None
-        for line in lines if place is not None else ():
-            row = row_of(line, len(self._columns), [place])
-            if row is not None:
+        kept = [self._columns.index(BATCH_LOSS)] if BATCH_LOSS in self._columns else []
+        for line in lines if kept else ():
+            if (row := row_of(line, len(self._columns), kept)) is not None:
                 self.loss.add(row[0])
         return news.more
