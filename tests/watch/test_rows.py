@@ -101,20 +101,20 @@ def test_settings_are_flat_short_and_follow_their_files(tmp_path):
         "mosaic: 0.5\nimg: [320, 320]\nname: '" + "x" * 5000 + "'\nodd: .nan\n1: true\n"
     )
     files = SettingsFiles(tmp_path)
-    values = files.read()
+    values = files.read()["settings"]
     assert (values["lr0"], values["mosaic"], values["img"], values["1"]) == (0.01, 0.5, "[320, 320]", True)
     assert len(values["name"]) == 120 and values["odd"] == "nan"
     (tmp_path / "args.yaml").write_text("mosaic: 0.25\nhalf: [1,\n")
-    assert files.read() == {"lr0": 0.01, "mosaic": 1.0}, "what is half-written is left out"
+    assert files.read()["settings"] == {"lr0": 0.01, "mosaic": 1.0}, "what is half-written is left out"
 
 
 def test_the_assigner_is_the_one_that_is_used(tmp_path):
     (tmp_path / "hyp.yaml").write_text("loss_ota: 1\n")
     (tmp_path / "args.yaml").write_text("assigner: null\nota_from_epoch: null\nseed: 0\n")
     files = SettingsFiles(tmp_path)
-    assert files.read() == {"assigner": "ota", "seed": 0}
+    assert files.read()["settings"] == {"assigner": "ota", "seed": 0}
     (tmp_path / "hyp.yaml").write_text("loss_ota: 1\nassigner: [[0, anchor], [70, ota]]\n")
-    assert files.read() == {"assigner": "[[0, 'anchor'], [70, 'ota']]", "seed": 0}
+    assert files.read()["settings"] == {"assigner": "[[0, 'anchor'], [70, 'ota']]", "seed": 0}
 
 
 def test_settings_that_grow_when_they_are_printed_do_not(tmp_path):
@@ -127,12 +127,12 @@ def test_settings_that_grow_when_they_are_printed_do_not(tmp_path):
 def test_hardware_is_what_the_run_used(tmp_path):
     run = make_run(tmp_path / "run", device="0,1", environment={"gpu": "card", "gpus": 8, "cpu": "x", "cpu_cores": 4})
     files = SettingsFiles(run)
-    assert files.hardware() == {"gpu": "card", "gpus": 2, "cpu": None, "cpu_cores": 4}
+    assert files.read()["hardware"] == {"gpu": "card", "gpus": 2, "cpu": None, "cpu_cores": 4}
     (run / "args.yaml").write_text("device: cpu\n")
-    assert files.hardware() == {"gpu": "no GPU", "gpus": None, "cpu": "x", "cpu_cores": 4}
+    assert files.read()["hardware"] == {"gpu": "no GPU", "gpus": None, "cpu": "x", "cpu_cores": 4}
     (run / "env.json").unlink()
     (run / "args.yaml").unlink()
-    assert set(files.hardware().values()) == {None}, "no file says it"
+    assert set(files.read()["hardware"].values()) == {None}, "no file says it"
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_hardware_is_what_the_run_used(tmp_path):
 def test_a_machine_that_is_described_oddly(tmp_path, content):
     run = make_run(tmp_path / "run")
     (run / "env.json").write_text(content)
-    json.dumps(SettingsFiles(run).hardware(), allow_nan=False)
+    json.dumps(SettingsFiles(run).read()["hardware"], allow_nan=False)

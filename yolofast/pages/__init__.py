@@ -1,5 +1,5 @@
-"""Pages to look at: values that say what is on a page, and renderers that make one file of it.
+"""Pages as values, and renderers that make one file of them.
 
-Whoever reports something builds a `Page` of elements and never writes HTML, so nothing can be forgotten to be escaped,
-and the same content is there as Markdown.
+Reports build a `Page` of elements and never write HTML. So everything is escaped, and the same content is there as
+Markdown.
 """

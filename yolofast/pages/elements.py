@@ -1,6 +1,6 @@
 """What a page is made of: plain values without any HTML, so that a page can be built, compared and tested as data.
 
-Numbers are given as numbers; how many digits are shown is decided in one place (`numbers.py`). A value of None, or one
+Numbers are given as numbers; how many digits are shown is decided in one place (`text.shown`). A value of None, or one
 that is not finite, is unknown: an empty cell, a gap in a curve.
 """
 
@@ -111,7 +111,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Figures:
-    """A few numbers to see first: pairs of what and how much."""
+    """A few numbers to show first, with their names."""
 
     items: tuple[tuple[str, Cell], ...]
 
@@ -143,7 +143,7 @@ class Picture:
 
 
 Chart = LineChart | ScatterChart | BarChart
-Element = Table | LineChart | ScatterChart | BarChart | Matrix | Figures | Paragraph | Callout | Code | Picture
+Element = Table | Chart | Matrix | Figures | Paragraph | Callout | Code | Picture
 
 
 @dataclass(frozen=True)

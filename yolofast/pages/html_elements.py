@@ -4,19 +4,7 @@ security policy would refuse.
 
 import base64
 
-from yolofast.pages.elements import (
-    Callout,
-    Cell,
-    Chart,
-    Code,
-    Element,
-    Figures,
-    Marked,
-    Matrix,
-    Paragraph,
-    Picture,
-    Table,
-)
+from yolofast.pages import elements
 from yolofast.pages.tables import cell_text, cell_value, chart_table, is_number
 from yolofast.pages.text import breakable_html, html_text, shown
 
@@ -27,36 +15,36 @@ _WIDE = {8: " wide", 18: " wider"}
 """From more columns on: in smaller letters on paper, and then with words that break anywhere."""
 
 
-def element_html(element: Element, chart: int) -> str:
+def element_html(element: elements.Element, chart: int) -> str:
     """`chart` is the number of the element's values among those of the page, if it is a chart."""
     match element:
-        case Table():
+        case elements.Table():
             return _table(element)
-        case Paragraph():
+        case elements.Paragraph():
             return f"<p>{html_text(element.text)}</p>"
-        case Callout():
+        case elements.Callout():
             return f'<div class="callout {element.kind}" role="note">{html_text(element.text)}</div>'
-        case Code():
+        case elements.Code():
             button = '<button type="button" class="copy">copy</button>'
             return f'<div class="code">{button}<pre><code>{html_text(element.text)}</code></pre></div>'
-        case Picture():
+        case elements.Picture():
             return _picture(element)
-        case Figures():
+        case elements.Figures():
             return _figures(element)
-        case Matrix():
+        case elements.Matrix():
             return _matrix(element)
         case _:
             return _chart(element, chart)
 
 
-def _chart(chart: Chart, number: int) -> str:
+def _chart(chart: elements.Chart, number: int) -> str:
     """The values as a table too: that is what is there without scripts, and for screen readers."""
     values = f"<details><summary>values</summary>{_table(chart_table(chart))}</details>"
     drawn = f'<div class="plot" data-chart="{number}"><div class="yf-title">{html_text(chart.title)}</div></div>'
     return f'<figure class="chart">{drawn}{values}</figure>'
 
 
-def _table(table: Table) -> str:
+def _table(table: elements.Table) -> str:
     numeric = [all(is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
     heads = "".join(
         f'<th scope="col"{_right(right)}>{_sorter(name) if table.sortable else breakable_html(name)}</th>'
@@ -81,15 +69,15 @@ def _sorter(name: str) -> str:
     return f'<button type="button" class="sort">{breakable_html(name)}</button>'
 
 
-def _cell(cell: Cell, right: bool) -> str:
+def _cell(cell: elements.Cell, right: bool) -> str:
     value, text = cell_value(cell), breakable_html(cell_text(cell))
-    if isinstance(cell, Marked) and cell.mark == "warn":  # not by colour alone
+    if isinstance(cell, elements.Marked) and cell.mark == "warn":  # not by colour alone
         text += f' <span aria-label="{html_text(cell.hint or "warning")}">⚠</span>'
     key = "" if isinstance(value, str) or value is None else f' data-value="{float(value)!r}"'
     return f"<td{_classes('number' if right else '', cell)}{_hint(cell)}{key}>{text}</td>"
 
 
-def _figures(figures: Figures) -> str:
+def _figures(figures: elements.Figures) -> str:
     items = "".join(
         f"<div{_classes('figure', value)}{_hint(value)}><dt>{html_text(name)}</dt>"
         f"<dd>{html_text(cell_text(value))}</dd></div>"
@@ -98,22 +86,22 @@ def _figures(figures: Figures) -> str:
     return f'<dl class="figures">{items}</dl>'
 
 
-def _classes(own: str, cell: Cell) -> str:
-    classes = [*own.split(), *([cell.mark] if isinstance(cell, Marked) else [])]
+def _classes(own: str, cell: elements.Cell) -> str:
+    classes = [*own.split(), *([cell.mark] if isinstance(cell, elements.Marked) else [])]
     return f' class="{" ".join(classes)}"' if classes else ""
 
 
-def _hint(cell: Cell) -> str:
-    return f' title="{html_text(cell.hint)}"' if isinstance(cell, Marked) and cell.hint else ""
+def _hint(cell: elements.Cell) -> str:
+    return f' title="{html_text(cell.hint)}"' if isinstance(cell, elements.Marked) and cell.hint else ""
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: elements.Picture) -> str:
     content = base64.b64encode(picture.content).decode()
     image = f'<img src="data:image/{picture.kind};base64,{content}" alt="{html_text(picture.alt)}" tabindex="0">'
     return f'<figure class="picture">{image}<figcaption>{html_text(picture.caption)}</figcaption></figure>'
 
 
-def _matrix(matrix: Matrix) -> str:
+def _matrix(matrix: elements.Matrix) -> str:
     sums = [sum(column) or 1.0 for column in zip(*matrix.values, strict=True)]
     numbered = len(matrix.columns) <= _MOST_NUMBERED
     heads = "".join(f'<th scope="col"><span>{html_text(name)}</span></th>' for name in matrix.columns)
@@ -129,7 +117,7 @@ def _matrix(matrix: Matrix) -> str:
     return f'<figure class="{size}">{title}<div class="scroll" tabindex="0">{table}</div>{hint}</figure>'
 
 
-def _shaded(matrix: Matrix, row: str, values: tuple[float, ...], sums: list[float], numbered: bool) -> str:
+def _shaded(matrix: elements.Matrix, row: str, values: tuple[float, ...], sums: list[float], numbered: bool) -> str:
     cells = []
     for column, value, total in zip(matrix.columns, values, sums, strict=True):
         shade = -(-int(1000 * value / total) * _SHADES // 1000)

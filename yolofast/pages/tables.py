@@ -1,12 +1,13 @@
-"""What a table's cell holds, for all renderers alike.
-
-A chart as a table: for Markdown, for those who cannot see the chart, and where there are no scripts.
+"""The cells of a table, for all renderers alike, and charts as tables: for Markdown, screen readers and pages without
+scripts.
 """
 
 from bisect import bisect_left
 
 from yolofast.pages.elements import BarChart, Cell, Chart, LineChart, Marked, Matrix, ScatterChart, Series, Table
 from yolofast.pages.text import known, shown
+
+_COLUMNS = 8
 
 
 def cell_value(cell: Cell) -> str | float | None:
@@ -19,11 +20,8 @@ def cell_text(cell: Cell) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """What is unknown counts too: it does not turn a column of numbers into one of text."""
+    """Unknown values too: they do not turn a column of numbers into one of text."""
     return not isinstance(cell_value(cell), str)
-
-
-_COLUMNS = 8
 
 
 def chart_table(chart: Chart) -> Table:
@@ -31,28 +29,20 @@ def chart_table(chart: Chart) -> Table:
         case LineChart():
             return _lines(chart)
         case ScatterChart():
-            return _points(chart)
+            points = ((point.name, point.group, known(point.x), known(point.y)) for point in chart.points)
+            return Table(("", "group", chart.x_label, chart.y_label), tuple(points), chart.title)
         case BarChart():
             return _bars(chart)
 
 
 def matrix_table(matrix: Matrix) -> Table:
     heading = f"{matrix.row_label} ↓ {matrix.column_label} →"
-    rows = tuple(_row(name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True))
-    return Table((heading, *matrix.columns), rows, matrix.title)
-
-
-def _row(*cells: Cell) -> tuple[Cell, ...]:
-    return cells
-
-
-def _points(chart: ScatterChart) -> Table:
-    rows = tuple(_row(point.name, point.group, known(point.x), known(point.y)) for point in chart.points)
-    return Table(("", "group", chart.x_label, chart.y_label), rows, chart.title)
+    rows: list[tuple[Cell, ...]] = [(name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True)]
+    return Table((heading, *matrix.columns), tuple(rows), matrix.title)
 
 
 def _lines(chart: LineChart) -> Table:
-    """A row per curve, at a few x that are spread over all there are, the first and the last among them."""
+    """A row per curve, at a few x spread over the whole range."""
     every = sorted({x for series in chart.series for x in series.x if known(x) is not None})
     count = min(_COLUMNS, len(every))
     places = sorted({round(i * (len(every) - 1) / max(1, count - 1)) for i in range(count)})

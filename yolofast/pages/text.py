@@ -1,12 +1,4 @@
-"""Text of unknown origin – class names, paths, settings – made harmless before it is put anywhere.
-
-Text of a table's cell in which long words may be broken: a page has to fit the paper it is printed on.
-
-Broken at their joints (`/ _ . -` and the like), and words without any after so many letters. A browser would break them
-anywhere or nowhere: then every word of a wide table falls apart, or the table is cut.
-
-Numbers as people read them: about four digits that say something. `chart.js` has the same rule.
-"""
+"""Text and numbers for pages. Text of unknown origin – class names, paths, settings – is escaped before it is used."""
 
 import json
 import math
@@ -18,6 +10,9 @@ _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
 )
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
+_LONGEST = 14
+_JOINTS = re.compile(r"[^/\\_.,:;=+-]*[/\\_.,:;=+-]+|[^/\\_.,:;=+-]+")
+UNKNOWN = "–"
 
 
 def printable(text: str) -> str:
@@ -47,11 +42,9 @@ def script_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-_LONGEST = 14
-_JOINTS = re.compile(r"[^/\\_.,:;=+-]*[/\\_.,:;=+-]+|[^/\\_.,:;=+-]+")
-
-
 def breakable_html(text: str) -> str:
+    """Long words may be broken at their joints (`/ _ . -` and the like), or after so many letters, so that a table fits
+    on paper. A browser alone would break them anywhere or nowhere."""
     return "".join(_word(part) for part in re.split(r"(\s+)", text))
 
 
@@ -63,10 +56,8 @@ def _word(word: str) -> str:
     return "<wbr>".join(html_text(chunk) for chunk in chunks)
 
 
-UNKNOWN = "–"
-
-
 def shown(value: float | None) -> str:
+    """About four significant digits; `chart.js` has the same rule."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     size = abs(value)

@@ -1,6 +1,6 @@
-"""Where a run leaves what it makes: a folder of its own, numbered so that nothing is overwritten.
+"""The folder a run writes to: its own, numbered so that nothing is overwritten.
 
-With `--exist-ok` it may be that of an earlier run, whose files then go, so that the two never mix.
+With `--exist-ok` it may be that of an earlier run, whose files are removed first, so that the two never mix.
 """
 
 import errno
@@ -26,7 +26,7 @@ _LEFT_BEHIND = (
 def new_run_folder(
     project: str | Path, name: str, exist_ok: bool = False, files: Mapping[str, bytes] | None = None
 ) -> Path:
-    """`project/name`, or `name2`, `name3` … if it exists; made. It has `files` from the moment it appears."""
+    """Makes `project/name`, or `name2`, `name3` … if it exists. It has `files` from the moment it appears."""
     base = Path(project) / name
     if not name.strip() or base.name in ("", ".."):
         raise UserError(f"--name is {name!r}, which names no folder", fix="give a name such as exp")
@@ -71,8 +71,8 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def forget_earlier_run(folder: Path) -> None:
-    """Only what runs write is removed. The new run's settings are in the folder by then, and checkpoints go first: a
-    kill in between leaves either the earlier run as it was, or the new one, which can be started again."""
+    """Removes only what runs write. The new run's settings are in the folder by then, and checkpoints are removed
+    first: a kill in between leaves either the earlier run as it was, or the new one, which can be started again."""
     for pattern in _LEFT_BEHIND:
         for path in folder.glob(pattern):
             if path.is_dir() and not path.is_symlink():

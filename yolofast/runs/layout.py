@@ -1,8 +1,7 @@
 """What lies in a run's folder: the names of its files, the columns of its results, and what makes an epoch the best.
 
 Everything that writes, draws, compares or shows a run takes the names from here. A new figure per epoch is one row in
-`COLUMNS`: with it the figure is in `results.csv`, in the line of the terminal, in the pictures, in the report, in
-comparisons and on the page of `yolofast watch`.
+`COLUMNS`. It is then in `results.csv`, the terminal, the pictures, the report, comparisons and `yolofast watch`.
 """
 
 import re
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, kw_only=True)
 class RunFileNames:
-    """Those of folders and files; a `*` stands for a number."""
+    """A `*` stands for a number."""
 
     settings: str = "args.yaml"
     """All settings of the run: there from the first moment on."""
@@ -36,12 +35,12 @@ class RunFileNames:
     summary: str = "summary.json"
     """Written when the run ends."""
     interrupted: str = "interrupted.json"
-    """Of a run that was interrupted, until it goes on."""
+    """Of a run that was interrupted, until it is resumed."""
     evaluation: str = "evaluation.json"
     """How good the best weights are, in the detail a report needs."""
     report: str = "report.html"
     loggers: str = "trackers.json"
-    """Under which names experiment loggers know the run."""
+    """The ids experiment loggers have given the run."""
 
     weights: str = "weights"
     last: str = "last.pt"
@@ -87,7 +86,7 @@ def weights_of_epoch(epoch: int) -> str:
 Source = Literal["count", "time", "training loss", "metric", "validation loss", "rate", "speed", "memory"]
 Better = Literal["higher", "lower", ""]
 TERM = "{term}"
-"""Stands in the name of a column for a term of the loss: there is one such column for each term of the model family."""
+"""Stands in a column's name for a loss term: there is one such column for each term of the model family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,25 +99,25 @@ class Column:
     """For people: in figures and legends."""
     source: Source
     short: str = ""
-    """Its heading in the line the terminal shows for an epoch; without one it is not in it."""
+    """Its heading in the terminal's line per epoch; without one it is not shown there."""
     width: int = 9
-    """Of that line, in letters."""
+    """In that line, in characters."""
     digits: str = ".3f"
     """How the number is written there."""
     better: Better = ""
     chart: str = ""
-    """The chart of pages it is drawn in, together with others of that title; a metric without one has its own."""
+    """The chart it is drawn in on pages, with others of that title; a metric without one has its own."""
     drawn: bool = False
     """It has a panel in the picture of the curves."""
     of: Callable[[Any], float] | None = None
     """Of a metric: its value, from the metrics of an evaluation (`evaluate.v7_metrics.V7Result`)."""
 
     def of_term(self, term: str) -> str:
-        """The name of the column of a term."""
+        """The column's name for a loss term."""
         return self.name.replace(TERM, term)
 
     def term_in(self, name: str) -> str | None:
-        """The term a column of that name is of; None if it is another column."""
+        """The loss term of a column with that name; None if it is another column."""
         before, _, after = self.name.partition(TERM)
         found = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", name)
         return None if found is None else found[1]
@@ -160,7 +159,7 @@ WAIT = Column(
     name="data_wait", title="share", short="wait", source="speed", width=7, digits=".0%", better="lower",
     chart="Waiting for data",
 )  # fmt: skip
-"""Share of the time that went by without a batch to train on."""
+"""Share of the time spent waiting for a batch."""
 MEMORY = Column(
     name="gpu_memory", title="GiB", short="GPU GiB", source="memory", digits=".2f", better="lower", chart="GPU memory"
 )
@@ -171,14 +170,14 @@ COLUMNS: tuple[Column, ...] = (
 )  # fmt: skip
 """In the order of `results.csv`."""
 TERMS = {"box": "box", "obj": "objectness", "cls": "class", "dfl": "distribution", "l1": "raw boxes (L1)"}
-"""Titles of loss terms, those of other trainers among them; a term without one is called by its name."""
+"""Titles of loss terms, also of other trainers; a term without one is shown by its name."""
 _CHARTS = (MAP.chart, PRECISION.chart)
-"""What comes first on pages, and in tables of figures."""
+"""First on pages and in tables of figures."""
 BATCH_LOSS = "total"
 """The column of `batches.csv` with the whole loss."""
 
 FITNESS = {MAP50.name: 0.1, MAP.name: 0.9}
-"""What every metric counts for where one epoch has to be the best: YOLOv7's choice."""
+"""The weight of each metric in choosing the best epoch: YOLOv7's choice."""
 FITNESS_WORDS = f"{FITNESS[MAP50.name]} · {MAP50.title} + {FITNESS[MAP.name]} · {MAP.title}"
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
@@ -189,8 +188,7 @@ def fitness(map50: Number, mean: Number) -> Number:
 
 
 def best_place(values: npt.NDArray[np.float64]) -> int | None:
-    """Where the weights of `best.pt` are from, by the fitness of every epoch: of equally good epochs training keeps
-    the last, as while all are 0."""
+    """The epoch `best.pt` is from, by the fitness of every epoch; of equally good epochs training keeps the last."""
     known = np.isfinite(values)
     return int(np.flatnonzero(values == values[known].max())[-1]) if known.any() else None
 
@@ -200,12 +198,9 @@ def columns_from(source: Source) -> list[Column]:
 
 
 def metrics() -> list[Column]:
-    """In the order they have on pages: those that say most come first."""
-
-    def place(column: Column) -> int:
-        return _CHARTS.index(column.chart) if column.chart in _CHARTS else len(_CHARTS)
-
-    return sorted(columns_from("metric"), key=place)
+    """In the order of pages: those of `_CHARTS` first."""
+    order = {chart: place for place, chart in enumerate(_CHARTS)}
+    return sorted(columns_from("metric"), key=lambda column: order.get(column.chart, len(order)))
 
 
 def metric_charts() -> dict[str, list[Column]]:
@@ -227,7 +222,7 @@ def losses_of(pattern: Column, losses: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def terms_in(names: Iterable[str]) -> list[str]:
-    """The loss terms that columns of these names are of, in their order."""
+    """The loss terms among columns of these names, in their order."""
     found = (pattern.term_in(name) for name in names for pattern in (TRAIN_LOSS, VAL_LOSS))
     return list(dict.fromkeys(term for term in found if term is not None))
 
@@ -238,9 +233,5 @@ def term_title(term: str) -> str:
 
 def columns_with(terms: Iterable[str]) -> list[tuple[str, Column]]:
     """Names and columns of a run whose loss has these terms, in the order of `results.csv`."""
-    terms = list(terms)
-    return [
-        (name, column)
-        for column in COLUMNS
-        for name in ([column.of_term(term) for term in terms] if TERM in column.name else [column.name])
-    ]
+    names = list(terms)
+    return [(column.of_term(term), column) for column in COLUMNS for term in (names if TERM in column.name else [""])]

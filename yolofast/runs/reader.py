@@ -1,7 +1,7 @@
-"""A run's folder, as far as it can be read: of a torn or half-finished run there is what there is.
+"""The reader of a run's folder, also of one that is half-finished or damaged.
 
-Only who asks for a file reads it, once. One that is there and cannot be read is a problem to be told, not a reason to
-show nothing.
+Each file is read once, when it is first needed. One that exists and cannot be read is listed in `problems`, and the
+rest is still shown.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ Ints = npt.NDArray[np.int64]
 
 _MOST_BYTES = {".yaml": 8 * 2**20, ".json": 64 * 2**20}
 _PER_CLASS = (FILES.evaluation, "per_class_ap.json", "per_class.json")
-"""The latter as users of `val --save-per-class-ap` call them."""
+"""The latter two are common names for what `val --save-per-class-ap` writes."""
 _ROUNDING = 1e-5
-"""Of the scores in `results.csv`, in parts of the best. Training compares more digits than it writes: of epochs that
-are equal there, or nearly, any may be the one it kept; where they are equal indeed, so are their scores."""
+"""Of the scores in `results.csv`, relative to the best. Training compares more digits than it writes: of epochs that
+are nearly equal there, any may be the one whose weights were saved."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PhaseTime:
     std_ms: float
     share: float
     beside: str = ""
-    """Where it happens, if at the same time as the step and not in it."""
+    """Where it happens, if it runs in parallel to the step."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems: list[str] = []
-        """Files that were asked for, are there and cannot be read."""
+        """Files that exist and cannot be read."""
         self._read: dict[str, Any] = {}
 
     @cached_property
@@ -115,21 +115,21 @@ class RunFolder:
         return self.summary_of(len(self.results))
 
     def summary_of(self, epochs: int) -> Mapping[str, Any]:
-        """What the run says of itself at its end, as long as it is true: of as many epochs as there are results of.
+        """What the run writes at its end; empty if that is of another number of epochs.
 
-        A run that came to its end, was resumed for more epochs and then killed has that of its earlier end.
+        A run that ended, was resumed for more epochs and then killed has the summary of its earlier end.
         """
         values = self.entries(FILES.summary)
         return values if values.get("epochs", epochs) == epochs else {}
 
     def read_all(self) -> "RunFolder":
-        """So that `problems` has all there are. Only the results have to be there: `UserError` if they are not."""
+        """So that `problems` is complete. Raises `UserError` only if the results are missing."""
         _ = self.results, self.samples, self.batches, self.args, self.hyp, self.environment, self.summary
         _ = self.evaluation, self.profile
         return self
 
     def tidy_flags(self) -> dict[str, Any]:
-        """What the run was started with, by whichever trainer, under our names."""
+        """The run's flags, of whichever trainer, under our names."""
         return {key: value for name in FLAG_FILES for key, value in tidy(self.entries(name)).items()}
 
     def tidy_hyp(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class RunFolder:
         return self.results.numbers(EPOCH.name) + 1
 
     def column(self, name: str) -> Floats:
-        """A value per epoch, nan where it is not known."""
+        """A value per epoch, NaN where it is not known."""
         results = self.results
         return results.numbers(name) if name in results else np.full(len(results), np.nan)
 
@@ -159,7 +159,7 @@ class RunFolder:
         return {}
 
     def classes_epoch(self) -> int | None:
-        """The epoch those scores are of, from 1; None where nobody knows, as of a file that `val` has written."""
+        """The epoch of those scores, from 1; None if unknown, as in a file that `val` has written."""
         return epoch_of(self.evaluation) if _classes(self.evaluation.get("per_class")) else None
 
     def validated(self) -> tuple[int | None, int | None]:
@@ -170,7 +170,7 @@ class RunFolder:
         return images if isinstance(images, int) else None, boxes or None
 
     def step_profile(self) -> StepProfile | None:
-        """What is not in its form is left out."""
+        """Malformed entries are omitted."""
         values = self.profile
         rows = values.get("phases")
         phases = [_phase(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -194,7 +194,7 @@ class RunFolder:
 
 
 def parse_entries(name: str, content: bytes) -> tuple[Any, list[str]]:
-    """What a file of that name says, and those of its numbers that are not known; settings may well be without bounds.
+    """The content of a file, and its numbers that are not finite; settings may be infinite.
 
     Raises ValueError or RecursionError for what is neither JSON nor YAML.
     """
@@ -241,20 +241,16 @@ def _phase(row: Mapping[str, Any]) -> PhaseTime | None:
 
 
 def epoch_of(values: Mapping[str, Any]) -> int | None:
-    """Which epoch an evaluation is of, from 1; None if it does not say, as in older folders.
-
-    Files count from 0, as `results.csv` does.
-    """
+    """The epoch of an evaluation, from 1 (files count from 0); None in older folders, which do not say it."""
     number = values.get("epoch")
     return number + 1 if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
 
 
 def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floats, *, nosave: bool) -> str:
-    """The words that go on after "this is"; empty where it is of the best epoch, or nobody knows of which.
+    """The words after "this is"; empty if it is of the best epoch, or of an unknown one.
 
-    `evaluation.json` and `samples/` are written when a run ends or is interrupted. A run that then went on, got better
-    and was killed has them of an epoch that is the best no more. `epochs` are numbered from 1, `fitness` is that of
-    each.
+    `evaluation.json` and `samples/` are written when a run ends or is interrupted. A run that was then resumed, got
+    better and was killed has them of an epoch that is no longer the best. `epochs` are numbered from 1.
     """
     best = best_place(fitness)
     if evaluated is None or best is None or epochs[best] == evaluated:

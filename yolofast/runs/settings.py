@@ -1,8 +1,8 @@
 """The settings of a run as they took effect, from its flags and its hyper-parameters, and what of its machine it used.
 
-Several of them say which assigner is used: `--assigner`, `--ota-from-epoch`, `assigner` and YOLOv7's `loss_ota` in the
-hyper-parameters, a YOLOX recipe. Here it is one entry, `assigner`, a name or a list of epochs (from 0) and names, so
-that runs which say it in different ways, or leave it at its default, have the same settings.
+Several of them choose the assigner: `--assigner`, `--ota-from-epoch`, `assigner` and YOLOv7's `loss_ota` in the
+hyper-parameters, a YOLOX recipe. Here it is one entry, `assigner`: a name, or a list of epochs (from 0) and names. So
+runs that say it in different ways have the same settings.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from yolofast.runs.layout import FILES
 
 FLAG_FILES = ("opt.yaml", FILES.settings)
-"""What a run was started with: YOLOv7's file, ours and Ultralytics'. Later ones win."""
+"""The flags of a run: YOLOv7's file, then ours and Ultralytics'. Later ones win."""
 SETTINGS_FILES = (FILES.hyp, *FLAG_FILES)
 """Later ones win: flags are above what a recipe says."""
 _ALIASES = {"batch": "batch_size", "imgsz": "img_size", "img": "img_size", "cache_images": "cache"}
@@ -21,7 +21,7 @@ _MOST_STEPS = 100
 
 
 def settings_in_effect(hyp: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags are above the hyper-parameters, but one that is not set overrules nothing."""
+    """Flags override the hyper-parameters, unless they are not set."""
     given = {key: value for key, value in args.items() if value is not None or key not in hyp}
     both = {**hyp, **given}
     assigner = _assigner(both)
@@ -44,7 +44,7 @@ def _assigner(settings: Mapping[str, Any]) -> Any:
 
 
 def _as_one_name(given: Any) -> Any:
-    """A list with a single step is that step's name; what has another form is left as it is."""
+    """A list with a single step is that step's name; anything else stays as it is."""
     steps = [given] if isinstance(given, list) and given and not isinstance(given[0], list) else given
     if not isinstance(steps, list) or not 0 < len(steps) <= _MOST_STEPS:
         return given
@@ -75,20 +75,20 @@ def hardware_used(settings: Mapping[str, Any], environment: Mapping[str, Any]) -
     return {
         "gpu": gpu,
         "gpus": None if gpu == _NO_GPU else _count_of_gpus(settings, environment),
-        "cpu": environment.get("cpu") if gpu == _NO_GPU else None,  # beside a GPU its cores matter more than its name
+        "cpu": environment.get("cpu") if gpu == _NO_GPU else None,  # with a GPU its cores matter more than its name
         "cpu_cores": environment.get("cpu_cores"),
     }
 
 
 def _gpu(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> Any:
-    """A run may leave the GPU of its machine alone."""
+    """None if unknown; a run may not use the GPU of its machine."""
     if settings.get("device") == "cpu":
         return _NO_GPU
     return environment["gpu"] or _NO_GPU if "gpu" in environment else None
 
 
 def _count_of_gpus(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> Any:
-    """Of those it used, if its settings say so, and not of those in the machine."""
+    """Those it used if its settings say so, otherwise those of the machine."""
     if "device" not in settings:
         return environment.get("gpus")
     device, ranks = str(settings["device"] or "0"), settings.get("world_size")

@@ -1,10 +1,8 @@
-"""A CSV file as columns of numbers, whoever wrote it: headings are trimmed, a row torn by a kill is left out.
+"""A CSV file as columns of numbers, whichever program wrote it.
 
-So are headings that are written again by a run that goes on in the same file.
-
-Spreadsheets separate cells by semicolons or tabs where a comma is the decimal point.
-
-A file that is still being written is read line by line (`headings`, `row_of`), so that no byte is read twice.
+Headings are trimmed. A row torn by a kill is omitted, and so are headings repeated by a resumed run. Spreadsheets
+separate cells by semicolons or tabs where a comma is the decimal point. A file that is still being written is read line
+by line (`headings`, `row_of`), so that no byte is read twice.
 """
 
 import csv
@@ -39,7 +37,7 @@ _TINY = 1e-30
 
 
 def bounded(values: Floats) -> Floats:
-    """A loss beyond all bounds is infinite, and one next to nothing is 0: squares and ratios could not be computed."""
+    """Huge values are infinite and tiny ones 0: their squares and ratios could not be computed."""
     return np.where(np.abs(values) > HUGE, np.inf, np.where(np.abs(values) < _TINY, 0.0, values))
 
 
@@ -48,7 +46,7 @@ class Columns:
     path: Path
     text: dict[str, list[str]]
     remarks: tuple[str, ...] = ()
-    """What was not read of the file."""
+    """What was not read, and why."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.text
@@ -60,7 +58,7 @@ class Columns:
         return next((self.losses(name) for name in names if name in self.text), None)
 
     def losses(self, name: str) -> Floats:
-        """Empty cells are nan, which is not known; a loss that was not a number is infinite."""
+        """Empty cells are NaN (unknown); a loss that was NaN is infinite."""
         values, is_given = self.numbers(name), np.array([bool(cell) for cell in self.text[name]])
         return np.where(np.isnan(values) & is_given, np.inf, values)
 
@@ -69,14 +67,13 @@ class Columns:
         return next((self.numbers(name) for name in names if name in self.text), None)
 
     def numbers(self, name: str) -> Floats:
-        """Empty cells are nan."""
+        """Empty cells are NaN."""
         try:
             return bounded(np.array([float(cell) if cell else np.nan for cell in self.text[name]]))
         except ValueError:
             row, cell = next((i, c) for i, c in enumerate(self.text[name]) if not is_number(c))
-            raise UserError(
-                f"{name} is {shorten(cell)}", where=self.path, line=row + 2, fix="give a number, or an empty cell"
-            ) from None
+            what, fix = f"{name} is {shorten(cell)}", "give a number, or an empty cell"
+            raise UserError(what, where=self.path, line=row + 2, fix=fix) from None
 
 
 def read_text(path: Path) -> str:
@@ -112,12 +109,12 @@ def read_columns(path: Path) -> Columns:
 
 
 def has_no_end(text: str) -> bool:
-    """Whether its last line has not: trainers and loggers end theirs, some editors and spreadsheets do not."""
+    """Whether the last line is unterminated: trainers and loggers end theirs, some editors do not."""
     return bool(text.rpartition("\n")[2].strip())
 
 
 def may_be_torn(texts: Sequence[str]) -> bool:
-    """Whether a kill may have cut the last of them: not if it is as long as all others, which it is by format."""
+    """Whether a kill may have cut the last of them: not if all are equally long by their format."""
     return any(len(text) != len(texts[-1]) for text in texts)
 
 
@@ -150,7 +147,7 @@ def headings(line: bytes) -> tuple[str, ...]:
 
 
 def number(cell: bytes) -> float | None:
-    """None for what is no finite number."""
+    """None unless it is a finite number."""
     try:
         value = float(cell)
     except ValueError:
@@ -159,6 +156,6 @@ def number(cell: bytes) -> float | None:
 
 
 def row_of(line: bytes, count: int, kept: Sequence[int]) -> Row | None:
-    """The cells at those places; None for a row that has not as many as there are columns: a kill has torn it."""
+    """The cells at these indices; None for a torn row, which has fewer cells than there are columns."""
     cells = line.split(b",")
     return tuple([number(cells[i]) for i in kept]) if len(cells) == count else None

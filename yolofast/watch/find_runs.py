@@ -1,7 +1,7 @@
 """Which folders below RUNS are runs.
 
 A run has results, or the settings and the environment that `train` writes before its first epoch. Links are not
-followed: what a browser may ask for is what was found here, so nothing outside RUNS can be named at all.
+followed, and a browser may request only what was found here: so nothing outside RUNS can be named.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Lines of a file that another process appends to, replaces or shortens.
 
-The place reached is remembered together with the bytes before it. If those still stand there the file goes on where it
-was left, whether it was appended to or replaced by a longer one; otherwise it is read from its beginning. A file of
-100 MB is therefore read once, and an edit in its middle that keeps every length is not noticed.
+The position reached is remembered together with the bytes before it. If those are still there, reading continues from
+it; otherwise the file is read from its beginning. A file of 100 MB is therefore read once. An edit in its middle that
+keeps every length is not noticed.
 """
 
 from pathlib import Path

@@ -1,10 +1,8 @@
 """One line per run for the list: how far it is, how good, how fast. Files are read only when they have changed.
 
-Whether a run goes on, from the times of its files alone: no process is asked, it may be on another machine.
-
-A run says that it has ended with `summary.json`, and that it was interrupted with `interrupted.json`, which it removes
-when it goes on. One that was killed says nothing; it counts as stopped when nothing was written for much longer than
-its epochs take.
+Whether a run is still running is decided by its files alone, because it may be on another machine. A run that has ended
+writes `summary.json`; one that was interrupted has `interrupted.json` until it is resumed. One that was killed writes
+nothing: it counts as stopped when nothing was written for much longer than its epochs take.
 """
 
 import re
@@ -23,7 +21,7 @@ from yolofast.watch.run_curves import EpochRows
 State = Literal["running", "finished", "stopped"]
 
 _FIRST_EPOCH = 1800.0
-"""Seconds that a run may be silent before its first row: nobody knows yet how long its epochs are."""
+"""Seconds without a write before the first row, when the length of an epoch is not known yet."""
 _SLACK = 120.0
 _EPOCHS_OF_SILENCE = 3
 _COPYING = 60.0
@@ -59,8 +57,8 @@ def state_of(signs: Signs, now: float) -> State:
 
 
 def _has_ended(signs: Signs) -> bool:
-    """A resumed run has newer settings than the summary of what it goes on from, or more rows; or it wants more rows,
-    and was interrupted before their first."""
+    """A resumed run has newer settings than its earlier summary, or more rows; or it is to have more rows, and was
+    interrupted before the first of them."""
     has_all = signs.epochs is not None and signs.rows >= max(signs.epochs, 1)
     if signs.summary_epochs is None:
         return has_all and not signs.interrupted
@@ -82,19 +80,12 @@ _NOTHING_KNOWN: dict[str, Any] = {
 _EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What does not depend on the clock."""
-
-    signs: Signs
-    values: dict[str, Any]
-
-
 class Overview:
     def __init__(self, run: FoundRun) -> None:
         self._run, self._rows = run, EpochRows(run.path, only=[column.name for column in _COLUMNS])
         self._stamps: dict[str, Stamp | None] | None = None
-        self._facts: Facts | None = None
+        self._facts: tuple[Signs, dict[str, Any]] | None = None
+        """What does not depend on the clock."""
 
     def line(self) -> dict[str, Any]:
         try:
@@ -107,12 +98,13 @@ class Overview:
         if self._facts is None or stamps != self._stamps:
             self._facts = self._read(stamps)
             self._stamps = stamps
-        return {**self._facts.values, "state": state_of(self._facts.signs, time.time())}
+        signs, values = self._facts
+        return {**values, "state": state_of(signs, time.time())}
 
-    def _read(self, stamps: dict[str, Stamp | None]) -> Facts:
+    def _read(self, stamps: dict[str, Stamp | None]) -> tuple[Signs, dict[str, Any]]:
         rows = self._rows
         rows.refresh()
-        epochs = _epochs_wanted(self._run.path / FILES.settings)
+        epochs = _planned_epochs(self._run.path / FILES.settings)
         times = {name: found.seconds for name, found in stamps.items() if found is not None}
         signs = Signs(
             rows=len(rows.rows),
@@ -135,11 +127,11 @@ class Overview:
             "updated": max(times.values(), default=0.0),
             "report": stamps[FILES.report] is not None,
         }
-        return Facts(signs, values)
+        return signs, values
 
 
-def _epochs_wanted(path: Path) -> int | None:
-    """Without parsing the file: of a thousand runs that would take many seconds."""
+def _planned_epochs(path: Path) -> int | None:
+    """Without parsing the file: for a thousand runs that would take many seconds."""
     found = _EPOCHS.search(read_plain(path, _MAX_SETTINGS) or b"")
     return None if found is None else int(found[1])
 
@@ -147,7 +139,7 @@ def _epochs_wanted(path: Path) -> int | None:
 def _epochs_of_summary(path: Path) -> int | None:
     try:
         epochs = parse_entries(path.name, read_plain(path, _MAX_SETTINGS) or b"")[0]["epochs"]
-    except (ValueError, KeyError, TypeError, RecursionError):  # half-written, or somebody else's
+    except (ValueError, KeyError, TypeError, RecursionError):  # half-written, or of another program
         return None
     return epochs if isinstance(epochs, int) else None
 
@@ -158,7 +150,7 @@ def _longest(times: list[float | None]) -> float | None:
 
 
 def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> float | None:
-    """mAP50-95 of the epoch `best.pt` is of, as reports and comparisons have it; comparison.js has the same."""
+    """mAP50-95 of the epoch of `best.pt`, as in reports and comparisons; comparison.js has the same rule."""
     both = [
         (score, score if half is None else half) for score, half in zip_longest(scores, at_half) if score is not None
     ]
@@ -166,7 +158,7 @@ def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> f
 
 
 def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:
-    """Images over time of all epochs, as reports and comparisons count; comparison.js has the same."""
+    """Images over time of all epochs, as in reports and comparisons; comparison.js has the same rule."""
     images, seconds, before = 0.0, 0.0, 0.0
     for time_now, speed in zip(times, speeds, strict=False):
         if time_now is None:

@@ -1,30 +1,24 @@
-"""`results.csv` of a run as it grows: a row per epoch.
+"""The curves of a run as its files grow: `results.csv`, a row per epoch, and the losses of `batches.csv`, thinned."""
 
-The loss of every batch, from `batches.csv`: thinned while it is read, a piece per call.
-
-A curve of any length in a bounded number of points: mean, lowest and highest of equal stretches.
-
-Two neighbours become one when there are too many, so that nothing is kept twice and nothing has to be read again; where
-a stretch begins is therefore known only to its width.
-"""
-
+import math
 import secrets
 from collections.abc import Collection
 from pathlib import Path
 
 from yolofast.runs.layout import BATCH_LOSS, EPOCH, FILES
-from yolofast.runs.table import Row, headings, number, row_of
+from yolofast.runs.table import Row, headings, row_of
 from yolofast.watch.growing_file import GrowingFile
 
 MAX_ROWS = 20_000
-_BYTES_AT_ONCE = 8 * 2**20
+_BYTES_AT_ONCE, _BATCH_BYTES_AT_ONCE = 8 * 2**20, 4 * 2**20
+MOST = 1200
 
 
 class EpochRows:
-    """Rows only come after those that are known, until `generation` changes: then all of them are new."""
+    """Rows are only appended, until `generation` changes: then all of them are new."""
 
     def __init__(self, folder: Path, only: Collection[str] | None = None) -> None:
-        """`only`: the columns to keep, because of a thousand runs nobody can keep everything."""
+        """`only`: the columns to keep in memory; with a thousand runs not all of them fit."""
         self._file, self._only = GrowingFile(folder / FILES.results), only
         self._headings: tuple[str, ...] = ()
         self._kept: list[int] = []
@@ -57,7 +51,7 @@ class EpochRows:
         self.columns = tuple(names[i] for i in self._kept)
 
     def _add(self, row: Row) -> None:
-        """An epoch that was repeated takes the place of its first attempt and of all that followed that."""
+        """A repeated epoch replaces its first attempt and all that followed that."""
         place = self.columns.index(EPOCH.name) if EPOCH.name in self.columns else None
         if place is not None and (epoch := row[place]) is not None:
             while self.rows and (last := self.rows[-1][place]) is not None and last >= epoch:
@@ -68,61 +62,43 @@ class EpochRows:
 
 
 def _new_generation() -> str:
-    """Never one that was used before, so that a page does not join rows of two beginnings, or of two servers."""
+    """Unique, so that a page never joins rows of two starts, or of two servers."""
     return secrets.token_hex(8)
 
 
-MOST = 1200
-
-
 class Thinned:
+    """A curve of any length in at most `MOST` points: mean, lowest and highest of equal stretches.
+
+    Neighbours are merged when there are too many, so nothing has to be read again.
+    """
+
     def __init__(self) -> None:
         self.count, self.width = 0, 1
-        self._sums: list[float] = []
-        self._known: list[int] = []
-        self._low: list[float] = []
-        self._high: list[float] = []
+        self._stretches: list[list[float]] = []
+        """Sum, number, lowest and highest of the known values."""
 
     def add(self, value: float | None) -> None:
-        """None takes a place without having a value."""
-        if self.count == len(self._sums) * self.width:
+        """None takes a place on the x axis without a value."""
+        if self.count == len(self._stretches) * self.width:
             self._next_stretch()
         self.count += 1
         if value is not None:
-            self._sums[-1] += value
-            self._known[-1] += 1
-            self._low[-1] = min(self._low[-1], value)
-            self._high[-1] = max(self._high[-1], value)
+            total, known, low, high = self._stretches[-1]
+            self._stretches[-1] = [total + value, known + 1, min(low, value), max(high, value)]
 
     def points(self) -> dict[str, list[float | None]]:
         """x counts values from 1 and is the middle of a stretch; None where nothing is known."""
-        stretches = range(len(self._sums))
-        known = [bool(count) for count in self._known]
-        ends = [min((i + 1) * self.width, self.count) for i in stretches]
-        return {
-            "x": [(i * self.width + 1 + end) / 2 for i, end in enumerate(ends)],
-            "y": [self._sums[i] / self._known[i] if known[i] else None for i in stretches],
-            "low": [self._low[i] if known[i] else None for i in stretches],
-            "high": [self._high[i] if known[i] else None for i in stretches],
-        }
+        ends = [min((i + 1) * self.width, self.count) for i in range(len(self._stretches))]
+        shown = [(one[0] / one[1], *one[2:]) if one[1] else (None, None, None) for one in self._stretches]
+        columns = {name: [row[i] for row in shown] for i, name in enumerate(("y", "low", "high"))}
+        return {"x": [(i * self.width + 1 + end) / 2 for i, end in enumerate(ends)], **columns}
 
     def _next_stretch(self) -> None:
-        if len(self._sums) == MOST:
-            self._halve()
-        self._sums.append(0.0)
-        self._known.append(0)
-        self._low.append(float("inf"))
-        self._high.append(float("-inf"))
-
-    def _halve(self) -> None:
-        self._sums = [a + b for a, b in zip(self._sums[::2], self._sums[1::2], strict=True)]
-        self._known = [a + b for a, b in zip(self._known[::2], self._known[1::2], strict=True)]
-        self._low = [min(pair) for pair in zip(self._low[::2], self._low[1::2], strict=True)]
-        self._high = [max(pair) for pair in zip(self._high[::2], self._high[1::2], strict=True)]
-        self.width *= 2
-
-
-_BATCH_BYTES_AT_ONCE = 4 * 2**20
+        if len(self._stretches) == MOST:
+            pairs = zip(self._stretches[::2], self._stretches[1::2], strict=True)
+            self._stretches = [[a[0] + b[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3])] for a, b in pairs]
+            self.width *= 2
+        self._stretches.append([0.0, 0, math.inf, -math.inf])
 
 
 class BatchCurve:
@@ -132,19 +108,15 @@ class BatchCurve:
         self.loss = Thinned()
 
     def refresh(self) -> bool:
-        """Reads on; whether there is more, for which it wants to be called again."""
+        """Reads the next part; returns whether there is more."""
         news = self._file.news(_BATCH_BYTES_AT_ONCE)
         if news.restarted:
             self._columns, self.loss = (), Thinned()
         lines = iter(news.lines)
         if not self._columns and news.lines:
             self._columns = headings(next(lines))
-        if BATCH_LOSS in self._columns:
-            self._add(list(lines), self._columns.index(BATCH_LOSS))
+        kept = [self._columns.index(BATCH_LOSS)] if BATCH_LOSS in self._columns else []
+        for line in lines if kept else ():
+            if (row := row_of(line, len(self._columns), kept)) is not None:
+                self.loss.add(row[0])
         return news.more
-
-    def _add(self, lines: list[bytes], place: int) -> None:
-        for line in lines:
-            cells = line.split(b",")
-            if len(cells) == len(self._columns):
-                self.loss.add(number(cells[place]))

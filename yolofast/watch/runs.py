@@ -1,6 +1,6 @@
-"""All runs below a folder, as the page asks for them. One lock: requests of many tabs read every file once.
+"""All runs below a folder, as the page requests them. One lock: requests of many tabs read every file once.
 
-Which files of a run's folder a browser may have: the report and pictures, by their plain names, and nothing else.
+Of a run's folder a browser may have the report and pictures, by their plain names, and nothing else.
 """
 
 import os
@@ -22,55 +22,9 @@ _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,98}", re.ASCII)
 _MAX_BYTES = 64 * 2**20
 _MOST_PICTURES = 60
-
-
-class RunFile(NamedTuple):
-    content: bytes
-    content_type: str
-
-
-def read_run_file(folder: Path, name: str) -> RunFile | None:
-    """None for names that are not allowed, links, and files that are not there."""
-    kind = content_type(name)
-    content = None if kind is None else read_plain(folder / name, _MAX_BYTES)
-    return None if kind is None or content is None else RunFile(content, kind)
-
-
-def content_type(name: str) -> str | None:
-    """None if a browser may not have a file of that name."""
-    if name == FILES.report:
-        return "text/html; charset=utf-8"
-    return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
-
-
-def pictures(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return []
-    return sorted(name for name in names if name != FILES.report and content_type(name))[:_MOST_PICTURES]
-
-
 _FRESH = 0.5
 _SHARE_OF_TIME = 0.1
-"""On a slow disk the list is made less often, so that looking takes a tenth of the time at most."""
-
-
-class _Shown:
-    """What a page that shows the run wants to know besides its line in the list."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rows, self.batches, self.settings = EpochRows(folder), BatchCurve(folder), SettingsFiles(folder)
-
-
-class _Run:
-    def __init__(self, folder: FoundRun) -> None:
-        self.path, self.overview = folder.path, Overview(folder)
-
-    @cached_property
-    def shown(self) -> _Shown:
-        return _Shown(self.path)
+"""On a slow disk the list is made less often, so that reading takes a tenth of the time at most."""
 
 
 class Runs:
@@ -87,23 +41,20 @@ class Runs:
             return self._fresh_list()
 
     def detail(self, run_id: str, generation: str, since: int, batches: int) -> dict[str, Any] | None:
-        """What a page does not know yet that has `since` rows of that generation and seen so many batches.
-
-        None if there is no such run: only what was found below the folder has an id.
-        """
+        """What is new to a page with `since` rows of that generation and so many batches; None for an unknown id."""
         with self._lock:
             run = self._find(run_id)
             if run is None:
                 return None
-            return {"id": run_id, "pictures": pictures(run.path), **_news(run.shown, generation, since, batches)}
+            return {"id": run_id, "pictures": pictures(run.path), **run.news(generation, since, batches)}
 
-    def file(self, run_id: str, name: str) -> RunFile | None:
+    def file(self, run_id: str, name: str) -> "RunFile | None":
         with self._lock:
             run = self._find(run_id)
         return None if run is None else read_run_file(run.path, name)
 
-    def _find(self, run_id: str) -> _Run | None:
-        """Looked for among those that were found; a page that outlived its server asks before there is a list."""
+    def _find(self, run_id: str) -> "_Run | None":
+        """Among those that were found; a page that outlived its server asks before there is a list."""
         if run_id not in self._runs:
             self._fresh_list()
         run = self._runs.get(run_id)
@@ -124,21 +75,57 @@ class Runs:
         return {"root": str(self.root).encode("utf-8", "replace").decode(), "complete": found.complete, "runs": lines}
 
 
-def _news(run: _Shown, generation: str, since: int, batches: int) -> dict[str, Any]:
-    run.rows.refresh()
-    more = run.batches.refresh()
-    first = since if generation == run.rows.generation else 0
-    count = run.batches.loss.count
-    return {
-        "generation": run.rows.generation,
-        "since": first,
-        "columns": run.rows.columns,
-        "rows": run.rows.rows[first:],
-        "batches": {"count": count, **({} if count == batches else run.batches.loss.points())},
-        "more": more,
-        "settings": run.settings.read(),
-        "hardware": run.settings.hardware(),
-    }
+class _Run:
+    def __init__(self, found: FoundRun) -> None:
+        self.path, self.overview = found.path, Overview(found)
+
+    @cached_property
+    def _shown(self) -> tuple[EpochRows, BatchCurve, SettingsFiles]:
+        """What a page that shows this run needs in addition to its line in the list."""
+        return EpochRows(self.path), BatchCurve(self.path), SettingsFiles(self.path)
+
+    def news(self, generation: str, since: int, batches: int) -> dict[str, Any]:
+        rows, curve, settings = self._shown
+        rows.refresh()
+        more = curve.refresh()
+        first, count = since if generation == rows.generation else 0, curve.loss.count
+        return {
+            "generation": rows.generation,
+            "since": first,
+            "columns": rows.columns,
+            "rows": rows.rows[first:],
+            "batches": {"count": count, **({} if count == batches else curve.loss.points())},
+            "more": more,
+            **settings.read(),
+        }
+
+
+class RunFile(NamedTuple):
+    content: bytes
+    content_type: str
+
+
+def read_run_file(folder: Path, name: str) -> RunFile | None:
+    """None for names that are not allowed, links, and missing files."""
+    kind = content_type(name)
+    content = None if kind is None else read_plain(folder / name, _MAX_BYTES)
+    return None if kind is None or content is None else RunFile(content, kind)
+
+
+def content_type(name: str) -> str | None:
+    """None if a browser may not have a file of that name."""
+    if name == FILES.report:
+        return "text/html; charset=utf-8"
+    return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
+
+
+def pictures(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(name for name in names if name != FILES.report and content_type(name))[:_MOST_PICTURES]
 
 
 def _is_below(path: Path, root: Path) -> bool:

@@ -1,8 +1,7 @@
 """The server of `yolofast watch`: the standard library's, a thread per connection, GET only.
 
-Nothing here reads a path out of an address: files of the page are a fixed set, runs are those that were found.
-
-What is sent back: content, its type, and headers that leave a browser nothing to do with it but show it.
+Nothing here takes a path from an address: files of the page are a fixed set, runs are those that were found. The
+headers of an answer allow a browser nothing but to show it.
 """
 
 import json
@@ -17,21 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from yolofast.errors import UserError
 from yolofast.files.known_numbers import without_nan
-from yolofast.runs.layout import (
-    EPOCH,
-    FILES,
-    FITNESS,
-    MEMORY,
-    RATES,
-    SPEED,
-    TERM,
-    TERMS,
-    TIME,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    WAIT,
-    metrics,
-)
+from yolofast.runs import layout
 from yolofast.watch.gate import Gate
 from yolofast.watch.runs import Runs
 
@@ -53,6 +38,17 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+WEB = Path(__file__).parent / "web"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_LARGEST_COUNT = 10**9
+_BETTER = {"higher": 1, "lower": -1, "": 0}
 
 
 @dataclass(frozen=True)
@@ -81,23 +77,12 @@ def refusal(status: int, words: str) -> Answer:
     return Answer(words.encode() + b"\n", status=status)
 
 
-WEB = Path(__file__).parent / "web"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-_LARGEST_COUNT = 10**9
-_BETTER = {"higher": 1, "lower": -1, "": 0}
-
-
 class WatchServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, runs: Path, host: str, port: int, token: str | None, assets: Mapping[str, bytes]) -> None:
-        """`assets` are files of the page by name, beside those that lie in `web/`. Port 0 takes any that is free."""
+        """`assets` are files of the page by name, in addition to those in `web/`. Port 0 takes any free one."""
         self.runs = Runs(runs)
         own = {path.name: path.read_bytes() for path in WEB.iterdir() if path.suffix in _TYPES}
         self.assets = {**own, "layout.js": layout_script(), **assets}
@@ -110,37 +95,36 @@ class WatchServer(ThreadingHTTPServer):
         self.gate = Gate(host, self.server_port, token)
 
     def server_bind(self) -> None:
-        """Without asking a name server who we are, as the standard library's would."""
+        """Without the name lookup of the standard library."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that leaves in the middle is nothing to report."""
+        """A browser that disconnects is no error."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
 def layout_script() -> bytes:
     """`layout.js`: what the page has to know of a run's folder, as data."""
+    shown = {
+        "epoch": layout.EPOCH, "time": layout.TIME, "rate": layout.RATES[0], "speed": layout.SPEED,
+        "wait": layout.WAIT, "memory": layout.MEMORY,
+    }  # fmt: skip
     content: dict[str, Any] = {
-        "FILES": {"report": FILES.report},
-        "COLUMNS": {
-            "epoch": EPOCH.name,
-            "time": TIME.name,
-            "rate": RATES[0].name,
-            "speed": SPEED.name,
-            "wait": WAIT.name,
-            "memory": MEMORY.name,
-        },
+        "FILES": {"report": layout.FILES.report},
+        "COLUMNS": {key: column.name for key, column in shown.items()},
         "METRICS": [
             {"name": one.name, "title": one.title, "chart": one.chart or one.title, "better": _BETTER[one.better]}
-            for one in metrics()
+            for one in layout.metrics()
         ],
-        "FITNESS": FITNESS,
-        "LOSSES": [{"title": one.title, "parts": one.name.split(TERM)} for one in (TRAIN_LOSS, VAL_LOSS)],
-        "TERMS": TERMS,
+        "FITNESS": layout.FITNESS,
+        "LOSSES": [
+            {"title": one.title, "parts": one.name.split(layout.TERM)} for one in (layout.TRAIN_LOSS, layout.VAL_LOSS)
+        ],
+        "TERMS": layout.TERMS,
     }
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in content.items()).encode()
 
@@ -214,14 +198,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library refuses on its own: requests that are not HTTP, or too long."""
+        """For what the standard library refuses itself: requests that are not HTTP, or too long."""
         self._send(refusal(code, "this is not a request that is answered here"))
 
     def version_string(self) -> str:
         return "yolofast"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody wants a line every two seconds."""
+        """Silent: the page sends a request every two seconds."""
 
 
 def _count(text: str | None) -> int:

@@ -1,7 +1,4 @@
-"""The settings of a run, flat and short enough to be shown in a table, and what of its machine it used.
-
-From the yaml files that trainers leave, and `env.json`.
-"""
+"""The settings of a run for a table, flat and short, and the hardware it used: from its YAML files and `env.json`."""
 
 from pathlib import Path
 from typing import Any
@@ -20,32 +17,23 @@ Value = str | int | float | bool | None
 
 
 class SettingsFiles:
+    """Reads the files again only when they have changed."""
+
     def __init__(self, folder: Path) -> None:
-        self._paths, self._environment = [folder / name for name in SETTINGS_FILES], folder / FILES.environment
+        self._paths = [folder / name for name in (FILES.environment, *SETTINGS_FILES)]
         self._stamps: list[Stamp | None] | None = None
-        self._values: dict[str, Value] = {}
-        self._hardware: dict[str, Value] = {}
+        self._known: dict[str, dict[str, Value]] = {}
 
-    def read(self) -> dict[str, Value]:
-        """What cannot be read is left out: half-written, too large, or no yaml."""
-        self._refresh()
-        return self._values
-
-    def hardware(self) -> dict[str, Value]:
-        """Parts that no file tells are None."""
-        self._refresh()
-        return self._hardware
-
-    def _refresh(self) -> None:
-        stamps = [stamp(path) for path in (*self._paths, self._environment)]
-        if stamps == self._stamps:
-            return
-        hyp, *flags = (_settings(path) for path in self._paths)
-        settings = settings_in_effect(hyp, {key: value for file in flags for key, value in file.items()})
-        used = hardware_used(settings, _entries(self._environment))
-        self._values = {key: _shown(value) for key, value in settings.items()}
-        self._hardware = {part: _shown(value) for part, value in used.items()}
-        self._stamps = stamps
+    def read(self) -> dict[str, dict[str, Value]]:
+        """`settings` and `hardware`, whose unknown parts are None. Unreadable files are omitted."""
+        stamps = [stamp(path) for path in self._paths]
+        if stamps != self._stamps:
+            hyp, *flags = (_settings(path) for path in self._paths[1:])
+            settings = settings_in_effect(hyp, {key: value for file in flags for key, value in file.items()})
+            both = {"settings": settings, "hardware": hardware_used(settings, _entries(self._paths[0]))}
+            self._known = {name: {key: _shown(one) for key, one in values.items()} for name, values in both.items()}
+            self._stamps = stamps
+        return self._known
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -55,7 +43,7 @@ def _settings(path: Path) -> dict[str, Any]:
 def _entries(path: Path) -> dict[Any, Any]:
     try:
         given, _ = parse_entries(path.name, read_plain(path, _MAX_BYTES) or b"")
-    except (ValueError, RecursionError):  # half-written, or somebody else's
+    except (ValueError, RecursionError):  # half-written, or of another program
         return {}
     return given if isinstance(given, dict) else {}
 
@@ -65,11 +53,11 @@ def _name(key: object) -> str:
 
 
 def _shown(value: object) -> Value:
-    """Lists and the like as text of bounded length: aliases in yaml can make them endless."""
+    """Lists and the like as text of bounded length: aliases in YAML can make them endless."""
     if isinstance(value, str):
         return value[:_LONGEST]
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int | float) and abs(value) < 1e300:  # beyond, and not a number: JSON has no word for it
+    if isinstance(value, int | float) and abs(value) < 1e300:  # JSON has neither NaN nor infinity
         return value
     return shorten(value)[:_LONGEST]

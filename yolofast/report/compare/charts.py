@@ -1,8 +1,6 @@
-"""The charts of a comparison: a curve per kind of run, with a band where it was repeated.
+"""The charts of a comparison, with a band where a kind of run was repeated, and the table of its classes.
 
-The classes of a comparison: who gains and who loses, with a column per kind as long as they can be read.
-
-Of many kinds the first, the last and the range of all are shown: with a column for each, the words would be broken
+Of many kinds the table shows the first, the last and the range of all: with a column for each, words would be broken
 letter by letter on paper. JSON has every figure.
 """
 

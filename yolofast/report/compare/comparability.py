@@ -1,11 +1,9 @@
-"""Whether figures of different runs may be put beside one another at all.
+"""Whether figures of different runs can be compared at all.
 
-Whether hours of different runs may be put beside one another: they have to count the same, on the same hardware.
-
-Hours and money are facts of each run and are always shown. What follows from the hours of several – who is faster, what
-one had reached when another was over, the Pareto front – would be of the machine as much as of what was chosen.
-
-Whether runs agree in something, and who has which value of it. Those whose files do not say it are not asked.
+Accuracies need the same validation, losses the same assigner and heads, hours the same hardware and the same things
+counted. Hours and money are always shown. What follows from the hours of several runs – who is faster, what one had
+reached when another ended, the Pareto front – is said only where they can be compared. Runs whose files do not say
+something are no obstacle.
 """
 
 from collections.abc import Callable, Sequence

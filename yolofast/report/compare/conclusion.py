@@ -1,7 +1,4 @@
-"""What may be concluded from a comparison: a test where runs were repeated, a caution where they were not.
-
-Why two kinds of run cannot be judged by their accuracies, and what would help. More seeds would not.
-"""
+"""What may be concluded from a comparison: a test where runs were repeated, a caution where they were not."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Whether the figures of one run can all be true: iterations, batch, images, pace, hours, epochs, losses, scores.
-
-Something to be known before the figures are believed.
-"""
+"""Whether the figures of one run can all be true: iterations, batch, images, pace, hours, epochs, losses, scores."""
 
 import math
 from collections.abc import Iterable

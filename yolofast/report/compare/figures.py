@@ -1,11 +1,7 @@
-"""Several numbers of one kind as mean and standard deviation, and whether two kinds differ by more than chance.
-
-The runs in a table: a row per figure, the difference from the first kind of run, and who is better.
+"""The figures of each kind of run: mean and standard deviation, the change from the first kind, and which is better.
 
 A row has no winner where neither direction is good, where values cannot be compared, where they are equal, and where
-repeated runs do not tell them apart.
-
-Which classes gain and which lose, where the runs have scores per class.
+repeated runs do not tell them apart. Classes have rows of their own.
 """
 
 import math

@@ -1,13 +1,8 @@
-"""Runs of one kind. Settings that differ in the seed and in names alone are one kind; so is what the user says is one.
+"""Runs of one kind: settings that differ in the seed and in names alone, or what the user says is one kind.
 
 Equal settings are not enough: versions and hardware have to be the same as well, or two versions of the code would be
-averaged. Where no file says the seed (YOLOv7's do not), nothing is grouped by itself.
-
-Whether a run's learning rate has come to its end. Such a run cannot simply go on: more epochs need another plan.
-
-Which runs of a kind count. A copy is no second run, and a run that is not over does not show where its kind ends.
-
-What is left out stays in the lists of runs and settings; means, spreads, curves and tests are without it.
+averaged. Where no file says the seed (YOLOv7's do not), nothing is grouped by itself. Copies and unfinished runs stay
+in the lists of runs and settings, but not in means, spreads, curves and tests.
 """
 
 import fnmatch

@@ -1,12 +1,10 @@
-"""Time and money: who is on the Pareto front, and what runs had reached when another one was over.
+"""Time and money: who is on the Pareto front, and what runs had reached when another one ended.
 
-What a run might have reached with more epochs, and how little that is worth.
-
-Three families of curves go through the best value at the end: one that saturates exponentially, one as a power, one
-that goes on with the logarithm. How wrong the guess may be is measured on the run itself: the same method sees only its
-beginning, up to several places, and guesses as far ahead from there. Of the families whose largest error
-is about the least the middle guess is taken; the range is as wide as its error, or as those families differ. Where the
-learning rate has come to its end the guess is of another run, planned for longer, which may also come out lower.
+A run that ended earlier might have reached more with more epochs: a guess from three families of curves through its
+last value (exponential, power, logarithm). Its error is measured on the run itself: the same method sees only a
+beginning and predicts as far ahead. Of the families with about the least error the middle guess is taken; the range is
+as wide as its error, or as the families differ. Where the learning rate has come to its end, the guess is of another
+run, planned for longer, which may also end lower.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""How much a run still moves in its last epochs, and its values at chosen epochs.
+"""How curves compare: who overtakes whom, how much a run still moves in its last epochs, values at chosen epochs.
 
-Where one curve overtakes another. A lead counts once it is larger than what the curves jump about by themselves.
+A lead counts once it is larger than what the curves jump about by themselves.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A path given to `compare` -> a `Run`. Only the results have to be there; everything else is read if it is."""
+"""A path given to `compare` -> a `ComparedRun`. Only the results are required."""
 
 from collections.abc import Sequence
 from pathlib import Path

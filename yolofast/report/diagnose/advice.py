@@ -1,11 +1,7 @@
-"""What to change, with the effect that is expected of it. Settings are named as the run's own files name them.
-
-How much calmer a loss would be if images kept their size, or changed it less.
-"""
+"""What to change, with the effect that is expected of it. Settings are named as the run's own files name them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +27,64 @@ from yolofast.report.logs.history import History
 _STEP = 32
 
 
-def without_sizes(history: History, around: Fluctuation) -> tuple[str, Change]:
+@dataclass(frozen=True)
+class Advice:
+    lines: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+
+def give_advice(
+    history: History, around: Fluctuation | None, verdicts: list[Verdict], choice: ShipChoice | None
+) -> Advice:
+    """`choice` is the epoch to ship: no advice ends a run before it. A setting is changed once."""
+    advice = Advice()
+    for verdict in verdicts:
+        if verdict.kind in _ENDINGS:
+            line, changes = _ENDINGS[verdict.kind](verdict, history, choice)
+        elif verdict.kind == kinds.OSCILLATION:
+            line, changes = _oscillates(verdict, history)
+        else:
+            assert around is not None, "these verdicts are about it"
+            line, changes = _CAUSES[verdict.kind](verdict, history, around)
+        advice.lines.append(line)
+        for change in changes:
+            if change.before != change.after and change.key not in [one.key for one in advice.changes]:
+                advice.changes.append(change)
+    return advice
+
+
+def _steps_too_long(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    key, before = setting(history, LR)
+    cut = 1 - (1 - around.shares.learning_rate / 2) ** 0.5
+    line = (
+        f"halve {key}: the part that wanders has a variance in proportion to the learning rate, so the standard "
+        f"deviation around the course is expected to fall by {cut:.0%}, "
+        f"from {around.std:.2%} to {around.std * (1 - cut):.2%}"
+    )
+    return line, [Change(key, before, scaled(before, 0.5))]
+
+
+def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    assert history.batches is not None
+    found = best_mix_change(around, history.batches.contents, setting(history, MOSAIC)[1], setting(history, MIXUP)[1])
+    share = (
+        f"{verdict.numbers['share']:.0%} of the variance is {' and '.join(varied(around))} composition; "
+        f"the learning rate explains {around.shares.learning_rate:.0%}"
+    )
+    if found is None:
+        return _larger_batch(history, around, f"{share}: fewer of them would not make the loss calmer, but")
+    changes = (("mosaic", MOSAIC, found.mosaic), ("mixup", MIXUP, found.mixup))
+    words = [f"{word} from {before:g} to {after:g}" for word, _, (before, after) in changes if before != after]
+    line = (
+        f"{share}: lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
+        f"from {around.std:.2%} to {around.std * (1 - found.cut):.2%} of the loss. It makes the curve calmer, "
+        "not the network better: such images are there to be learned from"
+    )
+    return line, [Change(setting(history, keys)[0], before, after) for _, keys, (before, after) in changes]
+
+
+def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    """How much calmer the loss would be if images kept their size, or changed it less."""
     calm = around.std * (1 - around.shares.image_size) ** 0.5
     line = (
         f"multi-scale training shows in the loss: at one size the standard deviation would be {calm:.2%} instead of "
@@ -39,8 +92,8 @@ def without_sizes(history: History, around: Fluctuation) -> tuple[str, Change]:
         "several sizes are there to be learned from, and are no fault by themselves"
     )
     if dialect(history) == "YOLOX":
-        return line, Change("multiscale_range", history.settings.get("multiscale_range"), 0)
-    return line, Change(MULTI_SCALE, history.settings.get(MULTI_SCALE, True), False)
+        return line, [Change("multiscale_range", history.settings.get("multiscale_range"), 0)]
+    return line, [Change(MULTI_SCALE, history.settings.get(MULTI_SCALE, True), False)]
 
 
 def _narrower(history: History, around: Fluctuation, calm: float) -> str:
@@ -55,128 +108,51 @@ def _narrower(history: History, around: Fluctuation, calm: float) -> str:
     return f", and {(calm**2 + spread**2) ** 0.5:.2%} with random_size={least},{most}"
 
 
-_MOSAIC_AND_MIXUP = (("mosaic", MOSAIC), ("mixup", MIXUP))
-
-
-@dataclass(frozen=True)
-class Advice:
-    lines: list[str] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-
-    def change(self, key: str, before: Any, after: Any) -> None:
-        if before != after and key not in [change.key for change in self.changes]:
-            self.changes.append(Change(key, before, after))
-
-
-def give_advice(
-    history: History, around: Fluctuation | None, verdicts: list[Verdict], choice: ShipChoice | None
-) -> Advice:
-    """`choice` is the epoch to ship: no advice ends a run before it."""
-    advice = Advice()
-    for verdict in verdicts:
-        if verdict.kind in _ENDINGS:
-            line, changes = _ENDINGS[verdict.kind](verdict, history, choice)
-            advice.lines.append(line)
-            for change in changes:
-                advice.change(change.key, change.before, change.after)
-        else:
-            _ANSWERS[verdict.kind](advice, verdict, history, around)
-    return advice
-
-
-def _steps_too_long(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    assert around is not None
-    key, before = setting(history, LR)
-    cut = 1 - (1 - around.shares.learning_rate / 2) ** 0.5
-    advice.lines.append(
-        f"halve {key}: the part that wanders has a variance in proportion to the learning rate, so the standard "
-        f"deviation around the course is expected to fall by {cut:.0%}, "
-        f"from {around.std:.2%} to {around.std * (1 - cut):.2%}"
-    )
-    advice.change(key, before, scaled(before, 0.5))
-
-
-def _mixes_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    assert around is not None and history.batches is not None
-    given = [setting(history, keys)[1] for _, keys in _MOSAIC_AND_MIXUP]
-    found = best_mix_change(around, history.batches.contents, *given)
-    share = (
-        f"{verdict.numbers['share']:.0%} of the variance is {' and '.join(varied(around))} composition; "
-        f"the learning rate explains {around.shares.learning_rate:.0%}"
-    )
-    if found is None:
-        _larger_batch(advice, history, around, f"{share}: fewer of them would not make the loss calmer, but")
-        return
-    changes = (("mosaic", MOSAIC, found.mosaic), ("mixup", MIXUP, found.mixup))
-    words = [f"{word} from {before:g} to {after:g}" for word, _, (before, after) in changes if before != after]
-    advice.lines.append(
-        f"{share}: lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
-        f"from {around.std:.2%} to {around.std * (1 - found.cut):.2%} of the loss. It makes the curve calmer, "
-        "not the network better: such images are there to be learned from"
-    )
-    for _, keys, (before, after) in changes:
-        advice.change(setting(history, keys)[0], before, after)
-
-
-def _changes_sizes(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    assert around is not None
-    line, change = without_sizes(history, around)
-    advice.lines.append(line)
-    advice.change(change.key, change.before, change.after)
-
-
-def _holds_unevenly(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    assert around is not None
+def _holds_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
     why = "batches differ in their boxes, which is no fault of the training: judge it by epochs, or by validation."
-    _larger_batch(advice, history, around, f"{why} For a calmer curve,")
+    return _larger_batch(history, around, f"{why} For a calmer curve,")
 
 
-def _is_noisy(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
-    assert around is not None
+def _is_noisy(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
     why = "this is the noise of small samples and no fault: judge by epochs, or by validation."
-    _larger_batch(advice, history, around, f"{why} For a calmer curve,")
+    return _larger_batch(history, around, f"{why} For a calmer curve,")
 
 
-def _larger_batch(advice: Advice, history: History, around: Fluctuation, why: str) -> None:
-    """One line, of which `why` is the beginning."""
+def _larger_batch(history: History, around: Fluctuation, why: str) -> Proposal:
+    """The line begins with `why`."""
     before = history.settings.get(BATCH_SIZE)
     after = 2 * before if isinstance(before, int) and before > 0 else None
     to = "" if after is None else f" ({before} -> {after})"
     faster = "; the learning rate doubles with it" if "YOLOX" in dialect(history) else ""
-    advice.lines.append(
+    line = (
         f"{why} a batch twice as large{to} would take the standard deviation from {around.std:.2%} to about "
         f"{around.std / 2**0.5:.2%}, if the memory holds it{faster}"
     )
-    if after is not None:
-        advice.change(BATCH_SIZE, before, after)
+    return line, [] if after is None else [Change(BATCH_SIZE, before, after)]
 
 
-def _oscillates(advice: Advice, verdict: Verdict, history: History, around: Fluctuation | None) -> None:
+def _oscillates(verdict: Verdict, history: History) -> Proposal:
     period = verdict.numbers["period"]
     if history.epochs.unit == "epoch" and abs(period - 1) < 0.05:
-        advice.lines.append(
+        return (
             "the period is one epoch: images come in the same order every time, easy and hard ones together; "
             "shuffle them"
-        )
-        return
+        ), []
     key, before = setting(history, LR)
-    advice.lines.append(
+    line = (
         f"look for what repeats every {history.epochs.lasting(period)} (a cyclic learning rate, the order of the "
         f"data); if nothing does, weights swing: halve {key}"
     )
-    advice.change(key, before, scaled(before, 0.5))
+    return line, [Change(key, before, scaled(before, 0.5))]
 
 
-_ANSWERS: dict[str, Callable[[Advice, Verdict, History, Fluctuation | None], None]] = {
+_CAUSES: dict[str, Callable[[Verdict, History, Fluctuation], Proposal]] = {
     kinds.LEARNING_RATE: _steps_too_long,
     kinds.MIX: _mixes_unevenly,
-    kinds.SIZE: _changes_sizes,
+    kinds.SIZE: without_sizes,
     kinds.BOXES: _holds_unevenly,
     kinds.NOISE: _is_noisy,
-    kinds.OSCILLATION: _oscillates,
 }
-
-
 _ENDINGS: dict[str, Callable[[Verdict, History, ShipChoice | None], Proposal]] = {
     kinds.DIVERGENCE: after_divergence,
     kinds.OVERFITTING: against_overfitting,

@@ -1,7 +1,4 @@
-"""A diagnosis as plain values. What is not known is null.
-
-Which causes of a fluctuation a run's files say nothing about: a share of 0 is another matter.
-"""
+"""A diagnosis as plain values; what is unknown is null."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,4 @@
-"""A diagnosis to look at: the loss with its smooth course and phases, both losses by epoch, causes, and the score.
-
-An axis of losses on which the usual ones can be told apart, although a few lie far above.
-"""
+"""A diagnosis as a picture: the loss with its smooth course and phases, losses by epoch, causes, and the score."""
 
 from typing import Any
 

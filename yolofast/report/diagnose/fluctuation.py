@@ -1,10 +1,8 @@
-"""What is left of a loss when its smooth course is taken away, and where that comes from.
+"""What is left of a loss without its smooth course, and where that comes from.
 
-The order of the questions is the order in which they can be answered: what a batch holds is known, so it explains what
-it can first; then a period; then, of the rest, what is alike from one batch to the next (a network that wanders) or
-grows with the learning rate. What remains is noise: which images a batch happens to have.
-
-The smooth course of a loss, and what is left beside it.
+The order is that in which causes can be told apart. What a batch holds is known, so it explains what it can first; then
+a period. Of the rest, what neighbouring batches share or what grows with the learning rate is a network that wanders.
+What remains is noise: which images a batch happens to have.
 """
 
 from collections.abc import Mapping

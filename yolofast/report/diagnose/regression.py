@@ -1,13 +1,9 @@
-"""How much of a fluctuation is due to what the batches held: least squares, each group after those before it.
+"""How much of a fluctuation is due to the contents of the batches: least squares, group after group.
 
-Each group has a test of its own, so that one that explains nothing cannot hide another.
-
-How much a loss follows the size of the images, which multi-scale training changes.
-
-A size is a category: the loss is often lowest near the size the network was trained at before, so that no line fits.
-YOLOX keeps a size for ten batches, which are alike for many reasons; so it is the means of such stretches that are
-compared (analysis of variance), not the batches. Sizes are drawn at random, which makes that fair to a loss that
-wanders as well.
+Each group has a test of its own, so that one that explains nothing cannot hide another. The image size is a category:
+the loss is often lowest near the size the network was trained at before, so no line fits. YOLOX keeps a size for ten
+batches, which are alike for many reasons, so the means of such stretches are compared (analysis of variance). Sizes are
+drawn at random, which makes that fair to a loss that wanders as well.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,14 +1,8 @@
-"""Something that is the matter with a run, and the numbers it rests on.
+"""What is wrong with a run, and the numbers this rests on.
 
-What the fluctuation of a loss around its smooth course shows: its causes, and whether it has a period.
-
-What the losses of the epochs show: a loss that runs away, overfits, or stands still.
-
-A validation loss far above training's in the first epochs, which looks like a fault and is none.
-
-It is a remark and no verdict: it passes by itself, and nothing that is shipped comes from those epochs.
-
-All that is the matter with a run; nothing where nothing is.
+The losses of the epochs show divergence, overfitting and a plateau; the fluctuation around the smooth course shows its
+causes and a period. A validation loss far above the training loss in the first epochs is a remark and no verdict: it
+passes by itself, and no shipped weights come from those epochs.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
 """A training run as numbers, whatever it was read from.
 
-Epochs count from 1, as people do; nan is what is not known. A loss that was not a number, or beyond all bounds,
-is infinite.
+Epochs count from 1; NaN is unknown. A loss that was NaN or huge is infinite.
 """
 
 import dataclasses

@@ -1,14 +1,8 @@
-"""Which lines of a log are of its last run: trainers go on writing into a log that is there already.
+"""The lines of a log or CSV file that belong to its last run: trainers append to a log that exists.
 
-A run that begins with the first epoch again is another one, and nothing of the earlier is left. One that was resumed
-goes on near where it stopped, and replaces only the epochs it repeats. Within an epoch a falling iteration tells both.
-
-The rows of the last run in a CSV file to which several have written.
-
-Rows in any order are no second run: only where rows are repeated does it matter in which order they stand. Rows without
-a training loss say nothing of it, because some loggers write validation apart.
-
-Rows of a CSV file whose losses can be compared with one another: each once, and made of the same terms.
+A run that begins with the first epoch again is another one, and nothing of the earlier one counts. A resumed run
+continues near where it stopped, and replaces only the epochs it repeats. Rows in any order are no second run: only
+repeated rows are. Rows without a training loss do not count, because some loggers write validation apart.
 """
 
 import dataclasses

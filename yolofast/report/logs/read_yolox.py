@@ -1,8 +1,6 @@
-"""YOLOX's `train_log.txt`: a line every few iterations, and COCO's table after each evaluation.
+"""YOLOX's `train_log.txt`: its settings, a line every few iterations, and COCO's table after each evaluation.
 
-Losses there have one digit behind the point, so differences below 0.1 cannot be seen.
-
-The settings of an experiment as YOLOX writes them at the top of its log: a table of names and Python values.
+Losses have one decimal there, so differences below 0.1 cannot be seen.
 """
 
 import ast

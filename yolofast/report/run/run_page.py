@@ -1,9 +1,7 @@
 """`report.html` of a run: everything to know about it on one page, made of the files in its folder.
 
-Made once, after training, from what is on the disk: training does not wait for it, and `yolofast report` can make it
-again. A part that cannot be made costs a remark on the page, a page that cannot be made a warning.
-
-The part of a report that reads the curves: what `yolofast diagnose` finds.
+Made after training from what is on the disk, so `yolofast report` can make it again. A part that cannot be made costs a
+remark on the page; a page that cannot be made costs a warning.
 """
 
 from collections.abc import Callable, Sequence

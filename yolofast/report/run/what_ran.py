@@ -1,7 +1,4 @@
-"""The parts of a report that say what was run: the command, the settings, the machine.
-
-The command that repeats a run: its settings as flags, those left away that are what they would be anyway.
-"""
+"""The parts of a report that say what was run: the command that repeats it, the settings, the machine."""
 
 import shlex
 from typing import Any
