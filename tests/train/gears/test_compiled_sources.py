@@ -13,6 +13,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.model.network import build_model
 from yolofast.precision import Precision
 from yolofast.structures import Targets
+from yolofast.train.families.table import rules_of
 from yolofast.train.gears.compiling import PACKAGE, compiled_sources, key_of_sources, sources_of
 from yolofast.train.run import prepare_step
 
@@ -33,8 +34,8 @@ def file_of(copy: Path, name: str) -> Path:
     ("name", "is_compiled"),
     [
         ("ota.py", True), ("blocks.py", True), ("boxes.py", True), ("step.py", True), ("_select_kernel.py", True),
-        ("yolox_criterion.py", True), ("quad_loss.py", True),
-        ("display.py", False), ("trainer.py", False), ("session.py", False), ("cli.py", False),
+        ("yolox_criterion.py", True), ("yolov7_criterion.py", True),
+        ("display.py", False), ("loop.py", False), ("session.py", False), ("cli.py", False),
     ],
 )  # fmt: skip
 def test_a_change_of_what_is_compiled_changes_the_key(copy, name, is_compiled):
@@ -60,7 +61,8 @@ def test_all_that_runs_between_images_and_losses_is_known(cfg, assigner, quad):
     """Not what is called once, when network and loss are built."""
     config = replace(TrainConfig(), cfg=cfg, img_size=(64,), device="cpu", hyp="data/hyp.scratch.tiny.yaml", quad=quad)
     model = build_model(cfg).train()
-    _, step = prepare_step(config, {**hyp_of(config), "assigner": assigner}, model, Precision.choose("fp32", "cpu"))
+    rules = rules_of(config, {**hyp_of(config), "assigner": assigner}, model)
+    _, step = prepare_step(rules, model, Precision.choose("fp32", "cpu"))
     targets = Targets.from_rows(torch.tensor([[0, 1, 0.5, 0.5, 0.3, 0.4], [1, 2, 0.4, 0.6, 0.2, 0.2]]), 2)
     seen = set()
     sys.setprofile(lambda frame, event, value: seen.add(frame.f_code.co_filename))

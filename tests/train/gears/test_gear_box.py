@@ -143,6 +143,7 @@ def test_the_cpu_runs_as_written():
     assert said == ["gear: eager (graphs need a GPU)", "gear: eager"]
 
 
+@pytest.mark.slow
 def test_for_the_profiler_it_compiles_at_once_and_learns_nothing_meanwhile():
     said, step, plain = [], small_step(), small_step()
     box = choose_gear("compile", step, 2, 10, said.append, at_once=small_batch(0))
@@ -157,6 +158,7 @@ def test_for_the_profiler_it_compiles_at_once_and_learns_nothing_meanwhile():
     assert len(said) == 1 and step.losses.bad_steps == 0
 
 
+@pytest.mark.slow
 def test_what_fails_at_once_leaves_the_lower_gear_and_says_why():
     said = []
     box = choose_gear("compile", small_step(network=AskingMap), 2, 10, said.append, at_once=small_batch(0))
