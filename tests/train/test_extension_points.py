@@ -132,6 +132,7 @@ def blot(tmp_path, monkeypatch):
     return tmp_path / "blot.yaml"
 
 
+@pytest.mark.slow
 def test_a_family_trains_and_its_own_term_of_the_loss_is_written_down(tmp_path, blot, capsys):
     (row,) = train(tmp_path, cfg=blot)
     assert float(row["train/ink_loss"]) > 0 and float(row["val/ink_loss"]) > 0
@@ -161,6 +162,7 @@ def by_tal_and_seen(raw, targets, head):
     return by_tal(raw, targets, head)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cfg", ["mini", "yolox-nano"])
 def test_an_assigner_serves_every_family(tmp_path, monkeypatch, cfg):
     own = Assigner(assign=f"{__name__}:by_tal_and_seen", anchors=True, points=True)
@@ -176,6 +178,7 @@ class CountedSgd(Sgd):
         super().step()
 
 
+@pytest.mark.slow
 def test_an_optimizer_moves_the_weights(tmp_path, monkeypatch):
     monkeypatch.setitem(OPTIMIZERS, "counted", f"{__name__}:CountedSgd")
     (tmp_path / "hyp.yaml").write_text("nbs: 8\n")  # every batch makes an update
@@ -198,6 +201,7 @@ class ListLogger:
         SEEN.append(f"complete: {complete}")
 
 
+@pytest.mark.slow
 def test_a_logger_is_told_of_a_run(tmp_path, monkeypatch):
     monkeypatch.setitem(LOGGERS, "list", lambda asked: ListLogger())
     train(tmp_path)

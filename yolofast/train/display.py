@@ -1,16 +1,8 @@
-"""What a run shows while it goes: a moving line on a terminal, a plain one every few seconds elsewhere, and on both a
-line per epoch.
+"""What a run shows: a moving line on a terminal, a plain one every few seconds elsewhere, and a line per epoch.
 
-The step is never waited for: losses are those of a moment ago (`LateLosses`), the rest is known to the host.
-
-A console that outlives its readers: hours of a GPU are not thrown away because a `tee` or `head` has ended.
-
-Commands that only print end with their reader, which is what Rich does. A run is wanted for what it writes to its
-folder, so what it shows is dropped instead, and told once on standard error.
-
-Losses to look at while a run goes, without waiting for the device: those of a moment ago will do.
-
-The sums on the device are copied to pinned memory behind the steps already queued, and read when they have arrived.
+The step is never waited for: sums of the losses are copied to pinned memory behind the queued steps, and read when they
+have arrived (`LateLosses`). The console outlives its readers: a run is needed for what it writes to its folder, so a
+`tee` or `head` that ends must not end it. What it shows is dropped then, and standard error says so once.
 """
 
 import os

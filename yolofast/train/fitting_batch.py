@@ -1,13 +1,9 @@
-"""`--batch-size -1`: the largest batch that fits, found by measuring.
+"""Which batch fits the GPU: measured before a run (`--batch-size -1`) and after memory has run out.
 
-Memory grows linearly with the images of a batch on top of what the model takes, so a few small batches tell the line,
-and the batch that meets the limit is measured itself before it is believed. The limit is a share of what there is: the
-allocator needs slack, and other batches have more boxes.
-
-Which batch fits a run's GPU: asked before a run (`--batch-size -1`), and after memory has run out.
-
-Measured is the run's own step in its own gear, on batches as full of boxes as those to come. On the CPU nothing is
-measured: memory there is shared with everything else, and running out of it ends processes instead of raising errors.
+Memory grows linearly with the images of a batch on top of what the model takes. So a few small batches give the line,
+and the batch that meets the limit is measured itself. The limit is a share of the free memory: the allocator needs
+slack, and other batches have more boxes. Measured is the run's own step in its own gear, with many boxes. On the CPU
+nothing is measured: running out of memory there ends processes instead of raising errors.
 """
 
 import dataclasses

@@ -1,9 +1,10 @@
-"""A run that survives a loss that is not a number: it goes back to the last good state with a lower learning rate.
+"""What a run survives: a NaN loss and a lack of memory.
 
-Bad steps are counted on the device. The count is copied to the host now and then and looked at one turn later, when it
-has long arrived, so that nobody waits. The state kept is that of the start of the epoch, which was known to be good.
+After a NaN loss it goes back to the last good state with a lower learning rate. When memory runs out, its state is
+saved on the host.
 
-When memory runs out: the state of the run is carried to safety, and messages say what would fit.
+Bad steps are counted on the device. The count is copied to the host now and then and read one turn later, when it has
+arrived, so that nobody waits. The state to go back to is that of the start of the epoch, which was known to be good.
 """
 
 from collections.abc import Iterator

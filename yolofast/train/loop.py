@@ -3,11 +3,6 @@
 Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
 tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before if
 that was still being written, to the same numbers.
-
-For how long the device had nothing to do because no batch was there.
-
-On a GPU that is not what the host waits: it is some steps ahead, and a batch that comes late costs nothing while these
-are at work.
 """
 
 import time
@@ -58,6 +53,11 @@ from yolofast.train.timing import Clock, NoSampler, PhaseSampler, clock_for
 
 
 class DataWait:
+    """For how long the device had nothing to do because no batch was there.
+
+    The host is some steps ahead of a GPU: a batch that comes late costs nothing while these are at work.
+    """
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._pending: deque[tuple[Any, Any]] = deque()

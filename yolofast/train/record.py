@@ -1,6 +1,6 @@
-"""What a run writes down: a row per epoch, the settings, the machine, and the same for experiment loggers.
+"""What a run writes down: a row per epoch, a summary, and versions and hardware; the rows for experiment loggers too.
 
-What the figures of a run have to be read with: versions and hardware. Nothing that names a person or a machine.
+Nothing that names a person or a machine is written.
 """
 
 import csv

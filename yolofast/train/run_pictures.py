@@ -1,11 +1,7 @@
-"""The pictures of a run's folder: what it was given, what it learnt from, how it went and what it sees in the end.
+"""The pictures of a run's folder: labels, training batches, curves (`results.png`), and what the network predicts.
 
 Batches are only copied while they are trained on, and drawn when the epoch is over, so neither speed nor result of the
 training depends on pictures. One that cannot be drawn costs a warning and no more.
-
-Images side by side with boxes on them, as one JPEG.
-
-`results.png`: how losses and metrics went, epoch by epoch.
 """
 
 import math

@@ -1,13 +1,8 @@
 """What happens in one step: forward, assignment and loss, backward, and every so often an update.
 
 The host never waits here: settings are written to the device beforehand, sums and the finiteness check stay there.
-
-BatchNorm layers count their batches, which nobody reads but checkpoints have. A kernel per layer is too many.
-
-What a step costs and holds, written on the device into a row of a fixed buffer.
-
-The host names the row beforehand, as it names the learning rate: a captured graph replays the writing, nobody waits,
-and a step that is undone or only tried cannot shift the rows. Only values are read, so training stays the same.
+What a step costs and holds goes into a row of a fixed buffer on the device. The host names the row beforehand, as it
+does the learning rate: a captured graph replays the writing, and a step that is undone cannot shift the rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +23,10 @@ from yolofast.structures import Batch, InputConvention, LossTerms, Targets
 
 
 class BatchCounters:
-    """Those of a model's layers; ones that average over all batches so far need theirs and keep it."""
+    """BatchNorm layers count their batches for checkpoints; a kernel per layer is too many.
+
+    Layers that average over all batches so far need their counter and keep it.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self._layers = [layer for layer in model.modules() if type(layer) is nn.BatchNorm2d and layer.momentum]
@@ -105,7 +103,7 @@ LossOf = Callable[[Tensor, Targets], LossTerms]
 
 
 class StepProbe(Protocol):
-    """Who times a step (`profile_probe.py`)."""
+    """Who times a step (`timing.py`)."""
 
     in_graphs: bool
     """Whether marks made while a graph is captured can be read after it was replayed."""

@@ -37,7 +37,7 @@ class ListTracker:
 
 
 def recorder_with(folder, said, *trackers):
-    return Recorder(folder, trackers=LoggerDelivery(trackers, LoggedRun(folder=folder, settings={}), said.append))
+    return Recorder(folder, loggers=LoggerDelivery(trackers, LoggedRun(folder=folder, settings={}), said.append))
 
 
 def test_everything_arrives_in_order_and_in_another_thread(tmp_path):

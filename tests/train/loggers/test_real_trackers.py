@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from yolofast.train.loggers.delivery import LoggerDelivery
-from yolofast.train.loggers.logger import DatasetUpload, LoggedRun
+from yolofast.train.loggers.logger import LoggedRun
 from yolofast.train.loggers.mlflow import MlflowLogger
 from yolofast.train.loggers.tensorboard import TensorBoardLogger
-from yolofast.train.loggers.wandb import WandbLogger
+from yolofast.train.loggers.wandb import DatasetUpload, WandbLogger
 
 SETTINGS = {"epochs": 4, "data": "data.yaml", "entity": None, "img_size": [320], **{f"s{n}": n for n in range(120)}}
 

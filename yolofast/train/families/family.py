@@ -1,12 +1,8 @@
 """A family of networks: all that is its own about training one.
 
-`Family` completes settings before there is a network; `Rules` say how a network of the family is trained by them. What
-runs asks the rules and never which family it is: a new family is a model (`model/families.py`), a file with these two
-classes, and a line in `train/families/table.py`.
-
-How a run makes the pictures it learns from: whose augmentation, at which size, and until when with mosaics.
-
-What an epoch to come will be like, and what may be said of a run before it begins.
+`Family` completes settings before there is a network; `Rules` say how a network of the family is trained. Runs ask the
+rules and never which family it is: a new family is a model (`model/families.py`), a file with these two classes, and a
+line in `train/families/table.py`.
 """
 
 from abc import ABC, abstractmethod

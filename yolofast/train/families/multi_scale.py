@@ -1,17 +1,8 @@
-"""`--multi-scale`: every batch is resized on the device, to half to one and a half times the size trained at.
+"""Training sizes that change every batch (YOLOv7) or every ten batches (YOLOX); inputs are resized on the device.
 
-Boxes are shares of the image and stay as they are. There are about as many sizes as strides in an image, so that a
-captured graph of each is affordable.
-
-YOLOX's multi-scale training: another size every ten batches, the width following the height.
-
-The first ten batches of a run have the size trained at, as published. Boxes are shares of the image and stay as they
-are. There are about a dozen sizes, so that a captured graph of each is affordable.
-
-Training sizes that change from batch to batch; the network's input is resized on the device.
-
-As published, apart from the draws: those depend on seed, epoch and iteration alone, so that a resumed run and every
-rank draw the same.
+As published, apart from the draws: those depend on seed, epoch and iteration alone, so a resumed run and every rank
+draw the same. Boxes are shares of the image and stay as they are. There are about a dozen sizes, so a captured graph of
+each is affordable.
 """
 
 import math

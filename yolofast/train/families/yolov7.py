@@ -1,8 +1,4 @@
-"""YOLOv7, 1B4H included: trained by hyper-parameters (`--hyp`); its assigner may change during a run.
-
-What a warm-up starts from: published for SGD, and not the same for Adam, which moves a weight by the learning rate
-itself, however small its gradient is.
-"""
+"""YOLOv7, 1B4H included: trained by hyper-parameters (`--hyp`); its assigner may change during a run."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -251,16 +251,16 @@ def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
     refused = {
         "--hyp": ("hyp" in given and bool(config.hyp), "give its values with --recipe FILE or --set KEY=VALUE"),
         "--lr-schedule": (config.lr_schedule not in ("auto", "yoloxwarmcos"), "leave it at auto: yoloxwarmcos"),
-        "--auto-lr": (config.auto_lr, "leave it away: the learning rate grows with the batch already"),
+        "--auto-lr": (config.auto_lr, "omit it: the learning rate grows with the batch already"),
         "--style yolov7": (config.style == "yolov7", "leave it at auto"),
         "--close-mosaic": (keep > 0, f"--set close_mosaic=true no_aug_epochs={keep}"),
         f"--assigner {config.assigner}": (config.assigner not in (None, *serving), f"use {' or '.join(serving)}"),
-        "--ota-from-epoch": (config.ota_from_epoch is not None, "leave it away: SimOTA is used from the start"),
-        "--label-smoothing": (config.label_smoothing > 0, "leave it away: classes are learnt as overlaps"),
-        "--rect": (config.rect, "leave it away, or give a form: --set input_size=384,640"),
-        "--quad": (config.quad, "leave it away"),
+        "--ota-from-epoch": (config.ota_from_epoch is not None, "omit it: SimOTA is used from the start"),
+        "--label-smoothing": (config.label_smoothing > 0, "omit it: classes are learnt as overlaps"),
+        "--rect": (config.rect, "omit it, or give a form: --set input_size=384,640"),
+        "--quad": (config.quad, "omit it"),
         "--multi-scale": (config.multi_scale, "--set multi_scale=true, where the recipe has not got it already"),
-        "--class-aware-aug": (config.class_aware_aug, "leave it away: it is for networks with several heads (1B4H)"),
+        "--class-aware-aug": (config.class_aware_aug, "omit it: it is for networks with several heads (1B4H)"),
     }
     for flag, (is_asked, fix) in refused.items():
         if is_asked:

@@ -1,35 +1,20 @@
-"""Weights whose BatchNorm was folded away are made ready to learn: statistics first, then the lengths of filters.
+"""Weights with BatchNorm folded into the convolutions, made ready to learn: statistics first, then filter lengths.
 
-Both are measured on the first batches of the run, in a pass of their own each, so that no batch has to be kept.
+Such a file computes the right thing until it is trained. In training BatchNorm normalises by the batch, which these
+weights never meant, and what was learnt is gone with the first batch. So mean and variance are measured on the run's
+first batches, and scale and shift are set to undo them: the network computes what it did.
 
-Statistics for weights that have lost theirs: files made for inference have BatchNorm folded into the convolutions.
-
-Such a file computes the right thing as long as nobody trains it. In training BatchNorm subtracts the mean and divides
-by the deviation of the batch, which those weights never meant to happen, and what was learnt is gone with the first
-batch. Here mean and variance are measured on some batches, and scale and shift are set to undo them: the network
-computes what it did, and BatchNorm does in training what it does in inference.
-
-Folding has also divided the convolutions by the deviation of what they give, which before BatchNorm does not matter for
-the result, but for learning: a filter of a hundredth of the length gets a hundred times the gradient, and one step is
-the end of it. So filters are given the length that fresh ones have, and BatchNorm takes it back. Those that learn get
-longer than that afterwards (`filter_lengths.py`).
-
-How long the filters before BatchNorm are, for weights that have lost it.
-
-What BatchNorm makes of a filter does not depend on its length, but how fast the filter turns does: one that is twice as
-long gets half the gradient, which turns it by a quarter. Training settles this by itself. Steps, which are at right
-angles to a filter, lengthen it, weight decay shortens it, and where both are equal
+Folding has also divided the filters by the deviation of their outputs. The result does not depend on a filter's length,
+but learning does: one that is twice as long gets half the gradient, which turns it by a quarter. Steps lengthen a
+filter, weight decay shortens it, and training settles where both are equal:
 
     length⁴ = (rate / 2 decay) · (length · gradient)²        with rate = learning rate / (1 - momentum),
 
-whose last factor does not depend on the length. Files with BatchNorm folded in have lost the lengths. With that of
-fresh filters, those of the first layer turn by some per cent in a step, ten times as fast as any other, and neither the
-layers above nor the running statistics can follow. So lengths are computed from measured gradients, with the settings
-the published YOLOX was trained with rather than those of the run: its learning rate then means what it does for a file
-that has BatchNorm.
-
-Gradients are those of the run's batches. Where these are smaller than in the published training, gradients are longer,
-and filters become rather too long than too short: they learn slowly, but lose nothing.
+whose last factor does not depend on the length. With the length of fresh filters, those of the first layer would turn
+by some per cent in a step, ten times as fast as any other. So lengths are computed from measured gradients, with the
+settings the published YOLOX was trained with: the run's learning rate then means what it does for a file with
+BatchNorm. Batches smaller than the published ones make filters rather too long than too short: they learn slowly, but
+lose nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

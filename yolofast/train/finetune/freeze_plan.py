@@ -99,7 +99,7 @@ def frozen_at_random(plan: FreezePlan, model: Network, anew: Set[str]) -> str | 
 
 
 def plan_of(config: TrainConfig, model: Network, kept: PlanSpec | None = None) -> FreezePlan:
-    """`kept` is the plan of a run that goes on (`train/kept_files.py`).
+    """`kept` is the plan of a resumed run (`kept_plan`).
 
     The published code lets the statistics of what `--freeze` freezes drift; a plan never does.
     """

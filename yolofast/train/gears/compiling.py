@@ -1,13 +1,9 @@
-"""The way from images to losses, compiled; and where compiled kernels are kept from run to run.
+"""The way from images to losses, compiled; where kernels are kept from run to run; what torch makes of the step.
 
-Network and loss are compiled apart. The network is most of the work and the same for every number of places for boxes
-and for every loss; the loss is compiled for each in a fraction of the time.
-
-The files of this package that some of its modules are made of: their own, and those of all they import.
-
-What torch makes of the step: one graph or several, where it breaks and why. Nothing is compiled for it.
-
-What environment variables ask for: `USE_COMPILE=1` the compiled gear, `DIAGNOSE_COMPILE=1` a report.
+Network and loss are compiled apart. The network is most of the work and the same for every number of padding slots and
+every loss; the loss is compiled for each in a fraction of the time. Kernels are kept under a key of the sources that
+are compiled: those of the modules a step is made of, and of all they import. `USE_COMPILE=1` asks for the compiled
+gear, `DIAGNOSE_COMPILE=1` for a report.
 """
 
 import ast

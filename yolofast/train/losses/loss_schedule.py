@@ -1,9 +1,7 @@
-"""Which assigner is used when: one for the whole run, or a switch during training.
+"""The one way to a loss: which one follows from the model's head and the assigner, and which assigner is used when.
 
 Cheap assignment early and OTA late is a common recipe where OTA is slow. Here OTA costs nothing, but which one learns
-better is still a question worth asking of a data set.
-
-The one way to a loss: which one follows from the model's head and the assigner asked for.
+better remains a question for each data set.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""YOLOv7's assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host.
+"""YOLOv7's assignment and loss joined: raw maps and targets in, `LossTerms` out, without waiting for the host.
 
-`--quad`: a loss is summed over images, of which there is a quarter; as published it counts four times.
+With `--quad` a loss summed over a quarter of the images counts four times, as published.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""YOLOX's assignment and loss joined: raw maps and targets in, `LossTerms` out, without a word from the host.
+"""YOLOX's assignment and loss joined: raw maps and targets in, `LossTerms` out, without waiting for the host.
 
-The losses of a YOLOX run by epoch: the last epochs learn raw boxes (L1) too.
+The last epochs of a run also learn raw boxes (L1).
 """
 
 from collections.abc import Mapping, Sequence
