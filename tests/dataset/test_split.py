@@ -110,7 +110,7 @@ def test_polygons_are_in_the_index(root):
         ("train: images/train\nnc: 2\ncategory_ids: [1, 1]", "category_ids must be 2 different"),
         ("train: images/train\nnc: 2\nannotations: x.json", "annotations must name a file for each split"),
         ("train: images/train\nnc: 2\nannotations: {train: x.json}", "no such file or folder: 'x.json'"),
-        ("train: [images/train, x.json]\nnc: 2", "a COCO file beside other entries"),
+        ("train: [images/train, x.json]\nnc: 2", "a COCO file together with other entries"),
         ("val: images/train\nnc: 2", "no split 'train'"),
         ("train: 3\nnc: 2", "train must be"),
         ("train: images/absent\nnc: 2", "no such file or folder: 'images/absent'"),

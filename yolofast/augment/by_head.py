@@ -1,7 +1,4 @@
-"""Class-aware augmentation (1B4H): how strongly a mosaic is transformed depends on which head's objects it shows.
-
-The file of `--head-params`: how strongly to augment what shows objects of each head (1B4H).
-"""
+"""Class-aware augmentation (1B4H, `--head-params`): a mosaic's transform depends on which head's objects it shows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +14,9 @@ from yolofast.image_index import ImageIndex
 from yolofast.resources import find_resource
 
 Ints = npt.NDArray[np.int64]
+
+_MOST = {"degrees": 180.0, "flipud": 1.0, "fliplr": 1.0, "shear": 89.0, "mixup": 1.0}
+_UNUSED = "label_filtering"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,6 @@ def count_by_head(image_of_box: Ints, labels: Ints, images: int, head_classes: t
     counts = np.zeros((images, len(head_classes)), np.int64)
     np.add.at(counts, (image_of_box, head_of[labels]), 1)
     return counts
-
-
-_MOST = {"degrees": 180.0, "flipud": 1.0, "fliplr": 1.0, "shear": 89.0, "mixup": 1.0}
-_UNUSED = "label_filtering"
 
 
 def read_head_policy(

@@ -6,7 +6,6 @@ the image and its ends are taken, which is what more and more points tend to, at
 Axes: n boxes of all tiles in question.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,7 +170,8 @@ def _polygon_boxes(plan: Plan, index: ImageIndex, placed: PlacedBoxes, chosen: I
     points, counts = polygons_on_canvas(placed, index, chosen)
     x, y = apply(matrix[chosen], points, counts)
     ends = starts_of(counts)
-    boxes = np.stack([low_or_high(axis) for low_or_high in _extremes(ends[:-1]) for axis in (x, y)], axis=1)
+    extremes = (np.minimum.reduceat, np.maximum.reduceat)
+    boxes = np.stack([extreme(axis, ends[:-1]) for extreme in extremes for axis in (x, y)], axis=1)
     low, high = boxes[:, :2], boxes[:, 2:]
     limit = np.array((plan.width, plan.height), np.float64)
     crossing = np.flatnonzero(((low < 0) | (high > limit)).any(axis=1) & ((high >= 0) & (low <= limit)).all(axis=1))
@@ -182,10 +182,6 @@ def _polygon_boxes(plan: Plan, index: ImageIndex, placed: PlacedBoxes, chosen: I
         following[starts_of(counts[crossing])[1:] - 1] = ends[crossing]  # the corner after the last is the first
         boxes[crossing] = _boxes_of_cut_edges(x, y, edge, following, starts_of(counts[crossing])[:-1], limit)
     return boxes
-
-
-def _extremes(first: Ints) -> tuple[Callable[[Doubles], Doubles], Callable[[Doubles], Doubles]]:
-    return lambda axis: np.minimum.reduceat(axis, first), lambda axis: np.maximum.reduceat(axis, first)
 
 
 def _boxes_of_cut_edges(x: Doubles, y: Doubles, edge: Ints, following: Ints, first: Ints, limit: Doubles) -> Doubles:

@@ -95,7 +95,7 @@ class Recipe:
         return change(_YOLOX, changes)
 
     def without_mosaic(self) -> "Recipe":
-        """For the last epochs: single images, no blending; colour and flips go on, and (YOLOv7) the small transform."""
+        """For the last epochs: single images, no blending; colour, flips and (YOLOv7) the small transform stay."""
         return dataclasses.replace(self, mosaic=0.0, mixup=0.0, paste_in=0.0, copy_paste=0.0)
 
 

@@ -66,10 +66,8 @@ def _coloured(image: Image, change: npt.NDArray[np.float64], additive: bool) -> 
     if (change == (0 if additive else 1)).all():
         return image
     levels = np.arange(256, dtype=np.float64)
-    if additive:
-        tables = ((levels + change[0]) % 180, np.clip(levels + change[1], 0, 255), np.clip(levels + change[2], 0, 255))
-    else:
-        tables = ((levels * change[0]) % 180, np.clip(levels * change[1], 0, 255), np.clip(levels * change[2], 0, 255))
+    hue, saturation, value = (levels + by if additive else levels * by for by in change)
+    tables = (hue % 180, np.clip(saturation, 0, 255), np.clip(value, 0, 255))
     hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV)
     table = np.stack([t.astype(np.uint8) for t in tables], axis=-1)[None]
     return cv2.cvtColor(cv2.LUT(hsv, table), cv2.COLOR_HSV2BGR)  # type: ignore[return-value]

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import CheckConfig
 from yolofast.dataset.check import CheckedSplit, check_data
-from yolofast.dataset.faults import Fault, FaultKind, fault_as_dict
+from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.named import data_file
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.errors import UserError
@@ -65,7 +66,7 @@ def _as_json(data: str, splits: list[CheckedSplit], wrong: bool, picture: str | 
         "data": str(data),
         "ok": not wrong,
         "splits": {split.name: _numbers(split) for split in splits},
-        "faults": [{"split": split.name, **fault_as_dict(fault)} for split in splits for fault in split.faults],
+        "faults": [{"split": split.name, **asdict(fault)} for split in splits for fault in split.faults],
         "picture": picture,
     }
 

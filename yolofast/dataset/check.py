@@ -2,8 +2,6 @@
 
 Decodes and hashes every image, so it takes as long as an epoch of loading; training relies on the headers, unless it is
 to skip what is bad.
-
-Every pixel of an image decoded, and its bytes hashed: the slow check, for `yolofast check`.
 """
 
 import hashlib
@@ -40,13 +38,10 @@ def check_image(image: str) -> CheckedImage:
         with open_regular(image) as file:
             content = file.read()
         require_decodable(content, read_image_header(image))
+        fault = None
     except (OSError, BadImageError) as error:
-        return CheckedImage(_digest(content), image_fault(image, error))
-    return CheckedImage(_digest(content), None)
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).digest() if content else b""
+        fault = image_fault(image, error)
+    return CheckedImage(hashlib.blake2b(content, digest_size=16).digest() if content else b"", fault)
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ def check_data(
     single_cls: bool = False,
     done: Callable[[int, int], None] | None = None,
 ) -> list[CheckedSplit]:
-    """`done` hears of decoded images: how many more, and of how many in all."""
+    """`done` is called with how many more images are decoded, and how many there are in all."""
     data = read_data_yaml(data_yaml)
     names = list(splits or data.splits())
     if not names:
@@ -116,49 +111,42 @@ def _pairs(split: CheckedSplit, claimed: set[str]) -> list[Fault]:
         return []
     folders = sorted({os.path.dirname(file) for file in split.files()})
     if split.index.annotations is not None:
-        unclaimed = _unclaimed_images(folders, claimed)
-        listed = _listed_names(split.index.annotations) if unclaimed else set()
-        # The split may be a part of what the file lists: that is a choice, not a fault.
-        return [
-            _not_in_file(image, split.index.annotations) for image in unclaimed if os.path.basename(image) not in listed
-        ]
+        return _images_not_in_file(folders, claimed, split.index.annotations)
     return [fault for folder in folders for fault in _labels_without_image(folder)]
 
 
 def _labels_without_image(image_folder: str) -> list[Fault]:
-    """Only of label folders of their own: text files beside images may be anything."""
+    """Only of separate label folders: text files next to images may be anything."""
     label_folder = os.path.dirname(label_path(os.path.join(image_folder, "x.jpg")))
     if label_folder == image_folder or not os.path.isdir(label_folder):
         return []
     names = os.listdir(image_folder)
     # An image of an unsupported format has its own fault.
     stems = {os.path.splitext(name)[0] for name in names if is_image_name(name) or is_unsupported_image_name(name)}
+    kind, what = FaultKind.NO_IMAGE, f"there is no image for these labels in {image_folder}"
+    fix = "add the image, or remove the label file"
     return [
-        Fault(
-            kind=FaultKind.NO_IMAGE,
-            where=os.path.join(label_folder, name),
-            what=f"there is no image for these labels in {image_folder}",
-            fix="add the image, or remove the label file",
-            fatal=False,
-        )
+        Fault(kind=kind, where=os.path.join(label_folder, name), what=what, fix=fix, fatal=False)
         for name in sorted(os.listdir(label_folder))
         if name.endswith(".txt") and os.path.splitext(name)[0] not in stems
     ]
 
 
-def _unclaimed_images(folders: Sequence[str], claimed: set[str]) -> list[str]:
+def _images_not_in_file(folders: Sequence[str], claimed: set[str], annotations: Path) -> list[Fault]:
     below = dict.fromkeys(image for folder in folders for image in images_below(Path(folder)))
-    return [image for image in below if image not in claimed]
-
-
-def _listed_names(annotations: Path) -> set[str]:
+    unclaimed = [image for image in below if image not in claimed]
+    if not unclaimed:
+        return []
+    # The split may be a part of what the file lists: that is a choice, not a fault.
     document = parse_coco(open_coco(annotations).content, annotations)
-    return {os.path.basename(image.file_name) for image in document.images}
-
-
-def _not_in_file(image: str, annotations: Path) -> Fault:
-    what, fix = f"is not listed in {annotations}, so it is not used", "add it to the file, or remove it"
-    return Fault(kind=FaultKind.NOT_IN_ANNOTATIONS, where=image, what=what, fix=fix, fatal=False, image=image)
+    listed = {os.path.basename(image.file_name) for image in document.images}
+    kind, what = FaultKind.NOT_IN_ANNOTATIONS, f"is not listed in {annotations}, so it is not used"
+    fix = "add it to the file, or remove it"
+    return [
+        Fault(kind=kind, where=image, what=what, fix=fix, fatal=False, image=image)
+        for image in unclaimed
+        if os.path.basename(image) not in listed
+    ]
 
 
 def _leakage(split: CheckedSplit, earlier: Sequence[CheckedSplit], data: DataYaml) -> list[Fault]:

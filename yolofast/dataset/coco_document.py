@@ -1,12 +1,14 @@
-"""A COCO annotation file, checked: its images, categories and annotations as typed values.
+"""A COCO annotation file: where it and its images lie by convention, and its content as checked, typed values.
 
-What cannot be used is a fault that names the entry. A file that is not of this form at all is refused at once.
+An entry that cannot be used is a fault that names it. A file that is not of this form at all is refused at once.
 """
 
 import json
 import math
+import os
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from yolofast.errors import UserError, shorten
 
 _MAX_ID = 2**62
+_TRIED_NAMES = 20
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -143,3 +146,53 @@ def polygon_points(annotation: dict[str, Any]) -> list[float]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9 and math.isfinite(value)
+
+
+def conventional_annotations(sources: Sequence[Path], split: str) -> Path | None:
+    """The annotation file in its usual place relative to the folder or list file that names the images.
+
+    For `images/val2017`: `images/val2017/_annotations.coco.json`, then one or two folders up `annotations/` or that
+    folder itself, with `instances_val2017.json`, `val2017.json`, or the split's name in place of the folder's.
+    """
+    if len(sources) != 1:
+        return None
+    return next((path for path in _candidates(sources[0], split) if path.is_file()), None)
+
+
+def _candidates(source: Path, split: str) -> Iterator[Path]:
+    yield source / "_annotations.coco.json"
+    names = dict.fromkeys((source.name if source.is_dir() else source.stem, split))
+    for root in (source.parent, source.parent.parent):
+        for folder in (root / "annotations", root):
+            for name in names:
+                yield folder / f"instances_{name}.json"
+                yield folder / f"{name}.json"
+
+
+def image_folder(annotations: Path, file_names: Sequence[str]) -> Path:
+    """The folder below which most of these images are, when only the annotation file was named.
+
+    For `x/annotations/instances_val2017.json`: `x/annotations` and `x`, and below each `images`, `val2017` and
+    `images/val2017`.
+    """
+    name = annotations.stem.removeprefix("instances_").removeprefix("image_info_")
+    roots = (annotations.parent, annotations.parent.parent)
+    folders = [root / below for root in roots for below in (".", "images", name, f"images/{name}")]
+    tried = file_names[:_TRIED_NAMES]
+    return max(folders, key=lambda folder: sum((folder / name).is_file() for name in tried))
+
+
+def match_images(file_names: Sequence[str], images: Sequence[str]) -> list[str | None]:
+    """The listed image each file name means: the one whose path ends in it, else the only one of the same last part."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for image in dict.fromkeys(images):
+        by_name[os.path.basename(image)].append(image)
+    return [_match(name.replace("\\", "/"), by_name) for name in file_names]
+
+
+def _match(file_name: str, by_name: dict[str, list[str]]) -> str | None:
+    same = by_name.get(os.path.basename(file_name), [])
+    exact = [image for image in same if image.endswith(f"/{file_name.removeprefix('./')}")]
+    if len(exact) == 1:
+        return exact[0]
+    return same[0] if len(same) == 1 else None

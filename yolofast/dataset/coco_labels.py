@@ -1,12 +1,8 @@
-"""The annotations of one image of a COCO file -> rows: boxes as shares of the image, clipped to it.
-
-A box that keeps no area in the image is left out, and one that repeats another counts once.
-
-Which class of the data yaml each category of a COCO file is: by name if possible, else in the order of the ids.
-
-A split labelled by a COCO annotation file.
+"""A split labelled by a COCO annotation file.
 
 Boxes are shares of the size the file states for an image, so images shrunk after they were annotated need no new file.
+They are clipped to the image; one without area in it is omitted, and one that repeats another counts once. Categories
+are matched with the classes of the data yaml by name if possible, else in the order of their ids.
 """
 
 import hashlib
@@ -23,11 +19,12 @@ from yolofast.dataset.coco_document import (
     CocoDocument,
     CocoImage,
     as_id,
+    image_folder,
+    match_images,
     parse_coco,
     pixel_box,
     polygon_points,
 )
-from yolofast.dataset.coco_files import image_folder, match_images
 from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
@@ -42,6 +39,10 @@ _FIX_OUTSIDE = "check its bbox, [x, y, width, height] in pixels, and the width a
 _FIX_NO_AREA = "draw it again, or remove the annotation"
 _FIX_ENTRY = "write its bbox as [x, y, width, height] and polygons as [x1, y1, x2, y2, …], or remove the annotation"
 _Box = tuple[float, float, float, float]
+_Annotations = dict[int, list[dict[str, Any]]]
+_SHOWN_IDS = 8
+_NOT_IN_FILE = -1
+"""The category id of a class that the annotation file does not have."""
 
 
 def image_rows(
@@ -102,20 +103,15 @@ def _compare_shapes(rows: ImageRows, image: CocoImage, size: Ints) -> None:
     slack = _OTHER_SHAPE + 1 / min(width, height)
     if abs(image.size[0] * height / (image.size[1] * width) - 1) > slack:
         what = f"states {image.size[0]}×{image.size[1]} for {rows.image}, which is {width}×{height} as shown"
-        rows.note(
-            FaultKind.BAD_ANNOTATION, what, "correct width and height in the file, or turn the image back", fatal=False
-        )
-
-
-NOT_IN_FILE = -1
-"""The category id of a class that the annotation file does not have."""
+        fix = "correct width and height in the file, or turn the image back"
+        rows.note(FaultKind.BAD_ANNOTATION, what, fix, fatal=False)
 
 
 def match_classes(document: CocoDocument, data: DataYaml, path: Path) -> tuple[dict[int, int], Classes]:
     """Category id -> class, and the classes."""
     if data.names is not None and (class_of := _match_by_name(document, data.names)) is not None:
         id_of = {place: category for category, place in reversed(class_of.items())}
-        ids = [id_of.get(place, NOT_IN_FILE) for place in range(len(data.names))]
+        ids = [id_of.get(place, _NOT_IN_FILE) for place in range(len(data.names))]
         return class_of, Classes(data.names, np.array(ids, dtype=np.int64))
     categories = document.categories
     if data.nc is not None and len(categories) != data.nc:
@@ -137,10 +133,6 @@ def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, 
     in_use = {as_id(annotation.get("category_id")) for annotation in document.annotations}
     strangers = {category.id for category in document.categories} - set(class_of)
     return class_of if class_of and not in_use & strangers else None
-
-
-_SHOWN_IDS = 8
-_Annotations = dict[int, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -176,7 +168,7 @@ def read_coco(
     settings: str,
     look: Look,
 ) -> Reading:
-    """`listing` are the images the data yaml names beside the file; without it they are looked for near the file."""
+    """`listing` are the images the data yaml names in addition; without it they are looked for near the file."""
     document = parse_coco(file.content, file.path)
     class_of, classes = match_classes(document, data, file.path)
     if single_cls:

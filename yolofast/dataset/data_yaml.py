@@ -23,7 +23,6 @@ class DataYaml:
     nc: int | None
     """None if neither nc nor names is given: then an annotation file's categories are the classes."""
     names: tuple[str, ...] | None
-    """None if not given."""
     category_ids: tuple[int, ...] | None
 
     def classes(self) -> tuple[str, ...]:
@@ -113,7 +112,7 @@ def _nc(data: YamlFile, names: tuple[str, ...] | None) -> int | None:
         return None if names is None else len(names)
     if not isinstance(nc, int) or isinstance(nc, bool) or not 1 <= nc <= _MAX_CLASSES:
         what = f"nc must be a whole number from 1 to {_MAX_CLASSES}, not {shorten(nc)}"
-        raise UserError(what, where=data.where, line=data.line("nc"), fix="count the names, or leave nc away")
+        raise UserError(what, where=data.where, line=data.line("nc"), fix="count the names, or omit nc")
     if names is not None and nc != len(names):
         what = f"nc is {nc} but names has {len(names)} entries"
         raise UserError(what, where=data.where, line=data.line("names"), fix="make them agree, or remove nc")
@@ -128,8 +127,7 @@ def _names(data: YamlFile) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, dict):
-        absent = [i for i in range(len(names)) if i not in names]
-        if absent:
+        if absent := [i for i in range(len(names)) if i not in names]:
             raise fault(f"names has {len(names)} entries but none for class {absent[0]}", "number them from 0 on")
         names = [names[i] for i in range(len(names))]
     if not isinstance(names, list) or not names:
@@ -149,5 +147,5 @@ def _category_ids(data: YamlFile, nc: int | None) -> tuple[int, ...] | None:
     )
     if not whole or len(ids) != nc or len(set(ids)) != len(ids):
         what = f"category_ids must be {nc} different whole numbers, one per class, not {shorten(ids)}"
-        raise UserError(what, where=data.where, line=data.line("category_ids"), fix="leave it away for 0, 1, 2, …")
+        raise UserError(what, where=data.where, line=data.line("category_ids"), fix="omit it for 0, 1, 2, …")
     return tuple(ids)

@@ -1,13 +1,12 @@
 """What can be wrong with a data set, as values: collected in full, then listed, counted, refused or skipped.
 
 Readers append faults instead of raising at the first one, so that a user mends a data set in one round. A fatal fault
-makes its image unusable; the others are worth knowing, and training goes on.
+makes its image unusable; the others are warnings, and training continues.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from yolofast.errors import UserError
 from yolofast.words import own_command
@@ -50,19 +49,11 @@ class Fault:
     fix: str
     fatal: bool = True
     image: str | None = None
-    """The image that `skip_bad` leaves out because of it; None if no single image is to blame."""
+    """The image that `skip_bad` omits because of it; None if no single image is to blame."""
 
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"
         return f"{place}: {self.what}"
-
-
-def fault_as_dict(fault: Fault) -> dict[str, Any]:
-    return asdict(fault)
-
-
-def fault_from_dict(values: dict[str, Any]) -> Fault:
-    return Fault(**{**values, "kind": FaultKind(values["kind"])})
 
 
 def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:

@@ -1,14 +1,11 @@
-"""Whether every pixel of an image can be decoded: slow, so only where it is asked for.
+"""Whether every pixel of an image can be decoded, quietly: slow, so done on request only.
 
-Libraries differ in what they make of a damaged file: some return None, some a picture that is grey from the damage on.
-So the structure is checked too (`image_header`, and the checksums of PNG here). A JPEG with flipped bits inside its
-compressed data still decodes to something, and is not found.
+Libraries return None for a damaged file, or an image that is grey from the damage on. So the structure is checked too
+(`image_header`, and the checksums of PNG here). A JPEG with flipped bits in its compressed data is not found.
 
-Silence while images of unknown quality are decoded.
-
-The decoders inside OpenCV write their complaints straight to file descriptor 2, past Python and past OpenCV's own log
-level; a broken image becomes a fault with its name instead. The price: whatever else the process writes there meanwhile
-is lost too, so the region is kept to the decoding itself.
+OpenCV's decoders write to file descriptor 2, past Python and past OpenCV's own log level. `quiet_decoder` silences it;
+a broken image becomes a fault with its name instead. Whatever else the process writes there meanwhile is lost too, so
+only the decoding itself is wrapped.
 """
 
 import os
@@ -18,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from yolofast.dataset.image_header import PNG_START, BadImageError, ImageHeader, decoded_size
+
+_STDERR = 2
 
 
 def require_decodable(content: bytes, header: ImageHeader) -> None:
@@ -41,46 +40,38 @@ def _check_png(content: bytes) -> None:
         place = end + 4
 
 
-_STDERR = 2
-
-
 class _Silence:
-    """Shared by all threads, since the descriptor is: the first one in closes the door, the last one out opens it."""
+    """Shared by all threads, since the descriptor is: the first one in silences it, the last one out restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
         self._saved: int | None = None
 
-    def enter(self) -> None:
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
         with self._lock:
             self._inside += 1
-            if self._inside > 1:
-                return
-            try:
-                self._saved = os.dup(_STDERR)
-            except OSError:  # a process without one has nothing to silence
-                return
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, _STDERR)
-            os.close(nowhere)
+            if self._inside == 1:
+                self._redirect()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._saved is not None:
+                    os.dup2(self._saved, _STDERR)
+                    os.close(self._saved)
+                    self._saved = None
 
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._saved is not None:
-                os.dup2(self._saved, _STDERR)
-                os.close(self._saved)
-                self._saved = None
+    def _redirect(self) -> None:
+        try:
+            self._saved = os.dup(_STDERR)
+        except OSError:  # a process without one has nothing to silence
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, _STDERR)
+        os.close(nowhere)
 
 
-_silence = _Silence()
-
-
-@contextmanager
-def quiet_decoder() -> Iterator[None]:
-    _silence.enter()
-    try:
-        yield
-    finally:
-        _silence.leave()
+quiet_decoder = _Silence()

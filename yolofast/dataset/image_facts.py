@@ -1,6 +1,6 @@
 """What is known of every image file of a split: size, modification time, width and height, and what is wrong with it.
 
-Headers are enough for that, unless decoding is asked for. What is known of an unchanged file is not found out again.
+Headers are enough for that, unless decoding is requested. What is known of an unchanged file is not found out again.
 """
 
 import os
@@ -90,11 +90,8 @@ def image_fault(image: str, error: OSError | BadImageError) -> Fault:
     if isinstance(error, FileNotFoundError):
         kind, what, fix = FaultKind.MISSING_IMAGE, "no such image", "restore it, or remove it from the list"
     elif isinstance(error, OSError):
-        kind, what, fix = (
-            FaultKind.UNREADABLE,
-            f"cannot be read: {error.strerror}",
-            "check the file and its permissions",
-        )
+        kind, what = FaultKind.UNREADABLE, f"cannot be read: {error.strerror}"
+        fix = "check the file and its permissions"
     elif _stamp(image)[0] == 0:
         kind, what, fix = FaultKind.EMPTY_FILE, "is an empty file", "copy it again, or remove it"
     elif isinstance(error, TruncatedImageError):

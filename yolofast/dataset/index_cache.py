@@ -1,8 +1,8 @@
-"""Readings kept between runs, and used again only while nothing they were read from has changed.
+"""Readings stored between runs, and used again only while nothing they were read from has changed.
 
-Labels are compared by the hash of their text, images by size and modification time: a label edited within a clock tick
-and to the same length is seen, and no image has to be read. The price is reading all label texts at every start. A
-cache that is missing, damaged or old is no cache: it is made anew without a word.
+Labels are compared by the hash of their text, images by size and modification time. So a label edited within a clock
+tick and to the same length is noticed, and no image has to be read. The price is reading all label texts at every
+start. A cache that is missing, damaged or old is rewritten silently.
 """
 
 import hashlib
@@ -11,13 +11,14 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.dataset.faults import fault_as_dict, fault_from_dict
+from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.dataset.reading import Reading
 from yolofast.files.atomic_file import write_whole
@@ -39,20 +40,16 @@ def cache_files(data_yaml: Path, split: str, settings: str) -> list[Path]:
 
 
 def _folders(data_yaml: Path) -> Iterator[Path]:
-    """Beside the data yaml, or in the user's cache if nothing can or should be written there."""
-    beside = data_yaml.absolute().parent
-    if may_be_written(beside) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
-        yield beside / BESIDE
+    """Next to the data yaml, or in the user's cache if nothing can or should be written there."""
+    parent = data_yaml.absolute().parent
+    if may_be_written(parent) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
+        yield parent / BESIDE
     yield user_cache_folder() / "index"
 
 
 def load_reading(files: list[Path], key: str) -> Reading | None:
     """The stored reading whose labels have this key and whose images are unchanged, if there is one."""
-    for file in files:
-        try:
-            reading = _decode(file.read_bytes())
-        except _DAMAGED:
-            continue
+    for reading in _stored(files):
         if reading.key == key and np.array_equal(file_stamps(_paths(reading.index)), reading.stamps):
             return reading
     return None
@@ -60,11 +57,7 @@ def load_reading(files: list[Path], key: str) -> Reading | None:
 
 def known_images(files: list[Path]) -> dict[str, KnownImage]:
     """What the stored readings say of single images, whatever has become of the labels since."""
-    for file in files:
-        try:
-            reading = _decode(file.read_bytes())
-        except _DAMAGED:
-            continue
+    for reading in _stored(files):
         # A fault of the image itself stands in the image; others stand in its labels.
         faults = {fault.image: fault for fault in reading.faults if fault.image == fault.where}
         rows = zip(_paths(reading.index), reading.stamps.tolist(), reading.index.sizes.tolist(), strict=True)
@@ -74,6 +67,14 @@ def known_images(files: list[Path]) -> dict[str, KnownImage]:
             if stamp[0] >= 0
         }
     return {}
+
+
+def _stored(files: list[Path]) -> Iterator[Reading]:
+    for file in files:
+        try:
+            yield _decode(file.read_bytes())
+        except _DAMAGED:
+            continue
 
 
 def store_reading(files: list[Path], reading: Reading) -> None:
@@ -98,7 +99,7 @@ def _encode(reading: Reading) -> bytes:
         "key": reading.key,
         "names": index.names,
         "annotations": None if index.annotations is None else str(index.annotations),
-        "faults": [fault_as_dict(fault) for fault in reading.faults],
+        "faults": [asdict(fault) for fault in reading.faults],
     }
     arrays = {name: getattr(index, name) for name in _ARRAYS}
     buffer = io.BytesIO()
@@ -113,4 +114,5 @@ def _decode(content: bytes) -> Reading:
     stamps = arrays.pop("stamps")
     annotations = None if about["annotations"] is None else Path(about["annotations"])
     index = ImageIndex(names=tuple(about["names"]), annotations=annotations, **arrays)
-    return Reading(index, [fault_from_dict(fault) for fault in about["faults"]], stamps, about["key"])
+    faults = [Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in about["faults"]]
+    return Reading(index, faults, stamps, about["key"])

@@ -1,7 +1,7 @@
 """Which images a split consists of: folders and list files followed, nothing opened but the lists.
 
 Order is that of the entries, and sorted within a folder: the same on every machine. Links to folders are followed; a
-folder that is reached twice counts once, so that a link to a folder above does not go round for ever.
+folder that is reached twice counts once, so that a link to a folder above does not loop.
 """
 
 import os
@@ -93,7 +93,7 @@ def _unsupported(name: str) -> tuple[str, str]:
 
 
 def label_path(image: str) -> str:
-    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels lie beside images."""
+    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels lie next to images."""
     before, found, after = image.replace(os.sep, "/").rpartition("/images/")
     return os.path.splitext(f"{before}/labels/{after}" if found else after)[0] + ".txt"
 

@@ -1,7 +1,4 @@
-"""What `--data` means to a run, and what it is told about the images.
-
-What `--data` means to every command; the built-in data set is made on first use.
-"""
+"""What `--data` means: a data yaml, or the name of the built-in data set, which is made on first use."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +11,7 @@ from yolofast.resources.builtin_data import data_yaml
 
 
 def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
-    """The data yaml to read; a built-in data set is made on first use."""
+    """As `data_file`, and says that the built-in data set is being made."""
 
     def made() -> Path:
         if not is_made(shapes_folder()):
@@ -33,7 +30,7 @@ def read_named_split(
     fraction: float = 1.0,
     skip_bad: bool = False,
 ) -> ImageIndex:
-    """The images of a split; that none of them has a label is told."""
+    """The images of a split, with a warning if none of them has a label."""
     report = read_split_report(path, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad)
     for fault in report.faults:
         if fault.kind is FaultKind.EMPTY_SPLIT:

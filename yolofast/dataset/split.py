@@ -1,17 +1,18 @@
 """One split of a data set, from its data yaml to an `ImageIndex`: what `yolofast` commands and training read.
 
-Which form the labels have is found, not asked: a `.json` entry or an `annotations` entry is COCO, text files beside the
-images are YOLO's, and without either a COCO file is looked for where they usually lie.
+The form of the labels is found out: a `.json` entry or an `annotations` entry is COCO, text files next to the images
+are YOLO's. Without either a COCO file is looked for in the usual places.
 """
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from yolofast.dataset.coco_files import conventional_annotations
+from yolofast.dataset.coco_document import conventional_annotations
 from yolofast.dataset.coco_labels import coco_key, open_coco, read_coco
 from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind, refuse_fatal
@@ -24,7 +25,7 @@ from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex
 from yolofast.words import own_command
 
-# Raised whenever the same files would be read differently, so that older caches are left alone.
+# Raised whenever the same files would be read differently, so that older caches are not used.
 _READER_VERSION = 2
 
 
@@ -46,15 +47,23 @@ class _Request:
     decode: bool
 
     def settings(self) -> str:
-        """Everything beside the files that a reading depends on."""
-        data = self.data
-        classes = [data.nc, data.names, data.category_ids, self.single_cls]
+        """Everything a reading depends on apart from the files."""
+        classes = [self.data.nc, self.data.names, self.data.category_ids, self.single_cls]
         return json.dumps([_READER_VERSION, self.split, *classes, self.fraction, self.decode])
 
     def fault(self, what: str, fix: str, *, fatal: bool = True) -> Fault:
         """The split as a whole cannot be used."""
         path, line = str(self.data.path), self.data.file.line(self.split)
         return Fault(kind=FaultKind.EMPTY_SPLIT, where=path, line=line, what=what, fix=fix, fatal=fatal)
+
+    def reading(self, key: str, read: Callable[[Look], Reading]) -> Reading:
+        """From the cache if nothing has changed, else read and stored there."""
+        files = cache_files(self.data.path, self.split, self.settings()) if self.cache else []
+        reading = load_reading(files, key)
+        if reading is None:
+            reading = read(Look(self.decode, known_images(files)))
+            store_reading(files, reading)
+        return reading
 
 
 def read_split(
@@ -68,12 +77,13 @@ def read_split(
 ) -> ImageIndex:
     """The images of a split and their boxes; a split with fatal faults is refused, or cleaned with `skip_bad`.
 
-    `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the
-    first ones of the list. Headers are looked at; `skip_bad` decodes every image, once, and leaves out what fails.
+    `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the first ones of
+    the list. Only headers are read; `skip_bad` decodes every image, once, and omits what fails.
     """
-    return read_split_report(
+    report = read_split_report(
         data_yaml, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad, cache=cache
-    ).index
+    )
+    return report.index
 
 
 def read_split_report(
@@ -110,7 +120,7 @@ def inspect_split(
     cache: bool = True,
     decode: bool = False,
 ) -> SplitReport:
-    """All images and all faults, with `decode` also those inside images; refuses only what leaves nothing to see."""
+    """All images and all faults, with `decode` also those inside images; refuses only what cannot be inspected."""
     if not 0.0 < fraction <= 1.0:
         raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
     request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, decode)
@@ -133,13 +143,11 @@ def inspect_split(
 
 
 def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> SplitReport:
-    files = cache_files(request.data.path, request.split, request.settings()) if request.cache else []
-    reading = load_reading(files, yolo_key(digests, listing.images, request.settings()))
-    if reading is None:
+    def read(look: Look) -> Reading:
         classes = SINGLE_CLASS if request.single_cls else _yolo_classes(request.data)
-        look = Look(request.decode, known_images(files))
-        reading = read_yolo(listing.images, classes, request.single_cls, request.settings(), look)
-        store_reading(files, reading)
+        return read_yolo(listing.images, classes, request.single_cls, request.settings(), look)
+
+    reading = request.reading(yolo_key(digests, listing.images, request.settings()), read)
     return _report(request, reading, listing)
 
 
@@ -150,12 +158,10 @@ def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> Spl
         line = data.file.line("annotations" if listing is not None else request.split)
         raise UserError(data.not_found(entry), where=data.path, line=line, fix="check the entry, and `path`")
     file = open_coco(path)
-    files = cache_files(data.path, request.split, settings) if request.cache else []
-    reading = load_reading(files, coco_key(file, listing, settings))
-    if reading is None:
-        look = Look(request.decode, known_images(files))
-        reading = read_coco(file, listing, data, request.single_cls, request.fraction, settings, look)
-        store_reading(files, reading)
+    reading = request.reading(
+        coco_key(file, listing, settings),
+        lambda look: read_coco(file, listing, data, request.single_cls, request.fraction, settings, look),
+    )
     if not len(reading.index):
         return _empty(request, listing or Listing([], [path], []))
     return _report(request, reading, listing)
@@ -163,9 +169,9 @@ def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> Spl
 
 def _report(request: _Request, reading: Reading, listing: Listing | None) -> SplitReport:
     faults = [*(listing.faults if listing is not None else ()), *reading.faults]
-    # A fatal fault is likely where the boxes went, and that there are no labels has been said.
-    already_said = any(fault.fatal or fault.kind is FaultKind.EMPTY_SPLIT for fault in faults)
-    if request.split != "test" and not _has_boxes(reading.index) and not already_said:
+    # A fatal fault probably explains the lack of boxes, and that there are no labels has been reported.
+    explained = any(fault.fatal or fault.kind is FaultKind.EMPTY_SPLIT for fault in faults)
+    if request.split != "test" and not _has_boxes(reading.index) and not explained:
         what = f"none of the {len(reading.index):,} {request.split} images has a box"
         where = "the label files are empty" if reading.index.annotations is None else f"see {reading.index.annotations}"
         fix = "label some of them, or name other images or labels"
@@ -174,7 +180,7 @@ def _report(request: _Request, reading: Reading, listing: Listing | None) -> Spl
 
 
 def _needs_boxes(split: str) -> bool:
-    """Nothing is learnt without. A split without boxes to measure by is all background: odd, but what the files say."""
+    """Only training does. A validation split without boxes is all background: odd, but what the files say."""
     return split == "train"
 
 
@@ -190,7 +196,10 @@ def _yolo_classes(data: DataYaml) -> Classes:
 
 def _only_entry(entries: list[str], data: DataYaml, split: str) -> str:
     if len(entries) > 1:
-        what, fix = f"{split} lists a COCO file beside other entries", "give one COCO file, or folders and list files"
+        what, fix = (
+            f"{split} lists a COCO file together with other entries",
+            "give one COCO file, or folders and list files",
+        )
         raise UserError(what, where=data.path, line=data.file.line(split), fix=fix)
     return entries[0]
 
@@ -205,7 +214,7 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
 
 
 def _no_labels(request: _Request, listing: Listing) -> Fault:
-    """Fatal where labels are needed; images without are background elsewhere."""
+    """Fatal where labels are needed; elsewhere images without labels are background."""
     first = listing.images[0]
     what = f"none of the {len(listing.images)} {request.split} images has a label file"
     fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"

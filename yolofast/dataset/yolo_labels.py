@@ -1,12 +1,9 @@
-"""The text of one label file -> classes, boxes and polygons, and every fault in it with its line.
+"""A split labelled by text files, one per image, and every fault in them with its line.
 
-Rows are `class cx cy w h`; a row of more than 8 values makes the file one of polygons, `class x1 y1 x2 y2 …`, and the
-boxes are those around them. A row that repeats an earlier one is dropped; a box that reaches out of the image is
-clipped to it, since what lies outside cannot be seen.
+Rows are `class cx cy w h`. A row of more than 8 values makes the file one of polygons, `class x1 y1 x2 y2 …`, and the
+boxes are those around them. A repeated row is dropped; a box that reaches out of the image is clipped to it.
 
-A split labelled by text files, one beside each image.
-
-Their text is read twice when something changed: once to see that, once to parse it. Holding the text of a large data
+The text is read twice when something changed: once to notice that, once to parse it. Holding the text of a large data
 set in memory instead would cost more than reading it again from the page cache.
 """
 
@@ -31,6 +28,9 @@ _LONGEST_BOX_ROW = 8
 _OVERSHOOT = 1e-3  # less is how tools round
 _Box = tuple[float, float, float, float]
 _ONE = 1.0 + 2.0**-25  # what still rounds to 1 in single precision
+_MAX_DIGITS = 18  # what an int64 holds
+NO_LABEL_FILE = b""
+_UNREADABLE = b"unreadable"
 
 
 class _RowError(ValueError):
@@ -95,9 +95,8 @@ def _check_columns(count: int, polygons: bool) -> None:
         fix = "write class x1 y1 x2 y2 x3 y3 … on every row: boxes and polygons do not mix in one file"
         raise _RowError(FaultKind.COLUMNS, what, fix)
     if not polygons and count != _BOX_COLUMNS:
-        raise _RowError(
-            FaultKind.COLUMNS, f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}", "write class cx cy w h"
-        )
+        what = f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}"
+        raise _RowError(FaultKind.COLUMNS, what, "write class cx cy w h")
 
 
 def _number(text: str) -> float:
@@ -121,23 +120,12 @@ def bounding_box(polygon: list[float]) -> _Box:
     return (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
 
 
-NO_LABEL_FILE = b""
-_UNREADABLE = b"unreadable"
-_MAX_DIGITS = 18  # what an int64 holds
-
-
 @dataclass(frozen=True)
 class _LabelText:
     digest: bytes
     text: str | None = None
     reason: str = ""
     """Why there is no text."""
-
-
-@dataclass(frozen=True)
-class _LabelFile:
-    digest: bytes
-    rows: ImageRows
 
 
 def label_digests(images: list[str]) -> list[bytes]:
@@ -158,16 +146,17 @@ def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: s
     facts = read_image_facts(images, stamps, look)
     nc = None if single_cls else classes.nc
     files = in_threads(lambda image: _read_label_file(image, nc), images)
-    for file, size in zip(files, facts.sizes, strict=True):
-        file.rows.note_tiny_boxes(size)
-    index = build_index([file.rows for file in files], facts.sizes, classes, _image_ids(images))
+    for (_, rows), size in zip(files, facts.sizes, strict=True):
+        rows.note_tiny_boxes(size)
+    index = build_index([rows for _, rows in files], facts.sizes, classes, _image_ids(images))
     if single_cls:
         index.labels[:] = 0
-    faults = facts.faults + [fault for file in files for fault in file.rows.faults]
-    return Reading(index, faults, stamps, yolo_key([file.digest for file in files], images, settings))
+    faults = facts.faults + [fault for _, rows in files for fault in rows.faults]
+    return Reading(index, faults, stamps, yolo_key([digest for digest, _ in files], images, settings))
 
 
-def _read_label_file(image: str, nc: int | None) -> _LabelFile:
+def _read_label_file(image: str, nc: int | None) -> tuple[bytes, ImageRows]:
+    """The digest of the text, and what it says."""
     path = label_path(image)
     file = _read(path)
     rows = ImageRows(path, image)
@@ -179,7 +168,7 @@ def _read_label_file(image: str, nc: int | None) -> _LabelFile:
         rows.note(FaultKind.UNREADABLE_LABEL, what, "save it as plain UTF-8 text")
     else:
         rows = parse_labels(file.text, nc, path, image)
-    return _LabelFile(file.digest, rows)
+    return file.digest, rows
 
 
 def _read(path: str) -> _LabelText:

@@ -19,6 +19,10 @@ from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
 from yolofast.pixels import Image, ImageSource
 from yolofast.structures import BatchMix, Targets
 
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+
 _MOST_MISSING = 16
 """In one batch. More than that is not a bad file but a drive that is gone."""
 
@@ -57,11 +61,6 @@ def without_boxes_of(planner: Planner, missing: Iterable[int]) -> Planner:
     for image in missing:
         crowd[index.boxes_of(image)] = True
     return dataclasses.replace(planner, index=dataclasses.replace(index, crowd=crowd))
-
-
-Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.float32]
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,12 @@
-"""How a batch gets from the worker that makes it to the process that trains: in memory of its own, or in a ring.
+"""How a batch gets from the worker that makes it to the training process: in memory of its own, or in a ring.
 
-Memory that several processes see and no file names, so nothing is left behind however they end.
+`FreshBlocks` puts every batch into new shared memory, as PyTorch's loader does: valid as long as it is held, at the
+price of new pages per batch. `Ring` (`--worker-tensor`) is one pinned block whose slots are used in turn. Nothing is
+pickled, copied or allocated per batch, but a batch is valid only until the next but one is requested.
 
-`memfd_create` gives just that, and is bounded by the machine's memory alone: a container's small /dev/shm, on which
-many a trainer fails, plays no part. Pythons built for older systems lack it; there it is a file in /dev/shm, unlinked
-at once, and the room in it is checked.
-
-`--worker-tensor`: one block of shared, pinned memory with a place for each of a few batches, used in turn.
-
-A worker renders straight into its batch's place; the training process makes tensors that look at it. Nothing is
-stacked, pickled, copied or allocated per batch. The price is a lifetime: a batch is valid until the next but one is
-asked for.
-
-Plain transport: every batch in shared memory of its own, as PyTorch's loader does it.
-
-The worker renders into the new memory and sends its file; boxes are pickled. A batch stays valid as long as anyone
-holds it. The price is new pages, cleared by the system and mapped twice, for every batch.
+The memory has no name in the file system (`memfd_create`), so nothing is left behind however processes end, and a
+container's small /dev/shm does not matter. Pythons built for older systems lack it: there it is a file in /dev/shm,
+unlinked at once, and the room in it is checked.
 """
 
 import mmap
@@ -40,7 +31,14 @@ from yolofast.words import amount
 
 Pixels = npt.NDArray[np.uint8]
 Reply = tuple[Any, BatchMix, tuple[str, ...]]
-"""What belongs to the batch beside its pixels, what it was put together from, and which images were skipped."""
+"""What belongs to the batch apart from its pixels, its mix, and which images were skipped."""
+
+
+_SHM = Path("/dev/shm")
+# Padding slots for boxes per image. Fuller batches send theirs by pickle; reserving for the worst case costs too much.
+_CAPACITY = 512
+_BYTES_PER_BOX = 4 * 4 + 8 + 1  # corners, label, valid
+_ALIGNMENT = 4096
 
 
 class Carrier(Protocol):
@@ -55,9 +53,6 @@ class Carrier(Protocol):
         """In the training process: the batch that lies there."""
 
     def close(self) -> None: ...
-
-
-_SHM = Path("/dev/shm")
 
 
 class SharedBlock:
@@ -107,12 +102,6 @@ def _shm_folder() -> Path:
     return _SHM if _SHM.is_dir() else Path(tempfile.gettempdir())
 
 
-# Places for boxes per image. Fuller batches send theirs by pickle; reserving for the worst case would cost too much.
-_CAPACITY = 512
-_BYTES_PER_BOX = 4 * 4 + 8 + 1  # corners, label, valid
-_ALIGNMENT = 4096
-
-
 class Ring:
     def __init__(self, slots: int, batch_size: int, image_bytes: int, *, pinned: bool) -> None:
         """Slots for batches of up to `batch_size` images that take `image_bytes` together."""
@@ -132,7 +121,7 @@ class Ring:
         given = made.targets
         images, capacity = given.labels.shape
         if capacity > _CAPACITY:
-            return ((given.boxes.numpy(), given.labels.numpy(), given.valid.numpy()), made.mix, made.skipped), None
+            return (_arrays(given), made.mix, made.skipped), None
         kept = self._targets(slot, images, capacity)
         for there, value in ((kept.boxes, given.boxes), (kept.labels, given.labels), (kept.valid, given.valid)):
             there.copy_(value)
@@ -165,6 +154,10 @@ class Ring:
         return Targets(boxes, labels, place[24 * count :].view(torch.bool).view(images, capacity))
 
 
+def _arrays(targets: Targets) -> tuple[npt.NDArray[Any], ...]:
+    return targets.boxes.numpy(), targets.labels.numpy(), targets.valid.numpy()
+
+
 def slot_bytes(batch_size: int, image_bytes: int) -> int:
     return _aligned(image_bytes) + _aligned(batch_size * _CAPACITY * _BYTES_PER_BOX)
 
@@ -182,9 +175,7 @@ class FreshBlocks:
         except BaseException:
             block.close_file()
             raise
-        targets = made.targets
-        parcel = (targets.boxes.numpy(), targets.labels.numpy(), targets.valid.numpy())
-        return (parcel, made.mix, made.skipped), block.file
+        return (_arrays(made.targets), made.mix, made.skipped), block.file
 
     def take(
         self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None

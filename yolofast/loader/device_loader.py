@@ -1,11 +1,9 @@
 """Batches made on the device: a thread plans, a side stream renders one batch ahead, the host is nearly idle.
 
 Plans are made for several batches at once, because NumPy costs per call rather than per element, and travel in one
-copy. Images are written into a few fixed buffers, taken in turn, so that a captured CUDA graph can read them: a batch
-is valid until the next one is asked for; what has been started with it by then on the current stream is waited for.
-Targets are not in the buffers: they are valid as long as they are held, and have new addresses all the time.
-
-Boxes of many images into fixed shapes, in NumPy: torch would wake all its threads for arrays this small.
+copy. Images are written into a few fixed buffers, used in turn, so that a captured CUDA graph can read them. A batch is
+valid until the next one is requested; work queued with it by then on the current stream is waited for. Targets are
+not in the buffers: they are valid as long as they are held, at new addresses all the time.
 """
 
 import queue
@@ -34,7 +32,10 @@ from yolofast.structures import Batch, BatchMix, Targets, bucketed
 
 
 def padded_targets(rows: npt.NDArray[np.float32], images: int, capacity: int | None, *, pin: bool) -> Targets:
-    """As `Targets.from_rows`, for rows in the order of their images; `pin` for a fast copy to a GPU."""
+    """As `Targets.from_rows`, for rows in the order of their images; `pin` for a fast copy to a GPU.
+
+    In NumPy: torch would wake all its threads for arrays this small.
+    """
     image = rows[:, 0].astype(np.int64)
     counts = np.bincount(image, minlength=images)
     if capacity is None:
@@ -61,7 +62,7 @@ _PLANS_AHEAD = 2
 
 @dataclass(frozen=True)
 class InputFormat:
-    """What the network wants to see."""
+    """What the network takes as input."""
 
     dtype: torch.dtype = torch.float32
     rgb: bool = True
@@ -78,7 +79,7 @@ class _Chunk:
     fetched: Fetched
     images: list[Ints]
     places: list[int]
-    """How many places for boxes each batch needs; the chunk has those of its fullest."""
+    """How many padding slots each batch needs; the chunk has those of its fullest."""
     mixes: list[BatchMix]
     shape: tuple[int, int]
     """Height and width."""
@@ -96,7 +97,7 @@ _Plans = queue.Queue[_Chunk | BaseException | None]
 
 
 def untimed(phase: str) -> AbstractContextManager[None]:
-    """Nobody wants to know how long it takes."""
+    """Without a profiler."""
     return nullcontext()
 
 
@@ -262,7 +263,7 @@ def _images_in(slot: Tensor, count: int, height: int, width: int) -> Tensor:
 
 
 def _put(plans: _Plans, item: _Chunk | BaseException | None, stop: threading.Event) -> None:
-    """Wait for room, unless nobody wants plans any more."""
+    """Wait for room, unless the epoch is stopped."""
     while not stop.is_set():
         try:
             plans.put(item, timeout=0.1)

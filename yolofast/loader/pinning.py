@@ -21,7 +21,7 @@ def pin(memory: npt.NDArray[np.uint8]) -> Callable[[], None]:
     code = int(runtime.cudaHostRegister(address, memory.nbytes, 0))
     if code != 0:
         what = f"{memory.nbytes:,} bytes of shared memory cannot be pinned (CUDA error {code})"
-        raise UserError(what, fix="use fewer --workers or a smaller --batch-size, or leave out --worker-tensor")
+        raise UserError(what, fix="use fewer --workers or a smaller --batch-size, or omit --worker-tensor")
 
     def unpin() -> None:
         runtime.cudaHostUnregister(address)

@@ -219,7 +219,7 @@ def _tasks(connection: Connection, parent: int) -> Iterator[tuple[int, Any]]:
 def _answer(number: int, task: Any, work: Work) -> tuple[_Answer, int | None]:
     try:
         result, file = work(task)
-    except Exception as error:  # noqa: BLE001 - it is raised again where the result is wanted
+    except Exception as error:  # noqa: BLE001 - it is raised again where the result is collected
         return _Answer(number, _portable(error), failed=True, has_file=False), None
     return _Answer(number, result, failed=False, has_file=file is not None), file
 

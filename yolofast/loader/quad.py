@@ -1,12 +1,8 @@
 """`--quad`: four images become one of twice the size, which is either one of them enlarged or all four side by side.
 
 Batches hold a quarter of the images at double size. A group of four is named by the position of its first image, so
-what is drawn for it depends on nothing else.
-
-`--quad` where batches are made on the device: four rendered images become one of twice the size there.
-
-What is enlarged is drawn as for the CPU path (`quad.py`). Boxes stay in their places among four times as many, so that
-shapes never depend on the data.
+what is drawn for it depends on nothing else. `QuadOnDevice` does the same with batches made on the device; there boxes
+stay in their slots among four times as many, so that shapes never depend on the data.
 """
 
 from collections.abc import Iterator

@@ -1,17 +1,12 @@
 """Batches to evaluate on: every image once, padded and otherwise as stored, with the way back to the original image.
 
-Threads do it, because there is little to compute and OpenCV and NumPy let others run meanwhile. Stored images are never
-resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
+Threads make them, because there is little to compute and OpenCV and NumPy release the interpreter's lock. Stored images
+are never resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
 
-Who goes through them again, as training does, may get batches that were kept (`kept_batches`).
-
-Batches to evaluate on that are kept when they are made again: training goes through the same ones after every epoch.
-
-The first time nothing is kept, so whoever looks at a split once pays nothing. From the second time on a batch stays
-where there is room: on the device, up to 3 % of the memory that is free there when the first batch is kept; then on the
-host (pinned, where there is a GPU), up to 10 % of what is free there, divided among the processes of a machine. What
-finds no room is made every time. The share of the device is small, because activations are what its memory is for; that
-of the host, because the page cache holds the same pixels already.
+Training evaluates on the same batches after every epoch, so `KeptBatches` caches those that are made a second time: on
+the device, up to 3 % of the memory free there when the first is cached; then on the host (pinned, where there is a
+GPU), up to 10 % of what is free, divided among the processes of a machine. The shares are small: the device's memory is
+for activations, and the page cache holds the same pixels already.
 """
 
 import os
@@ -38,6 +33,8 @@ from yolofast.structures import Batch, InputConvention, Targets
 DEVICE_SHARE = 0.03
 HOST_SHARE = 0.1
 
+_BATCHES_AHEAD = 2
+Ints = npt.NDArray[np.int64]
 Key = tuple[bytes, int, int]
 """Which images, height and width."""
 
@@ -94,12 +91,6 @@ def _taken_on_host(batch: Batch) -> int:
     return 1 << (size - 1).bit_length() if batch.images.is_pinned() else size
 
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-_BATCHES_AHEAD = 2
-
-
 def validation_batches(
     index: ImageIndex,
     images: ImageSource,
@@ -119,7 +110,7 @@ def validation_batches(
     """Batches of all images, which are stored to fit `size` (one side, or width and height).
 
     `rect` takes them in the order of their shapes and pads each batch only as far as it needs. `inputs` says what the
-    network wants to see, by default YOLOv7's: padded on both sides, red first. YOLOX wants no rectangles and gets none.
+    network takes, by default YOLOv7's: padded on both sides, red first. YOLOX gets no rectangles.
     Of `world` processes each takes every `world`-th batch. `keep` those that are made a second time if there is room,
     on `device` first.
     """

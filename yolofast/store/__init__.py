@@ -1,7 +1,7 @@
 """Where the pixels live: images decoded once, resized, packed into one file, and read from there by everyone.
 
 Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journal` and `packing` (making it), `images`
-and `residence` (using it), `choose` and `room` (which kind fits), then `opening`, which ties them together.
+(using it), `choose` (which kind fits), then `opening`, which ties them together.
 """
 
 from yolofast.store.choose import Room, StoreChoice, choose_cache, measure_room

@@ -1,9 +1,7 @@
-"""Where the pixels shall live: a pure function of what is asked for, what is needed and what is free.
+"""Where the pixels live: a pure function of the request, what is needed and what is free; and how much is free.
 
 Every kind but `jpeg` and `off` starts from the packed file, so it needs room on the disk too. `auto` takes only a share
-of free memory, because the training itself will want some; who asks for a kind by name may have nearly all of it.
-
-How much memory and disk is free, as far as this process may use it.
+of free memory, because training needs some as well; a kind named by the user may take nearly all of it.
 """
 
 import os
@@ -27,9 +25,10 @@ AUTO_RAM_SHARE = 0.6
 NAMED_SHARE = 0.9
 DISK_SHARE = 0.95
 JPEG_SHARE = 0.2
-"""Room asked for per byte of pixels. About a seventh is used (0.13 to 0.15 measured at quality 95 on VOC and COCO at
-320); more is asked for, because pictures differ."""
+"""Room required per byte of pixels. About a seventh is used (0.13 to 0.15 measured at quality 95 on VOC and COCO at
+320); more is required, because images differ."""
 _GPU = "GPU memory"
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,8 @@ def choose_cache(
 ) -> StoreChoice:
     """The kind of cache for `bytes_needed` bytes of pixels. A kind asked for that cannot fit is a `UserError`.
 
-    `auto` chooses `among` these, of which one has to be `off`.
-
-    What is on the disk already, of a finished store or of one in the making, needs no more room there.
+    `auto` chooses `among` these, of which one has to be `off`. What is on the disk already, of a finished store or of
+    an unfinished one, needs no more room there.
     """
     auto = request == "auto"
     if not auto and request not in KINDS:
@@ -108,18 +106,14 @@ def choose_cache(
 
 def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreChoice:
     refused: list[str] = []
-    for kind, wanted in needs.items():
-        lacking = [need for need in wanted if not need.fits]
+    for kind, required in needs.items():
+        lacking = [need for need in required if not need.fits]
         if not lacking:
-            work = f"{cores} cores decode every image each time" if kind in ("jpeg", "off") else ""
-            because = [*dict.fromkeys(refused), *(str(need) for need in wanted[:1]), *([work] if work else [])]
-            return StoreChoice(kind, "; ".join(because))
-        # A machine without a GPU need not be told that its GPU is too small.
+            work = [f"{cores} cores decode every image each time"] if kind in ("jpeg", "off") else []
+            return StoreChoice(kind, "; ".join([*dict.fromkeys(refused), *map(str, required[:1]), *work]))
+        # On a machine without a GPU "the GPU is too small" says nothing.
         refused += [str(need) for need in lacking if not need.is_absent_gpu]
     raise AssertionError("off always fits")
-
-
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -160,7 +154,7 @@ def ram_free() -> int:
 def cgroup_room(group: Path) -> int | None:
     """Bytes a control group (of version 2 or 1) may still take; None without a limit.
 
-    Cached files count as used there but make way when memory is wanted.
+    Cached files count as used there but are released when memory is needed.
     """
     for limit_file, used_file, cached in (
         ("memory.max", "memory.current", "inactive_file"),

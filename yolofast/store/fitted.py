@@ -1,7 +1,7 @@
 """One image file -> pixels fitted to the training size, as every kind of store and the reader without a store see them.
 
-Files are read whole and decoded from memory, so that any path works and a shortened JPEG, which some decoders fill up
-with grey, can be told from a complete one.
+Files are read whole and decoded from memory. So any path works, and a shortened JPEG, which some decoders fill up with
+grey, is recognised.
 """
 
 from dataclasses import dataclass

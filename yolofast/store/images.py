@@ -1,11 +1,9 @@
 """The images of a store, or of the files themselves, as loaders read them.
 
 A store is mapped into memory, not read: its pages belong to the system's page cache, one copy for all processes of the
-machine, and make way when memory is wanted. The mapping is private, so a write by mistake stays in the process that
-made it and never reaches the file. It belongs to its process: to a process that is spawned rather than forked, hand the
-`PackedStore` and open it there.
-
-Packed images moved from the mapped file into memory of their own: on the GPU, or in this process's RAM.
+machine, and are released when memory is needed. The mapping is private, so a write by mistake never reaches the file.
+It belongs to its process: give a spawned process the `PackedStore` and open it there. `to_device` and `in_host_memory`
+copy the packed images to the GPU or into this process's RAM.
 """
 
 import mmap
@@ -84,12 +82,8 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
     with open_data(store) as file:
         if not store.nbytes:
             return np.empty(0, np.uint8)
-        pages = mmap.mmap(
-            file.fileno(),
-            store.nbytes,
-            flags=mmap.MAP_PRIVATE | _UNRESERVED,
-            prot=mmap.PROT_READ | mmap.PROT_WRITE,
-        )
+        flags, protection = mmap.MAP_PRIVATE | _UNRESERVED, mmap.PROT_READ | mmap.PROT_WRITE
+        pages = mmap.mmap(file.fileno(), store.nbytes, flags=flags, prot=protection)
     return np.frombuffer(pages, np.uint8)
 
 

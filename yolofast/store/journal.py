@@ -1,8 +1,7 @@
-"""A pack in the making: the data written so far, and a journal of its images, so that a killed pack can go on.
+"""An unfinished pack: the data written so far, and a journal of its images, so that a killed pack can continue.
 
-Images are written strictly in order, so that what is done is a run from the first on and the finished file is the same
-however often it was interrupted. Nothing is trusted when going on: a journal entry counts only if the image file is
-unchanged and the bytes have the checksum, hence no write needs to wait for the disk.
+Images are written strictly in order, so the finished file is the same however often packing was interrupted. A journal
+entry counts only if the image file is unchanged and the bytes have the checksum. So no write has to wait for the disk.
 """
 
 import os

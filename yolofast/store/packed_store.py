@@ -1,11 +1,8 @@
 """A store on the disk: one file with all images end to end, and an index of where each is and what it was made of.
 
-The index is an `.npz` of plain arrays. It names its data file, so replacing it replaces the store: whoever has mapped
-the old data keeps it until done.
-
-The state of image files, size and time of change, by which a changed image is noticed.
-
-Where a store lies and what it is called: beside the data set if possible, under a name made of its content.
+The index is an `.npz` of plain arrays. It names its data file, so replacing it replaces the store; processes that have
+mapped the old data keep it until they are done. A changed image is noticed by the size and time of its file. A store
+lies next to the data set if possible, under a name made of its content.
 """
 
 import hashlib
@@ -15,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -83,13 +80,8 @@ def read_store(index_file: Path) -> PackedStore | None:
 def write_store(store: PackedStore, index_file: Path) -> None:
     """Writes the index to `index_file`, down to the disk."""
     with index_file.open("wb") as file:
-        arrays: dict[str, Any] = {
-            "data": np.array(store.data.name),
-            "files": store.files,
-            "sizes": store.sizes,
-            "records": store.records,
-        }
-        np.savez(file, **arrays)
+        name = np.array(store.data.name)
+        np.savez(file, data=name, files=store.files, sizes=store.sizes, records=store.records)
         file.flush()
         os.fsync(file.fileno())
 
@@ -101,8 +93,9 @@ def verify(
     damaged = []
     with open_data(store) as file:
         number = file.fileno()
-        for image, good in enumerate(in_order(lambda i: _is_intact(store, number, i), range(len(store)), threads)):
-            if not good:
+        contents = in_order(lambda i: stored_bytes(store.records[i], number) is None, range(len(store)), threads)
+        for image, is_damaged in enumerate(contents):
+            if is_damaged:
                 damaged.append(Path(os.fsdecode(store.files[image])))
             if progress is not None:
                 progress(image + 1, len(store))
@@ -133,19 +126,12 @@ def stored_bytes(record: np.void, file_number: int) -> bytes | None:
     return content if zlib.crc32(content) == int(record["checksum"]) else None
 
 
-def _is_intact(store: PackedStore, file_number: int, image: int) -> bool:
-    return stored_bytes(store.records[image], file_number) is not None
-
-
 def _is_consistent(store: PackedStore) -> bool:
     count = len(store.files)
     if store.records.dtype != RECORD or store.records.shape != (count,) or store.sizes.shape != (count, 2):
         return False
     ends = np.cumsum(store.records["length"])
     return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())
-
-
-_ABSENT = (-1, -1)
 
 
 def source_states(index: ImageIndex) -> Records:
@@ -179,7 +165,7 @@ def _state(file: bytes) -> tuple[int, int]:
     try:
         found = os.stat(file)
     except OSError:
-        return _ABSENT
+        return -1, -1
     return found.st_size, found.st_mtime_ns
 
 
@@ -196,10 +182,13 @@ def store_name(index: ImageIndex, fit: Fit, flavour: str) -> str:
 
 
 def store_folder(index: ImageIndex, name: str) -> Path:
-    """Where the store `name` lies: beside the data if it is there already or can be written, else in the cache."""
-    beside = _data_folder(index)
-    if beside is not None and ((beside / f"{name}.index").exists() or _can_write(beside)):
-        return beside
+    """Where the store `name` lies: next to the data if it is there already or can be written, else in the cache."""
+    folder = _data_folder(index)
+    if folder is not None:
+        # The folder may still have to be made.
+        writable = may_be_written(folder if folder.exists() else folder.parent)
+        if writable or (folder / f"{name}.index").exists():
+            return folder
     return user_cache_folder() / "stores"
 
 
@@ -214,8 +203,3 @@ def _data_folder(index: ImageIndex) -> Path | None:
             common = common.parent
         common = common.parent
     return None if common == common.parent else common / BESIDE
-
-
-def _can_write(folder: Path) -> bool:
-    """Whether a file can be made in `folder`, which may have to be made itself."""
-    return may_be_written(folder if folder.exists() else folder.parent)

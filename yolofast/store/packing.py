@@ -1,11 +1,7 @@
-"""Image files -> a packed store: every image decoded once, all or nothing, and only once however many processes ask.
+"""Image files -> a packed store: every image decoded once, all or nothing, by one process while the others wait.
 
-Writes go to a partial file beside a journal, which a later call goes on with. The store appears by renaming; a store
-whose images have changed is replaced by a new one, in which the unchanged images are copied rather than decoded.
-
-An outdated store of the same files: what has not changed is copied from it rather than decoded again.
-
-One process at a time: the others wait. The system drops the lock of a process that dies, so none is left behind.
+Writes go to a partial file with a journal, from which a later call continues. The store appears by renaming. A store
+whose images have changed is replaced by a new one, into which the unchanged images are copied rather than decoded.
 """
 
 import fcntl
@@ -42,6 +38,8 @@ from yolofast.words import amount, own_command
 
 
 class Donor:
+    """An outdated store of the same files, from which unchanged images are copied."""
+
     def __init__(self, store: PackedStore | None) -> None:
         self._store, self._file = store, None
         if store is not None:
@@ -66,7 +64,10 @@ class Donor:
 
 @contextmanager
 def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files."""
+    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
+
+    The system drops the lock of a process that dies.
+    """
     with file.open("ab") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,8 +101,7 @@ def pack(
 
     `augmented` says how images that shrink are resized: linearly, or else averaged over areas.
     """
-    job = PackJob(index, Fit(width, height, augmented), "pixels", folder)
-    return job.run(threads, progress, say)
+    return PackJob(index, Fit(width, height, augmented), "pixels", folder).run(threads, progress, say)
 
 
 def pack_jpeg(
@@ -119,8 +119,7 @@ def pack_jpeg(
 
     A JPEG file that needs neither resizing nor turning is taken as it is; others are encoded at quality 95.
     """
-    job = PackJob(index, Fit(width, height, augmented), "jpeg", folder)
-    return job.run(threads, progress, say)
+    return PackJob(index, Fit(width, height, augmented), "jpeg", folder).run(threads, progress, say)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class PackJob:
                 return self._make(name, index_file, threads or usable_cores(), progress)
         except OSError as error:
             what = f"the store could not be written: {error.strerror}"
-            fix = "make room or name another folder; what is packed already is kept, and the next run goes on"
+            fix = "make room or name another folder; what is packed already is kept, and the next run continues"
             raise UserError(what, where=self.folder, fix=fix) from error
 
     def taken_bytes(self) -> int:
@@ -206,7 +205,7 @@ class PackJob:
                 if progress is not None:
                     progress(image + 1, total)
         if bad:
-            journal.discard()  # removing the bad files makes it another store, which could not go on with this one
+            journal.discard()  # removing the bad files makes it another store, which cannot continue this one
             raise _bad_images(bad, total)
 
     def _stored_form(self, image: int, donor: Donor) -> tuple[Records, memoryview] | UserError:

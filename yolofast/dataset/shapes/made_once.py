@@ -1,9 +1,9 @@
 """The built-in data set `shapes`: eight kinds of shapes on cluttered backgrounds, generated, the same on every machine.
 
-It gives first runs, tests and demonstrations something to learn without a download. The data set is made in a folder
-beside its final place and renamed, so it is there completely or not at all; two processes that make the same one
-each do the work and the second finds it done. Files are not flushed to the disk one by one, which would take longer
-than drawing them; a picture that a power cut emptied is noticed the next time.
+It gives first runs, tests and demonstrations something to learn without a download. The data set is made in a temporary
+folder and renamed, so it is there completely or not at all. Of two processes that make the same one, the second finds
+it done. Files are not flushed to the disk one by one, which would take longer than drawing them; a picture that a power
+cut emptied is noticed the next time.
 """
 
 import os
