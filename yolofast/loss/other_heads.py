@@ -20,7 +20,7 @@ def mean_without_foreign(
     """
     ignored = _centre_cells(boxes_BG4, foreign_BG, loss_BAHW)
     if spare_positives:
-        ignored = ignored & ~_positives(slots, loss_BAHW)
+        ignored = ignored & ~_marked(slots.cell, slots.positive, loss_BAHW[0].numel()).view_as(loss_BAHW)
     if weight > 0:
         return mean_of_cells(torch.where(ignored, weight * loss_BAHW, loss_BAHW))
     return torch.where(ignored, 0.0, loss_BAHW).sum() / per_rank((~ignored).sum())
@@ -31,10 +31,6 @@ def _centre_cells(boxes_BG4: Tensor, which_BG: Tensor, like_BAHW: Tensor) -> Ten
     centre = to_pixels(boxes_BG4, width, height)[..., :2].long()
     cell = centre[..., 1].clamp(0, height - 1) * width + centre[..., 0].clamp(0, width - 1)
     return _marked(cell, which_BG, height * width).view(-1, 1, height, width).expand_as(like_BAHW)
-
-
-def _positives(slots: Assignment, like_BAHW: Tensor) -> Tensor:
-    return _marked(slots.cell, slots.positive, like_BAHW[0].numel()).view_as(like_BAHW)
 
 
 def _marked(cell_BS: Tensor, which_BS: Tensor, cells: int) -> Tensor:

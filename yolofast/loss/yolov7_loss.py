@@ -2,13 +2,6 @@
 
 Axes: B images, S slots per image (see `Assignment`), C classes. Every slot is computed and unused ones are masked, so
 shapes never depend on the data.
-
-The part of the box loss that teaches IBin which bin a side falls into.
-
-A side's size is the centre of its likeliest bin plus an offset (`decode_bins`). Through the arg-max no gradient
-flows, so the overlap alone would train the offset and leave the bins at chance; each bin's logit therefore gets a
-binary cross-entropy of its own. The published description names that term without its weight or reduction: here
-it is the mean over positives and bins, the two sides added, and stands in the box term beside 1 − CIoU with weight 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,19 +16,6 @@ from yolofast.loss.maps import bce, objectness_and_rows
 from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.raw_maps import BIN_RANGE, RowReader, cell_index, own_place
 from yolofast.structures import Assignment, Targets
-
-
-def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:
-    """`[B, S]`: BCE of width's and height's N bins against the bin nearest to `size_BS2`, the true size in anchors.
-
-    Sizes beyond the bins' range count as its ends.
-    """
-    bins = logits_BS2N.shape[-1]
-    # Bins lie side by side, so the nearest centre is that of the bin the size falls into.
-    nearest = (size_BS2.clamp(0, BIN_RANGE) * (bins / BIN_RANGE)).long().clamp(max=bins - 1)
-    wanted = torch.arange(bins, device=nearest.device) == nearest[..., None]
-    return bce(logits_BS2N, wanted.to(logits_BS2N.dtype)).mean(-1).sum(-1)
-
 
 ObjectnessMean = Callable[[Tensor, Assignment], Tensor]
 
@@ -97,10 +77,25 @@ def yolov7_terms(
             total = _class_sum(classes_BSC, label, slots.positive, settings)
             cls = cls + total / (positives * classes_BSC.shape[-1])
         quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
-        wanted = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
-        loss = bce(logits, wanted, settings.obj_pw, settings.fl_gamma)
+        target = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
+        loss = bce(logits, target, settings.obj_pw, settings.fl_gamma)
         objectness.append(objectness_mean(loss, slots))
     return RawTerms(box, torch.stack(objectness), cls)
+
+
+def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:
+    """`[B, S]`: BCE of width's and height's N bins against the bin nearest to `size_BS2`, the true size in anchors.
+
+    Sizes beyond the bins' range count as its ends. IBin's size of a side is the centre of its likeliest bin plus an
+    offset (`decode_bins`). No gradient flows through the arg-max, so the overlap alone would train the offset only.
+    The published description names this term without its weight or reduction. Here it is the mean over positives and
+    bins, the two sides added, in the box term next to 1 − CIoU with weight 1.
+    """
+    bins = logits_BS2N.shape[-1]
+    # Bins lie side by side, so the nearest centre is that of the bin the size falls into.
+    nearest = (size_BS2.clamp(0, BIN_RANGE) * (bins / BIN_RANGE)).long().clamp(max=bins - 1)
+    target = torch.arange(bins, device=nearest.device) == nearest[..., None]
+    return bce(logits_BS2N, target.to(logits_BS2N.dtype)).mean(-1).sum(-1)
 
 
 def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
