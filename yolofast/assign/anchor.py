@@ -4,7 +4,7 @@ Axes: B images, G boxes (padded), A candidate columns, L levels. A column is an 
 Columns stand in the published order – level; containing cell, left, up, right, down; anchor; box – which settles ties,
 so a column's number says everything else about it and nothing needs to be stored.
 
-YOLOv7 without OTA: every candidate is a positive, for the box it was reached from.
+`by_anchor` is YOLOv7 without OTA: every candidate is a positive, for the box it was reached from.
 """
 
 from collections.abc import Sequence
@@ -91,14 +91,9 @@ def _neighbours(centre_BG2: Tensor, width: int, height: int, reach: float) -> tu
 def by_anchor(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
     shapes, unique = level_shapes(raw), not head.faithful
     candidates = find_candidates(targets, head.anchors_in_cells(), shapes, head.anchor_t, head.reach, unique)
-    return assign_anchor(candidates, [candidates.anchors * height * width for height, width in shapes])
-
-
-def assign_anchor(candidates: AnchorCandidates, cells: list[int]) -> list[Assignment]:
-    """`cells` is the number of anchor positions of each level."""
     result = []
-    for level, count in enumerate(cells):
-        at = candidates.level(level)
+    for level, (height, width) in enumerate(shapes):
+        at, count = candidates.level(level), candidates.anchors * height * width
         positive = candidates.valid[:, at]
         column = torch.arange(candidates.per_level, device=positive.device).expand_as(positive)
         cell = torch.where(positive, candidates.cell[:, at], column % count)

@@ -1,12 +1,9 @@
-"""What an assigner may ask of a head, and of how it is to be read: the third argument of all of them.
+"""What the assigners share: `Head`, their third argument; points near boxes; chosen columns back to cells.
 
-Cells as places in the image, and chosen columns back to cells; shared by the assigners.
+Their memory does not grow with the batch: with too many pairs, some images are taken at a time. Images do not influence
+one another's assignment, so the result is the same, and the limit depends on shapes only.
 
 Axes: B images, G boxes, A columns (cells of all levels, level by level), S slots.
-
-Memory for assigners that does not grow with the batch: too many pairs, and some images are taken at a time.
-
-Images do not influence one another's assignment, so the result is the same; the limit depends on shapes only.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +14,9 @@ from torch import Tensor
 
 from yolofast.raw_maps import RowReader
 from yolofast.structures import Assignment, HeadLayout, Targets
+
+MAX_PAIRS = 24_000_000
+"""Of box and prediction, compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ VENDORED = SimOtaVersion(radius=2.5, penalty=1e5, inside_box=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """One head; the labels of targets are places among its classes."""
+    """One head; the labels of targets are indices among its classes."""
 
     layout: HeadLayout
     anchors_px: Tensor
@@ -98,10 +98,6 @@ def split_by_level(
 def level_of_columns(columns: Sequence[int], device: torch.device) -> Tensor:
     """`[A]`: the level each column is of, given how many each level has."""
     return torch.cat([torch.full((count,), level, device=device) for level, count in enumerate(columns)])
-
-
-# Pairs of box and prediction looked at in one go.
-MAX_PAIRS = 24_000_000
 
 
 def some_images_at_a_time(

@@ -1,6 +1,4 @@
-"""What it costs a box to take a prediction, shared by OTA, SimOTA and their tests.
-
-Dynamic-k selection, shared by OTA and SimOTA: each box takes its k cheapest columns, each column one box.
+"""Dynamic-k selection, shared by OTA and SimOTA: each box takes its k cheapest columns, each column one box.
 
 k is the number of good overlaps a box has (the sum of its best IoUs). Among equal costs the lower column wins, among
 equal boxes the first, so the result is the same on every device and in every run. Infinite cost is no candidate.
@@ -46,14 +44,14 @@ def choose_columns_torch(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor
     total_BG = best[0]
     for value in best[1:]:  # in the order the kernel adds them: a sum close to a whole number must not depend on it
         total_BG = total_BG + value
-    wanted_BG1 = total_BG.long().clamp(min=1)[..., None]
+    k_BG1 = total_BG.long().clamp(min=1)[..., None]
     # One 64-bit number per pair: the cost's bits, made to order like the cost, above the column. No two are equal.
     bits = (cost_BGA + 0.0).view(torch.int32)
     key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long() << 32 | torch.arange(columns, device=bits.device)
     chosen = key.topk(topk, dim=-1, largest=False).indices
     possible = cost_BGA.gather(-1, chosen) < torch.inf
     rank = torch.arange(topk, device=chosen.device)
-    return torch.where(possible & (rank < wanted_BG1), chosen, columns)
+    return torch.where(possible & (rank < k_BG1), chosen, columns)
 
 
 def settle_conflicts(chosen_BGK: Tensor, cost_BGA: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,53 +14,28 @@ from yolofast.raw_maps import RowReader, cell_index, rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
 
-def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
-    shapes, anchors_LA2, unique = level_shapes(raw), head.anchors_in_cells(), not head.faithful
-    candidates = find_candidates(targets, anchors_LA2, shapes, head.anchor_t, head.reach, unique)
-    rows = [rows_at(raw_map, candidates.cell[:, candidates.level(i)]) for i, raw_map in enumerate(raw)]
-    strides = head.layout.strides
-    return assign_ota(
-        rows, candidates, targets, anchors_LA2, strides, shapes, head.reader, topk=head.topk, faithful=head.faithful
-    )
-
-
 @torch.no_grad()
-def assign_ota(
-    rows: Sequence[Tensor],
-    candidates: AnchorCandidates,
-    targets: Targets,
-    anchors_LA2: Tensor,
-    strides: Sequence[int],
-    shapes: Sequence[tuple[int, int]],
-    reader: RowReader,
-    *,
-    topk: int,
-    faithful: bool,
-) -> list[Assignment]:
-    """`rows[level]` are the raw predictions at that level's candidates, `[B, columns of the level, channels]`.
-
-    `faithful` scales boxes by the image's height on both axes and lets one anchor of one cell be several candidates, as
-    published; otherwise width and height are used, and each is a candidate once.
+def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
+    """`head.faithful` scales boxes by the image's height on both axes, and lets one anchor of one cell be several
+    candidates, as published. Otherwise width and height are used, and each is a candidate once.
     """
+    shapes, anchors_LA2, strides = level_shapes(raw), head.anchors_in_cells(), head.layout.strides
+    candidates = find_candidates(targets, anchors_LA2, shapes, head.anchor_t, head.reach, unique=not head.faithful)
+    cells = [candidates.cell[:, candidates.level(level)] for level in range(len(raw))]
+    rows = [rows_at(raw_map, cell) for raw_map, cell in zip(raw, cells, strict=True)]
     height, width = shapes[0][0] * strides[0], shapes[0][1] * strides[0]
-    truth_BG4 = to_pixels(targets.boxes, height if faithful else width, height)
-    valid = candidates.valid if faithful else _once_per_cell(candidates, shapes)
-    boxes_BA4 = torch.cat(
-        [
-            _decode(reader, rows[level], candidates.cell[:, candidates.level(level)], anchors_LA2[level], stride, shape)
-            for level, (stride, shape) in enumerate(zip(strides, shapes, strict=True))
-        ],
-        dim=1,
-    )
-    scores_BAC = torch.cat([reader.scores(row).float() for row in rows], dim=1)
-    batch, places = targets.labels.shape
+    truth_BG4 = to_pixels(targets.boxes, height if head.faithful else width, height)
+    valid = candidates.valid if head.faithful else _once_per_cell(candidates, shapes)
+    by_level = zip(rows, cells, anchors_LA2, strides, shapes, strict=True)
+    boxes_BA4 = torch.cat([_decode(head.reader, *of_level) for of_level in by_level], dim=1)
+    scores_BAC = torch.cat([head.reader.scores(row).float() for row in rows], dim=1)
+    batch, boxes = targets.labels.shape
 
     def match(at: slice) -> tuple[Tensor, ...]:
-        return _match(
-            boxes_BA4[at], scores_BAC[at], truth_BG4[at], targets.labels[at], targets.valid[at], valid[at], topk
-        )
+        truth = truth_BG4[at], targets.labels[at], targets.valid[at]
+        return _match(boxes_BA4[at], scores_BAC[at], *truth, valid[at], head.topk)
 
-    column, box, used = some_images_at_a_time(match, batch, places * candidates.columns)
+    column, box, used = some_images_at_a_time(match, batch, boxes * candidates.columns)
     return _by_level(column, box, used, candidates, shapes)
 
 

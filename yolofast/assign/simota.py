@@ -51,8 +51,8 @@ def by_simota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assig
 
 def find_columns(targets: Targets, shapes: Sequence[tuple[int, int]], version: SimOtaVersion) -> list[CellColumns]:
     """Few boxes are near few cells, and only those are then read from the maps; otherwise all cells are columns."""
-    batch, places = targets.labels.shape
-    near = math.ceil(2 * version.radius) ** 2 * places * len(shapes)
+    batch, boxes = targets.labels.shape
+    near = math.ceil(2 * version.radius) ** 2 * boxes * len(shapes)
     if version.inside_box or near >= sum(height * width for height, width in shapes):
         return [_all_cells(batch, height * width, targets.boxes.device) for height, width in shapes]
     return _cells_near_boxes(targets, shapes, version.radius)
@@ -68,7 +68,7 @@ def assign_simota(
     version: SimOtaVersion,
 ) -> list[Assignment]:
     """`rows[level]` are the raw predictions at that level's columns, `[B, K, 5 + nc]`."""
-    batch, places = targets.labels.shape
+    batch, boxes = targets.labels.shape
     counts = [level.cell.shape[1] for level in columns]
 
     def match(at: slice) -> tuple[Tensor, ...]:
@@ -77,7 +77,7 @@ def assign_simota(
         cost_BGA, iou_BGA = simota_costs(some_rows, some_columns, targets_of(targets, at), strides, shapes, version)
         return settle_conflicts(choose_columns(cost_BGA, iou_BGA, _TOPK), cost_BGA)
 
-    column_BS, box_BS, used_BS = some_images_at_a_time(match, batch, places * sum(counts))
+    column_BS, box_BS, used_BS = some_images_at_a_time(match, batch, boxes * sum(counts))
     cell_BS = torch.cat([level.cell for level in columns], dim=1).gather(1, column_BS)
     level_BS = level_of_columns(counts, column_BS.device)[column_BS]
     return split_by_level(cell_BS, level_BS, box_BS, used_BS, [height * width for height, width in shapes])

@@ -1,8 +1,8 @@
 """TOOD's task-aligned assigner: a box takes the predictions that are best at both tasks, finding it and naming it.
 
 Alignment t = s · u⁶ of the score s for the box's class and the overlap u, over all predictions of cells whose centre is
-in the box; the 13 best are its positives. The target they are graded by is t scaled so that the box's best reaches its
-largest overlap. Only ln t is computed: u⁶ of a poor overlap is smaller than any float32, and where it becomes 0 depends
+in the box; the 13 best are its positives. Their quality is t scaled so that the box's best reaches its largest
+overlap. Only ln t is computed: u⁶ of a poor overlap is smaller than any float32, and where it becomes 0 depends
 on the device. Written from the paper (Feng et al., ICCV 2021); for anchor-based heads every anchor of a cell counts.
 
 Axes: B images, G boxes (padded), A predictions of a level (anchor, y, x), M positives per box, N the best of all
@@ -43,8 +43,8 @@ def by_tal(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignme
 def assign_tal(
     raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
 ) -> list[Assignment]:
-    """`raw` are one head's maps, and the targets' labels places among its classes. `quality` is scaled alignment."""
-    batch, places = targets.labels.shape
+    """`raw` are one head's maps, and the targets' labels indices among its classes. `quality` is scaled alignment."""
+    batch, boxes = targets.labels.shape
     positions = [raw_map[0, ..., 0].numel() for raw_map in raw]
 
     def match(at: slice) -> tuple[Tensor, ...]:
@@ -55,7 +55,7 @@ def assign_tal(
         ]
         return _match(best, positions)
 
-    column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, places * max(positions))
+    column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, boxes * max(positions))
     level_BS = level_of_columns(positions, column_BS.device)[column_BS]
     cell_A = torch.cat([torch.arange(count, device=column_BS.device) for count in positions])
     return split_by_level(cell_A[column_BS], level_BS, box_BS, used_BS, positions, quality_BS)

@@ -88,5 +88,5 @@ def _overlap(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2):
 
 @triton.jit
 def _not_below_zero(side):
-    """Sides of boxes too large for a float are no numbers, and stay so as in torch."""
+    """Sides of boxes too large for a float are NaN, and stay so as in torch."""
     return tl.maximum(side, 0.0, propagate_nan=tl.PropagateNan.ALL)

@@ -1,6 +1,6 @@
-"""Precision, recall and average precision of one class from its detections in order of falling score.
+"""Precision, recall and average precision of one class, from its detections in order of falling score.
 
-The curves behind the numbers, at an overlap of 0.5: over confidence, and of precision over recall.
+`Curves` are the curves behind the numbers at an overlap of 0.5: over confidence, and of precision over recall.
 """
 
 from dataclasses import dataclass

@@ -2,17 +2,10 @@
 
 Rows are chosen by objectness before any class score is computed, so that the product of rows and classes is formed only
 for the rows that matter. How many rows the fullest image has is the one thing the host must know; all shapes follow
-from it. Images are padded to that, which is wasteful where they differ widely, but nothing else has to be counted, and
-only the best candidates have to be sorted: of a network that has learnt nothing yet there are hundreds of thousands per
-image.
+from it. Images are padded to that, which is wasteful where they differ widely, but nothing else has to be counted.
+Only the best candidates are sorted: an untrained network has hundreds of thousands per image.
 
 Axes: B images, N predictions of each, R rows of the fullest image, C classes a row is a candidate for, K candidates.
-
-Tensors on their way from the device to the host, so that whoever launches work need not wait for them.
-
-The copy is queued behind what the current stream does now and goes to pinned memory; an event says when it is there.
-That memory is given back to torch's allocator, which does not reuse it before the copy is over. On a CPU there is
-nothing to wait for.
 """
 
 from collections.abc import Sequence
@@ -25,7 +18,11 @@ from yolofast.boxes import cxcywh_to_xyxy
 
 
 class HostCopy:
-    """`get()` waits, in any thread, and lets other Python threads run meanwhile."""
+    """Tensors on their way to the host. `get()` waits, in any thread, and lets other Python threads run meanwhile.
+
+    The copy is queued behind what the current stream does now and goes to pinned memory; an event says when it is
+    there. Torch's allocator does not reuse that memory before the copy is over. On a CPU there is nothing to wait for.
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         self._tensors = tuple(tensor.to("cpu", non_blocking=tensor.is_cuda) for tensor in tensors)
@@ -83,8 +80,8 @@ def best_candidates(
         scores_BRC, labels = scores_BRC.max(dim=2, keepdim=True)
     counts_BRC = scores_BRC > conf
     if classes is not None:
-        wanted = torch.tensor(list(classes), dtype=torch.long, device=labels.device)
-        counts_BRC = counts_BRC & torch.isin(labels, wanted)
+        chosen = torch.tensor(list(classes), dtype=torch.long, device=labels.device)
+        counts_BRC = counts_BRC & torch.isin(labels, chosen)
     key_BK, place_BK = _best(scores_BRC.flatten(1), counts_BRC.flatten(1), most)
     row_BK, column_BK = place_BK // scores_BRC.shape[2], place_BK % scores_BRC.shape[2]
     return Candidates(

@@ -1,15 +1,11 @@
-"""What really is on an image, in the form detections are compared with.
+"""Detections compared with ground truth: the pairs that share an image, and YOLOv7's rule of which are right.
 
-Detections and ground truth of several images laid end to end, and the pairs of the two that share an image.
+Detections and true boxes of several images are laid end to end instead of in a table per image. So matching runs once
+for any number of images, and the layout is made once for all metrics.
 
-Everything is flat instead of a table per image, so that matching runs once for any number of images, and is laid out
-once for all that is counted.
-
-YOLOv7's rule of which detections are right.
-
-In order of falling score each detection looks at the true box of its class that it overlaps most. If the overlap is
-more than 0.5 and no earlier detection took that box, it takes it, and is right at every threshold its overlap exceeds.
-There is no second choice; COCO's rule has one.
+The rule: in order of falling score each detection looks at the true box of its class that it overlaps most. If the
+overlap is more than 0.5 and no earlier detection took that box, it takes it, and is right at every threshold its
+overlap exceeds. There is no second choice; COCO's rule has one.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""A figure to draw into, and its picture.
-
-Pictures of the curves and of the confusion matrix, under the file names YOLOv7 uses.
-"""
+"""Pictures of the curves and of the confusion matrix, under the file names YOLOv7 uses."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,17 +1,7 @@
-"""Detections as the text of a label file: class, centre and size as shares of the image, and if wanted the score.
+"""What evaluation writes: label files, COCO results files, the scores of each class, labels completed by detections.
 
-The scores of each class as plain data, for tables and for `--save-per-class-ap`.
-
-Detections as rows of a COCO results file: image, class, box as x, y, w, h, score.
-
-Boxes are rounded to 3 and scores to 5 decimals, as published. Evaluation uses the rounded numbers too, so that whoever
-evaluates the saved file finds the same AP.
-
-Labels completed by detections (`--save-hybrid`), to be looked through and trained on.
-
-Every label stays, with a score of 1. A detection joins them unless it overlaps a label of its class by more than the
-threshold: then it is the same object. Suppressing labels and predictions together, as published, would also drop labels
-that overlap one another.
+In a results file boxes are rounded to 3 and scores to 5 decimals, as published. Evaluation uses the rounded numbers
+too, so that whoever evaluates the saved file finds the same AP.
 """
 
 import json
@@ -31,7 +21,7 @@ from yolofast.structures import Detections
 
 
 def label_text(detections: Detections, width: int, height: int, *, scores: bool) -> str:
-    """For detections in pixels of an image of this size."""
+    """Class, centre and size as shares of the image, and the score; from pixels of an image of this size."""
     low, high = detections.boxes[:, :2], detections.boxes[:, 2:]
     size = np.array((width, height))
     columns = [detections.labels, *((low + high) / 2 / size).T, *((high - low) / size).T]
@@ -129,7 +119,11 @@ def result_rows(detections: Detections, image: int | str, category_ids: Sequence
 
 
 def with_labels(found: Detections, truth: GroundTruth, iou: float) -> Detections:
-    """Labels first, then what was found elsewhere, best first; both in pixels of the same image."""
+    """`--save-hybrid`: labels first, then what was found elsewhere, best first; both in pixels of the same image.
+
+    Every label stays, with a score of 1. A detection that overlaps a label of its class by more than the threshold is
+    the same object. Suppressing both together, as published, would also drop labels that overlap one another.
+    """
     pairs = pair_up([found], [truth], same_class=True)
     is_new = np.ones(len(found), np.bool_)
     is_new[pairs.detection[pairs.overlap > iou]] = False

@@ -1,7 +1,4 @@
-"""How long looking for objects takes, per image: the network, and suppression.
-
-Accuracy and speed over image sizes (`--task study`): as a text file and as a picture.
-"""
+"""Speed per image (`Speed`), and accuracy and speed over image sizes (`--task study`) as a text file and a picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """YOLOv7's own metrics: precision, recall, F1 and mAP per class, gathered batch by batch.
 
-They differ from COCO's in the matching rule (`v7_matching`) and in how the area below the curve is read
+They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read
 (`average_precision`), and are what YOLOv7 prints and chooses its best checkpoint by.
 """
 

@@ -1,1 +1,1 @@
-"""Predictions and who learns what in, `LossTerms` out."""
+"""Raw maps and their assignment in, `LossTerms` out."""

@@ -1,4 +1,4 @@
-"""What a YOLOv7 loss can be told, read from a hyper-parameter file's values."""
+"""The settings of a YOLOv7 loss, read from a hyper-parameter file's values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -35,11 +35,8 @@ class LossSettings:
         given = {key: value for key, value in hyp.items() if key in known}
         for key, value in given.items():
             boolean = key == "autobalance"
-            if (
-                isinstance(value, bool) != boolean
-                or not isinstance(value, int | float)
-                or not 0 <= value < float("inf")
-            ):
+            is_number = isinstance(value, int | float) and 0 <= value < float("inf")
+            if isinstance(value, bool) != boolean or not is_number:
                 raise UserError(
                     f"hyper-parameter {key} is {shorten(value)}",
                     fix="give true or false" if boolean else f"give {key} a number of at least 0",

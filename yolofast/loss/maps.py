@@ -1,9 +1,8 @@
-"""Reading a raw map where a loss needs it: the objectness of every cell, and whole rows at a few cells.
+"""What the losses share: reading a raw map where a loss needs it, and binary cross-entropy with YOLOv7's options.
 
-Left to autograd, each of the two reads would allocate a gradient as large as the map and add them up. Here both write
-into one, in the map's own memory order, which is most of a YOLO loss's memory traffic saved.
-
-Binary cross-entropy on logits with the options YOLOv7 gives it.
+A loss reads the objectness of every cell, and whole rows at a few cells. Left to autograd, each of the two reads would
+allocate a gradient as large as the map and add them up. Here both write into one, in the map's own memory order, which
+saves most of a YOLO loss's memory traffic.
 """
 
 from typing import Any
@@ -15,10 +14,11 @@ from torch.autograd.function import once_differentiable
 
 from yolofast.raw_maps import flat_index, is_cells_first, rows_at
 
-_OBJECTNESS = 4
+_FOCAL_ALPHA = 0.25
+_SMALLEST_ERROR = 1e-12
 
 
-def objectness_and_rows(raw: Tensor, cell_BS: Tensor, objectness: int = _OBJECTNESS) -> tuple[Tensor, Tensor]:
+def objectness_and_rows(raw: Tensor, cell_BS: Tensor, objectness: int = 4) -> tuple[Tensor, Tensor]:
     """Objectness logits `[B, A, H, W]` of all cells and rows `[B, S, channels]` at some, with gradients."""
     result: tuple[Tensor, Tensor] = _ObjectnessAndRows.apply(raw, cell_BS, objectness)  # type: ignore[no-untyped-call]
     return result
@@ -49,10 +49,6 @@ class _ObjectnessAndRows(torch.autograd.Function):
         else:
             grad = flat.view(ctx.shape)
         return grad.to(ctx.dtype), None, None
-
-
-_FOCAL_ALPHA = 0.25
-_SMALLEST_ERROR = 1e-12
 
 
 def bce(logits: Tensor, target: Tensor, positive_weight: float = 1.0, focal_gamma: float = 0.0) -> Tensor:

@@ -2,13 +2,6 @@
 
 Axes: B images, S slots per image (see `Assignment`), C classes. Every slot is computed and unused ones are masked, so
 shapes never depend on the data.
-
-The part of the box loss that teaches IBin which bin a side falls into.
-
-A side's size is the centre of its likeliest bin plus an offset (`decode_bins`). Through the arg-max no gradient
-flows, so the overlap alone would train the offset and leave the bins at chance; each bin's logit therefore gets a
-binary cross-entropy of its own. The published description names that term without its weight or reduction: here
-it is the mean over positives and bins, the two sides added, and stands in the box term beside 1 − CIoU with weight 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,19 +16,6 @@ from yolofast.loss.maps import bce, objectness_and_rows
 from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.raw_maps import BIN_RANGE, RowReader, cell_index, own_place
 from yolofast.structures import Assignment, Targets
-
-
-def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:
-    """`[B, S]`: BCE of width's and height's N bins against the bin nearest to `size_BS2`, the true size in anchors.
-
-    Sizes beyond the bins' range count as its ends.
-    """
-    bins = logits_BS2N.shape[-1]
-    # Bins lie side by side, so the nearest centre is that of the bin the size falls into.
-    nearest = (size_BS2.clamp(0, BIN_RANGE) * (bins / BIN_RANGE)).long().clamp(max=bins - 1)
-    wanted = torch.arange(bins, device=nearest.device) == nearest[..., None]
-    return bce(logits_BS2N, wanted.to(logits_BS2N.dtype)).mean(-1).sum(-1)
-
 
 ObjectnessMean = Callable[[Tensor, Assignment], Tensor]
 
@@ -97,10 +77,25 @@ def yolov7_terms(
             total = _class_sum(classes_BSC, label, slots.positive, settings)
             cls = cls + total / (positives * classes_BSC.shape[-1])
         quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
-        wanted = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
-        loss = bce(logits, wanted, settings.obj_pw, settings.fl_gamma)
+        target = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
+        loss = bce(logits, target, settings.obj_pw, settings.fl_gamma)
         objectness.append(objectness_mean(loss, slots))
     return RawTerms(box, torch.stack(objectness), cls)
+
+
+def bin_loss(logits_BS2N: Tensor, size_BS2: Tensor) -> Tensor:
+    """`[B, S]`: BCE of width's and height's N bins against the bin nearest to `size_BS2`, the true size in anchors.
+
+    Sizes beyond the bins' range count as its ends. IBin's size of a side is the centre of its likeliest bin plus an
+    offset (`decode_bins`). No gradient flows through the arg-max, so the overlap alone would train the offset only.
+    The published description names this term without its weight or reduction. Here it is the mean over positives and
+    bins, the two sides added, in the box term next to 1 − CIoU with weight 1.
+    """
+    bins = logits_BS2N.shape[-1]
+    # Bins lie side by side, so the nearest centre is that of the bin the size falls into.
+    nearest = (size_BS2.clamp(0, BIN_RANGE) * (bins / BIN_RANGE)).long().clamp(max=bins - 1)
+    target = torch.arange(bins, device=nearest.device) == nearest[..., None]
+    return bce(logits_BS2N, target.to(logits_BS2N.dtype)).mean(-1).sum(-1)
 
 
 def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tensor:
@@ -127,3 +122,35 @@ def _objectness_target(quality_BS: Tensor, slots: Assignment, logits: Tensor, gr
     place = own_place(slots.cell, speaks, cells)
     target = value.new_zeros(len(logits), cells + place.shape[1]).scatter_reduce_(1, place, value, "amax")
     return target[:, :cells].view_as(logits)
+
+
+def mean_without_foreign(
+    loss_BAHW: Tensor, slots: Assignment, boxes_BG4: Tensor, foreign_BG: Tensor, weight: float, spare_positives: bool
+) -> Tensor:
+    """1B4H: other heads' objects are left out of a head's objectness, instead of teaching it that they are background.
+
+    The mean objectness loss of one level when the cells holding a foreign object's centre count less or not at all.
+
+    All anchors of such a cell are concerned, whatever the object's size. `weight` 0 leaves them out: the mean is over
+    the others. Above 0 their loss is scaled by it, and the mean is over all. `spare_positives` keeps a cell's anchor
+    that learns one of the head's own boxes; the published code ignores it too.
+    """
+    ignored = _centre_cells(boxes_BG4, foreign_BG, loss_BAHW)
+    if spare_positives:
+        ignored = ignored & ~_marked(slots.cell, slots.positive, loss_BAHW[0].numel()).view_as(loss_BAHW)
+    if weight > 0:
+        return mean_of_cells(torch.where(ignored, weight * loss_BAHW, loss_BAHW))
+    return torch.where(ignored, 0.0, loss_BAHW).sum() / per_rank((~ignored).sum())
+
+
+def _centre_cells(boxes_BG4: Tensor, which_BG: Tensor, like_BAHW: Tensor) -> Tensor:
+    height, width = like_BAHW.shape[2:]
+    centre = to_pixels(boxes_BG4, width, height)[..., :2].long()
+    cell = centre[..., 1].clamp(0, height - 1) * width + centre[..., 0].clamp(0, width - 1)
+    return _marked(cell, which_BG, height * width).view(-1, 1, height, width).expand_as(like_BAHW)
+
+
+def _marked(cell_BS: Tensor, which_BS: Tensor, cells: int) -> Tensor:
+    """`[B, cells]`: whether one of the slots that count is there."""
+    place = own_place(cell_BS, which_BS, cells)
+    return which_BS.new_zeros(len(cell_BS), cells + place.shape[1]).scatter_(1, place, True)[:, :cells]

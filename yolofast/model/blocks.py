@@ -1,10 +1,4 @@
-"""The building blocks of the YOLOv7 graphs, under their published names and state-dict keys.
-
-Max-pools of one map with growing windows, each computed from the one before.
-
-The largest of 9×9 values is the largest of 5×5 largest of 5×5, so after a window of j one of k costs as much as
-one of k - j + 1. Values are the same to the bit; where several places tie, gradients may choose another of them.
-"""
+"""The building blocks of the YOLOv7 graphs, under their published names and state-dict keys."""
 
 from collections.abc import Mapping, Sequence
 
@@ -158,7 +152,11 @@ class ImplicitM(nn.Module):
 
 
 def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> Mapping[int, int]:
-    """Shrinks the windows of `SP` layers that can build on an earlier one; says which layer each then reads."""
+    """Shrinks the windows of `SP` layers that can build on an earlier one; says which layer each then reads.
+
+    The largest of 9×9 values is the largest of 5×5 largest of 5×5, so after a window of j one of k costs as much as
+    one of k - j + 1. Values are the same to the bit; where several cells tie, gradients may choose another of them.
+    """
     reads: dict[int, int] = {}
     widest: dict[int, tuple[int, int]] = {}  # source -> layer and its window
     for spec, module in zip(specs, modules, strict=True):

@@ -1,6 +1,6 @@
 """YOLOv7's model-graph grammar: a yaml of layers `[from, repeats, module, args]`, read and never evaluated.
 
-`read_graph` checks what needs no knowledge of modules; `table.py` knows the modules; `network.py` joins them.
+`read_graph` checks what needs no knowledge of modules; `module_table.py` knows the modules; `network.py` joins them.
 """
 
 import math

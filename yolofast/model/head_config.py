@@ -4,7 +4,6 @@ A wrong grouping trains for hours and then never detects the class that fell bet
 checked here, once, and the message names the class. Groupings are data, made by hand or by `model.grouping`.
 """
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.atomic_file import write_whole
 from yolofast.files.yaml_file import dump_yaml, read_yaml
 from yolofast.resources import find_resource
 
@@ -75,12 +75,9 @@ def write_head_config(config: HeadConfig, path: str | Path) -> None:
         raise UserError(f"cannot write to {str(path)!r}: it is a folder", fix="name a file in it, such as heads.yaml")
     path = Path(path).resolve()  # of a link, the file it leads to is replaced and not the link
     text = dump_yaml(config.to_dict(), default_flow_style=None, width=120)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UserError(f"cannot be written: {error.strerror}", where=path, fix="give a folder that exists") from error
 
 

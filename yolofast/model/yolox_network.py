@@ -2,9 +2,7 @@
 
 Written as modules and not as a graph, because published weights name its parts and not its layers:
 `backbone.backbone.dark5`, `backbone.C3_p4`, `head.cls_convs.0`. Note that `backbone.` is before the neck's names too;
-`Network.layers` tells the two apart.
-
-The building blocks of YOLOX, under their published state-dict keys. Convolutions are YOLOv7's `Conv`.
+`Network.layers` tells the two apart. Convolutions are YOLOv7's `Conv`.
 """
 
 import math

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from yolofast.errors import UserError, shorten
 from yolofast.loss.loss_settings import LossSettings
-from yolofast.loss.other_heads import mean_without_foreign
-from yolofast.loss.yolov7_loss import mean_of_all
+from yolofast.loss.yolov7_loss import mean_of_all, mean_without_foreign
 from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, LossTerms, RawMapReader, Targets
 from yolofast.train.losses.yolov7_criterion import Ungained, YoloV7Criterion, sum_of
