@@ -41,8 +41,7 @@ from yolofast.files.yaml_file import read_yaml
 from yolofast.loader.batch_maker import BatchMaker, Job
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
-from yolofast.resources import find_resource
-from yolofast.resources.builtin_data import data_yaml
+from yolofast.resources import data_yaml, find_resource
 from yolofast.store import open_packed, pack
 from yolofast.store.choose import usable_cores
 from yolofast.structures import Batch, Targets

@@ -20,7 +20,7 @@ from tests.reference import ota
 from tests.reference import yolov7_loss as reference
 from tests.reference.candidates import Candidate, find_candidates
 from yolofast import Targets
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 
 RTOL = 1e-5

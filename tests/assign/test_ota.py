@@ -8,7 +8,7 @@ from tests.assign.test_reference_golden import GRAD_RTOL, LOSS_RTOL, TINY, V7, V
 from tests.map_reader import gradients, map_reader, positives, rows_in_places
 from tests.reference.yolov7_loss import aux_ota_loss
 from yolofast import Targets, build_loss
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion, anchors_in_cells
 
 CASES = [(case, kind) for case in V7_CASES for kind in ("anchor", "ota") if (case, kind) != ("empty", "ota")]

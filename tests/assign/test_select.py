@@ -59,7 +59,7 @@ def test_triton_selection_is_the_torch_selection():
 import torch
 from tests.assign.test_select import random_problem
 from yolofast.assign.dynamic_k import choose_columns_torch
-from yolofast.assign.select_triton import choose_columns
+from yolofast.assign.dynamic_k import choose_columns
 compared = 0
 for columns, topk in ((1, 10), (7, 10), (32, 10), (37, 20), (300, 10)):
     for seed in range(4):

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from yolofast.augment import geometry
+from yolofast.augment import draws as geometry
 
 
 def test_four_tiles_meet_in_the_centre():

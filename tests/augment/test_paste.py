@@ -7,8 +7,8 @@ from tests.augment.made_up import PLAIN, make_index, pack, plan_batch, planner_f
 from tests.augment.test_boxes_follow_pixels import COLOURS, painted_set
 from yolofast.augment import render_cv2
 from yolofast.augment.labels import on_canvas, place_boxes
-from yolofast.augment.paste import _paste_into, add_copies, covered_share, objects_with_polygon
 from yolofast.augment.plan import FILL
+from yolofast.augment.planner import _paste_into, add_copies, covered_share, objects_with_polygon
 from yolofast.augment.recipe import Recipe, change
 
 SIZE = 320

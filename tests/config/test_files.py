@@ -18,8 +18,7 @@ from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.dataset.shapes.outline import NAMES
 from yolofast.errors import UserError
 from yolofast.files.yaml_file import parse_yaml
-from yolofast.resources import find_resource
-from yolofast.resources.builtin_data import builtin_data, data_yaml
+from yolofast.resources import builtin_data, data_yaml, find_resource
 from yolofast.train.gears.compiling import CompileRequest, compile_request
 
 CHANGED = (

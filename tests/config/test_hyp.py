@@ -9,7 +9,7 @@ from yolofast.config.hyp import HYP_KEYS, hyp_of, published_hyp, read_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.files.yaml_file import read_yaml
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.resources import find_resource, short_names
 from yolofast.train.losses.loss_schedule import AssignerSchedule
 

@@ -10,7 +10,7 @@ from tests.dataset.make import coco, damaged_png, image, write
 from yolofast.dataset import image_facts
 from yolofast.dataset import split as split_module
 from yolofast.dataset.split import read_split, read_split_report
-from yolofast.files.cache_folder import user_cache_folder
+from yolofast.files.atomic_file import user_cache_folder
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from yolofast.dataset.rect import rect_order, rect_shapes
+from yolofast.loader.order import rect_order, rect_shapes
 
 WIDE, TALL, SQUARE = (640, 480), (480, 640), (500, 500)
 

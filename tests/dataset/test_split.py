@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.dataset.make import damaged_png, encoded, image, png_of_many_pixels, with_exif, write
 from tests.sample_data import sample
+from yolofast.dataset.data_yaml import label_path
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.listing import label_path
 from yolofast.dataset.split import inspect_split, read_split, read_split_report
 from yolofast.errors import UserError
 

@@ -8,7 +8,7 @@ from tests.gpu.test_gears import ALONE, NC, assert_close, batch, make_step
 from tests.train.small_run import flags
 from yolofast import build_model
 from yolofast.cli import main
-from yolofast.optim.groups import parameter_groups
+from yolofast.optim.optimizer import parameter_groups
 from yolofast.train.finetune.freeze_plan import make_plan
 from yolofast.train.finetune.phased_training import PhasedTraining
 from yolofast.train.finetune.plan_file import PhaseSpec, PlanSpec

@@ -9,8 +9,7 @@ from tests.gpu.test_gears import ADDED, ADDED_UP, ALONE, SIZE, assert_close, bat
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.errors import UserError
-from yolofast.optim.groups import parameter_groups
-from yolofast.optim.optimizer import build_optimizer
+from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.train.families.multi_scale import MultiScale
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.train.gears.gears import EagerGear, GraphGear

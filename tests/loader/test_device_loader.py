@@ -8,10 +8,9 @@ import torch
 
 from tests.augment.made_up import RECIPES, planner_for, random_set
 from yolofast.augment import render_torch
-from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import ResidentPixels, StagedPixels
-from yolofast.loader.order import EpochOrder
+from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.structures import bucketed
 
 LEVELS = InputFormat(dtype=torch.uint8, gain=1)

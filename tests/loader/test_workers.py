@@ -11,11 +11,10 @@ from tests.loader.small_set import RECIPE, made_up_index, made_up_loader, made_u
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render
-from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.errors import UserError
 from yolofast.loader import pinning
 from yolofast.loader.batch_maker import BatchMaker
-from yolofast.loader.order import EpochOrder
+from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.loader.workers import WorkerLoader
 from yolofast.pixels import fitted_size
 from yolofast.structures import Targets

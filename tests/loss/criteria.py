@@ -5,8 +5,7 @@ from torch import Tensor
 
 from tests.map_reader import map_reader
 from tests.reference.candidates import AnchorGrid
-from yolofast.loss.criterion import Criterion
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import Criterion, LossSettings
 from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion
 

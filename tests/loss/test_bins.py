@@ -14,7 +14,7 @@ from tests.reference import yolov7_loss as reference
 from tests.reference.candidates import Candidate, to_cells
 from yolofast import build_loss
 from yolofast.decoding import decode
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.loss.yolov7_loss import bin_loss
 from yolofast.raw_maps import RowReader
 from yolofast.structures import Targets

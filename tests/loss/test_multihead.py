@@ -8,7 +8,7 @@ from tests.map_reader import gradients, map_reader, targets_of
 from tests.reference import yolov7_loss as reference
 from tests.reference.multihead_loss import Head, multihead_loss, own_channels, own_targets
 from yolofast import UserError, build_model
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.structures import Targets
 from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion

@@ -9,7 +9,7 @@ from tests.loss.criteria import GRID, NC, maps, random_rows
 from tests.map_reader import gradients, map_reader, positives, targets_of
 from tests.reference import yolov7_loss as reference
 from yolofast import UserError, build_loss
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.loss.maps import bce
 from yolofast.structures import Targets
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion, anchors_in_cells

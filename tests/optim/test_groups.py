@@ -1,5 +1,5 @@
 from yolofast import build_model
-from yolofast.optim.groups import parameter_groups
+from yolofast.optim.optimizer import parameter_groups
 
 
 def test_tiny_has_the_published_groups():

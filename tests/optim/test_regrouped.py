@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from yolofast.optim.groups import split_groups
-from yolofast.optim.optimizer import build_optimizer
+from yolofast.optim.optimizer import build_optimizer, split_groups
 
 KINDS = {
     "sgd": lambda p: torch.optim.SGD([p], lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.augment.draws import Doubles
-from yolofast.augment.geometry import apply, translation
+from yolofast.augment.draws import Doubles, apply, translation
 from yolofast.augment.plan import Plan
 from yolofast.image_index import ImageIndex, expand, starts_of
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.augment import geometry
+from yolofast.augment import draws as geometry
 from yolofast.augment.by_head import HeadPolicy
 from yolofast.augment.draws import Doubles, DrawTable, beta_8_8, between, uniform, whole
 from yolofast.augment.recipe import Recipe

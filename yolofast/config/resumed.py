@@ -19,8 +19,7 @@ from yolofast.config.yolox_recipe import ENDS
 from yolofast.errors import UserError, shorten
 from yolofast.files.atomic_file import write_whole
 from yolofast.files.yaml_file import dump_yaml, read_yaml
-from yolofast.resources import find_resource
-from yolofast.resources.builtin_data import BUILTIN_DATA
+from yolofast.resources import BUILTIN_DATA, find_resource
 
 _KINDS = {
     "data": "data", "hyp": "hyp", "recipe": "recipe", "cfg": "cfg", "head_config": "heads",

@@ -12,16 +12,21 @@ from pathlib import Path
 
 from yolofast.dataset.coco_document import parse_coco
 from yolofast.dataset.coco_labels import open_coco
-from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
+from yolofast.dataset.data_yaml import (
+    DataYaml,
+    images_below,
+    is_image_name,
+    is_unsupported_image_name,
+    label_path,
+    read_data_yaml,
+)
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.image_decode import quiet_decoder, require_decodable
-from yolofast.dataset.image_facts import image_fault
+from yolofast.dataset.image_facts import image_fault, quiet_decoder, require_decodable
 from yolofast.dataset.image_header import BadImageError, read_image_header
-from yolofast.dataset.listing import images_below, is_image_name, is_unsupported_image_name, label_path
 from yolofast.dataset.split import inspect_split
 from yolofast.errors import UserError, nearest
-from yolofast.files.plain_file import open_regular
 from yolofast.files.threads import in_threads
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex
 
 

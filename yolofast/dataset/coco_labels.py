@@ -25,11 +25,10 @@ from yolofast.dataset.coco_document import (
     pixel_box,
     polygon_points,
 )
-from yolofast.dataset.data_yaml import DataYaml
+from yolofast.dataset.data_yaml import DataYaml, Listing, first_share
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.listing import Listing, first_share
-from yolofast.dataset.reading import SINGLE_CLASS, Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import SINGLE_CLASS, Classes, ImageRows, Reading, build_index
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import Ints
 

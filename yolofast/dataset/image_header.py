@@ -13,7 +13,7 @@ from typing import BinaryIO
 import cv2
 import numpy as np
 
-from yolofast.files.plain_file import open_regular
+from yolofast.files.yaml_file import open_regular
 
 MAX_PIXELS = 2**28
 """A quarter of OpenCV's own limit. A header may promise any number, and pixels are held by several threads at once."""

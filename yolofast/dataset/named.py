@@ -7,7 +7,7 @@ from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
 from yolofast.dataset.split import read_split_report
 from yolofast.image_index import ImageIndex
-from yolofast.resources.builtin_data import data_yaml
+from yolofast.resources import data_yaml
 
 
 def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:

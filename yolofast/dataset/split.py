@@ -14,12 +14,27 @@ import numpy as np
 
 from yolofast.dataset.coco_document import conventional_annotations
 from yolofast.dataset.coco_labels import coco_key, open_coco, read_coco
-from yolofast.dataset.data_yaml import DataYaml, read_data_yaml
+from yolofast.dataset.data_yaml import (
+    IMAGE_SUFFIXES,
+    DataYaml,
+    Listing,
+    first_share,
+    label_path,
+    list_split,
+    read_data_yaml,
+)
 from yolofast.dataset.faults import Fault, FaultKind, refuse_fatal
 from yolofast.dataset.image_facts import Look
-from yolofast.dataset.index_cache import cache_files, known_images, load_reading, store_reading
-from yolofast.dataset.listing import IMAGE_SUFFIXES, Listing, first_share, label_path, list_split
-from yolofast.dataset.reading import SINGLE_CLASS, Classes, Reading, build_index
+from yolofast.dataset.index_cache import (
+    SINGLE_CLASS,
+    Classes,
+    Reading,
+    build_index,
+    cache_files,
+    known_images,
+    load_reading,
+    store_reading,
+)
 from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import ImageIndex

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from yolofast.dataset.data_yaml import label_path
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.listing import label_path
-from yolofast.dataset.reading import Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import Classes, ImageRows, Reading, build_index
 from yolofast.errors import shorten
-from yolofast.files.plain_file import open_regular
 from yolofast.files.threads import in_threads
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import Ints
 
 _BOX_COLUMNS = 5

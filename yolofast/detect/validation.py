@@ -31,7 +31,7 @@ from yolofast.loader.validation_batches import ValidationBatches, validation_bat
 from yolofast.media.pictures import UniqueNames
 from yolofast.precision import Precision, device_of
 from yolofast.store.choose import Kind, usable_cores
-from yolofast.store.opening import open_images
+from yolofast.store.images import open_images
 from yolofast.structures import Batch, Detections
 
 Say = Callable[[str], None]

@@ -2,6 +2,8 @@
 
 Positions, not images, name what is drawn for an image, and a rank takes its part of each batch of the whole run. So the
 number of ranks changes neither what is in a batch nor how it is augmented, and an epoch can start at any batch.
+
+Batches of images of similar shape, each padded no further than its own images need (`--rect`, validation).
 """
 
 from collections.abc import Iterator
@@ -12,8 +14,7 @@ import numpy.typing as npt
 
 from yolofast.augment.draws import uniform
 from yolofast.errors import UserError
-
-Ints = npt.NDArray[np.int64]
+from yolofast.image_index import Ints
 
 # Streams of draws that no augmentation uses.
 _SHUFFLE_STREAM, _WEIGHT_STREAM, _BATCH_STREAM = 8, 9, 10
@@ -159,3 +160,33 @@ def _check_weights(weights: npt.NDArray[np.float64], images: int) -> None:
         raise UserError(f"there are image weights of shape {weights.shape} for {images} images")
     if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
         raise UserError("image weights are negative, not finite or all 0", fix="give at least one image some weight")
+
+
+def rect_order(sizes: Ints) -> Ints:
+    """[N] the images from the widest to the tallest; equal shapes stay in their order."""
+    return np.argsort(_tallness(sizes), kind="stable")
+
+
+def rect_shapes(sizes: Ints, batch: int, img: int, stride: int, pad: float = 0.5) -> Ints:
+    """[batches, 2] height and width of each batch; `sizes` [N, 2] are widths and heights in the order of `rect_order`.
+
+    The long side of every image becomes `img`. A batch that is wide or tall throughout needs only its least extreme
+    image's other side; a mixed one is square. Each side is ceil(share · img / stride + pad) strides.
+    """
+    tallness = _tallness(sizes)
+    shares = [_shares(tallness[start : start + batch]) for start in range(0, len(tallness), batch)]
+    strides = np.ceil(np.array(shares, np.float64).reshape(-1, 2) * img / stride + pad)
+    return strides.astype(np.int64) * stride
+
+
+def _tallness(sizes: Ints) -> npt.NDArray[np.float64]:
+    return np.asarray(sizes[:, 1] / sizes[:, 0])
+
+
+def _shares(tallness: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Height and width as shares of the long side."""
+    if tallness.max() < 1:
+        return float(tallness.max()), 1.0
+    if tallness.min() > 1:
+        return 1.0, float(1 / tallness.min())
+    return 1.0, 1.0

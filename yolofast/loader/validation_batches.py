@@ -22,9 +22,9 @@ from torch import Tensor
 
 from yolofast.augment.plan import FILL
 from yolofast.augment.render_cv2 import write_image
-from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, expand
+from yolofast.loader.order import rect_order, rect_shapes
 from yolofast.loader.pinning import pinned_copy
 from yolofast.pixels import ImageSource
 from yolofast.store.choose import ram_free, usable_cores

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import ciou_cxcywh, to_pixels
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.loss.maps import bce, objectness_and_rows
 from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.raw_maps import BIN_RANGE, RowReader, cell_index, own_place

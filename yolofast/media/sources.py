@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from yolofast.dataset.listing import IMAGE_SUFFIXES
+from yolofast.dataset.data_yaml import IMAGE_SUFFIXES
 from yolofast.errors import UserError, nearest_file, shorten
 from yolofast.media.addresses import is_web_address
 from yolofast.media.frames import (

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from yolofast.optim.groups import BIASES
+from yolofast.optim.optimizer import BIASES
 
 NOMINAL_BATCH = 64
 _GROUPS = 3

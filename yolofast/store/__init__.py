@@ -5,8 +5,7 @@ Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journa
 """
 
 from yolofast.store.choose import Room, StoreChoice, choose_cache, measure_room
-from yolofast.store.images import FileImages, JpegImages, in_host_memory, open_packed, to_device
-from yolofast.store.opening import open_images
+from yolofast.store.images import FileImages, JpegImages, in_host_memory, open_images, open_packed, to_device
 from yolofast.store.packed_store import PackedStore, store_folder, store_name, verify
 from yolofast.store.packing import pack, pack_jpeg
 

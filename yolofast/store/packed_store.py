@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.cache_folder import BESIDE, may_be_written, user_cache_folder
+from yolofast.files.atomic_file import BESIDE, may_be_written, user_cache_folder
 from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit

@@ -17,14 +17,13 @@ from yolofast.augment.by_head import read_head_policy
 from yolofast.augment.planner import Planner
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.named import data_yaml_of, read_named_split
-from yolofast.dataset.rect import rect_order, rect_shapes
 from yolofast.dataset.split import read_split
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import device_pixels
-from yolofast.loader.order import EpochOrder
+from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.loader.quad import GROUP, QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors

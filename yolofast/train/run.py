@@ -14,8 +14,7 @@ from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.quad import GROUP, QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
-from yolofast.optim.groups import parameter_groups
-from yolofast.optim.optimizer import build_optimizer
+from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import Precision
 from yolofast.ranks import share_counts
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data

@@ -8,7 +8,7 @@ keeps every length is not noticed.
 from pathlib import Path
 from typing import NamedTuple
 
-from yolofast.files.plain_file import Stamp, open_plain, stamp
+from yolofast.files.yaml_file import Stamp, open_plain, stamp
 
 _REMEMBERED = 256
 _LONGEST_LINE = 2**16

@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from yolofast.files.plain_file import Stamp, read_plain, stamp
+from yolofast.files.yaml_file import Stamp, read_plain, stamp
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, SPEED, TIME, fitness
 from yolofast.runs.reader import parse_entries
 from yolofast.watch.find_runs import FoundRun

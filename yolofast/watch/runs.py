@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from yolofast.files.plain_file import read_plain
+from yolofast.files.yaml_file import read_plain
 from yolofast.runs.layout import FILES
 from yolofast.watch.find_runs import FoundRun, find_runs
 from yolofast.watch.overview import Overview

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import shorten
-from yolofast.files.plain_file import Stamp, read_plain, stamp
+from yolofast.files.yaml_file import Stamp, read_plain, stamp
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import parse_entries
 from yolofast.runs.settings import SETTINGS_FILES, hardware_used, settings_in_effect

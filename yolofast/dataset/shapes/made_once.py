@@ -13,7 +13,7 @@ from pathlib import Path
 
 from yolofast.dataset.shapes.files import VERSION, is_complete, is_shapes, write_files
 from yolofast.errors import UserError, shorten
-from yolofast.files.cache_folder import user_cache_folder
+from yolofast.files.atomic_file import user_cache_folder
 
 MOST_PICTURES = 1_000_000
 """What fits file names of six digits."""

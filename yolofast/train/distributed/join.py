@@ -27,7 +27,7 @@ from yolofast.image_index import ImageIndex
 from yolofast.pixels import ImageSource, PackedImages
 from yolofast.precision import device_of
 from yolofast.ranks import is_first, rank, wait_for_all, world
-from yolofast.store.opening import open_images
+from yolofast.store.images import open_images
 from yolofast.train.distributed.heartbeat import EXIT_STOPPED, Watch, say_why
 
 Made = TypeVar("Made")

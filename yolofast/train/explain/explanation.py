@@ -15,7 +15,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
-from yolofast.optim.groups import BIASES
+from yolofast.optim.optimizer import BIASES
 from yolofast.optim.schedule import StepSettings
 from yolofast.train.data import Say, read_data, training_order
 from yolofast.train.families.family import Augmentation, EpochFacts, Range, Rules

@@ -5,7 +5,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.optim.groups import BIASES
+from yolofast.optim.optimizer import BIASES
 from yolofast.train.explain.explanation import CHANCES, Explanation, rate_of
 from yolofast.train.families.family import EpochFacts
 

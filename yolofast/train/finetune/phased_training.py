@@ -11,7 +11,7 @@ from torch import nn
 
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
-from yolofast.optim.groups import parameter_groups, split_groups
+from yolofast.optim.optimizer import parameter_groups, split_groups
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
 from yolofast.train.step import TrainStep

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from yolofast.config.common import Gear
 from yolofast.errors import UserError, shorten
-from yolofast.files.cache_folder import user_cache_folder
+from yolofast.files.atomic_file import user_cache_folder
 from yolofast.model.network import build_model
 from yolofast.profile.step_phases import FUSED
 from yolofast.structures import Batch, LossTerms, Targets

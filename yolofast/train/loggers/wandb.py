@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.listing import label_path
+from yolofast.dataset.data_yaml import label_path
 from yolofast.image_index import ImageIndex
 from yolofast.train.loggers.logger import BEST, LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
 

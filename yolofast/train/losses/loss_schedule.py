@@ -13,8 +13,7 @@ from torch import Tensor
 from yolofast.assign.cells import CURRENT, VENDORED, SimOtaVersion
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import assigner_for, check_assigner
-from yolofast.loss.criterion import Criterion, state_of
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import Criterion, LossSettings, state_of
 from yolofast.structures import RawMapReader
 from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
 from yolofast.train.losses.yolov7_criterion import QuadLoss, YoloV7Criterion

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from yolofast.errors import UserError, shorten
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import LossSettings
 from yolofast.loss.yolov7_loss import mean_of_all, mean_without_foreign
 from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, LossTerms, RawMapReader, Targets

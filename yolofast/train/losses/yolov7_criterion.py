@@ -14,8 +14,7 @@ from yolofast.assign.cells import Head
 from yolofast.errors import UserError
 from yolofast.extensions import ASSIGNERS, found
 from yolofast.loader.quad import GROUP
-from yolofast.loss.criterion import Criterion, state_of
-from yolofast.loss.loss_settings import LossSettings
+from yolofast.loss.criterion import Criterion, LossSettings, state_of
 from yolofast.loss.yolov7_loss import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
 from yolofast.ranks import follow_all, whole_batch
 from yolofast.raw_maps import RowReader
