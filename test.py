@@ -2,7 +2,7 @@
 
 import sys
 
-from yolofast.exit_codes import interrupts_end_at_once
+from yolofast.interrupts import interrupts_end_at_once
 
 if __name__ == "__main__":
     interrupts_end_at_once()

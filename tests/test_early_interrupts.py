@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE
-from yolofast.exit_codes import EXIT_INTERRUPTED, INTERRUPTED, interrupts_end_at_once, interrupts_raise
+from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_end_at_once, interrupts_raise
 
 ROOT = Path(__file__).parent.parent
 # Runs a program as Python would, and waits to be interrupted where it first imports a module. Where torch asks for

@@ -174,7 +174,8 @@ def layers():
 
 def test_files_that_are_named_are_there():
     named = re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)+\.py)`", ARCHITECTURE.read_text(encoding="utf-8"))
-    assert named and not [name for name in named if not any((root / name).exists() for root in (PACKAGE, PACKAGE.parent))]
+    roots = PACKAGE, PACKAGE.parent
+    assert named and not [name for name in named if not any((root / name).exists() for root in roots)]
 
 
 def test_every_room_of_the_table_is_there(modules, layers):

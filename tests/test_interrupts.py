@@ -8,7 +8,7 @@ import pytest
 
 from tests.train.small_run import flags
 from yolofast.cli import main
-from yolofast.exit_codes import EXIT_INTERRUPTED, Interrupts
+from yolofast.interrupts import EXIT_INTERRUPTED, Interrupts
 from yolofast.train.loop import Trainer
 from yolofast.train.record import Recorder
 

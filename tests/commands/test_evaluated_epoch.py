@@ -10,7 +10,7 @@ import pytest
 from tests.report.compare.folders import ours, rising
 from tests.train.small_run import flags, killed_at, start
 from yolofast.cli import main
-from yolofast.exit_codes import EXIT_INTERRUPTED
+from yolofast.interrupts import EXIT_INTERRUPTED
 from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.read_folder import read_runs

@@ -8,7 +8,8 @@ import pytest
 from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.errors import UserError
-from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from yolofast.exit_codes import EXIT_BAD_INPUT
+from yolofast.interrupts import EXIT_INTERRUPTED
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.train.record import Recorder
 from yolofast.watch.runs import Runs

@@ -8,7 +8,7 @@ import pytest
 
 from tests.patience import PATIENCE
 from tests.train.small_run import flags
-from yolofast.exit_codes import EXIT_INTERRUPTED
+from yolofast.interrupts import EXIT_INTERRUPTED
 
 pytestmark = pytest.mark.slow
 

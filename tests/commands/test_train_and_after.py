@@ -79,8 +79,8 @@ def test_predict(trained, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["predict", "--source", "nowhere/*.jpg", "--weights", "x.pt"], "holds no picture"),
-        (["predict", "--weights", "x.pt"], "nothing to look at"),
+        (["predict", "--source", "nowhere/*.jpg", "--weights", "x.pt"], "holds no image"),
+        (["predict", "--weights", "x.pt"], "--source is empty"),
         (["val", "--weights", "missing.pt"], "missing.pt"),
         (["train", "--evolve", "--device", "cpu"], "hyper-parameters are not searched"),
         (["train", "--batch-size", "-1", "--device", "cpu"], "this run is on the CPU"),

@@ -16,7 +16,7 @@ from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.validation_batches import validation_batches
 from yolofast.loader.workers import WorkerLoader
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.train.step import TrainStep

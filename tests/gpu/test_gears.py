@@ -9,8 +9,7 @@ import torch
 from tests.gpu.problems import HYP, targets
 from tests.train.small_step import small_batch, small_step
 from yolofast import build_loss, build_model
-from yolofast.optim.ema import ModelEma
-from yolofast.optim.optimizer import parameter_groups
+from yolofast.optim.optimizer import ModelEma, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch

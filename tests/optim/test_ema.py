@@ -3,7 +3,7 @@ import math
 import torch
 from torch import nn
 
-from yolofast.optim.ema import ModelEma, NotAveraged
+from yolofast.optim.optimizer import ModelEma, NotAveraged
 
 
 def small_model():

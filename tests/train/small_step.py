@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, LossTerms, Targets

@@ -12,8 +12,7 @@ from tests.train.small_step import small_batch, small_step
 from tests.train.test_resume import assert_same_state
 from yolofast import build_loss, build_model
 from yolofast.cli import main
-from yolofast.optim.ema import ModelEma
-from yolofast.optim.optimizer import parameter_groups
+from yolofast.optim.optimizer import ModelEma, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, BatchMix, LossTerms, Targets

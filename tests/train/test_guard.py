@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from yolofast.errors import UserError
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import LossTerms

@@ -18,7 +18,7 @@ from yolofast.checkpoint.save import model_content
 from yolofast.config.resumed import kept_config
 from yolofast.detect.accumulator import Evaluated
 from yolofast.errors import UserError
-from yolofast.exit_codes import Interrupts
+from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE

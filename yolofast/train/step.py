@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.loss.criterion import Criterion, state_of
-from yolofast.optim.ema import ModelEma
-from yolofast.optim.optimizer import Optimizer
+from yolofast.optim.optimizer import ModelEma, Optimizer
 from yolofast.precision import LossScale, Precision
 from yolofast.profile.step_phases import BACKWARD, EMA, FORWARD, OPTIMIZER, REST
 from yolofast.ranks import world

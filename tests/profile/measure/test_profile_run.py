@@ -179,7 +179,7 @@ class SlowLosses:
 @pytest.mark.parametrize(
     ("plant", "kind", "phase"),
     [
-        (lambda run: {"batches": SlowBatches(run.batches, "")}, DATA, DATA_WAIT),
+        (lambda run: {"batches": SlowBatches(run.batches, ""), "makes_batches_here": False}, DATA, DATA_WAIT),
         (lambda run: {"losses": SlowLosses(run, "loss")}, LOSSES, LOSS),
         (lambda run: {"losses": SlowLosses(run, "assign")}, ASSIGNMENT, ASSIGN),
         (lambda run: {"schedule": Slow(run.schedule, "at")}, WAIT, REST),

@@ -19,10 +19,10 @@ from yolofast.config.flags import from_args, parse_flags
 from yolofast.config.settings import choices, is_switch, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.split import read_split
-from yolofast.detect.detector import read_picture
 from yolofast.errors import UserError
 from yolofast.evaluate.image_faults import ImageFaults, judge
 from yolofast.evaluate.matching import GroundTruth, ground_truth
+from yolofast.media.pictures import read_picture
 from yolofast.pages.elements import Bar, BarChart, Callout, Code, Figures, LineChart, Matrix, Picture, Table
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown

@@ -8,8 +8,7 @@ from torch import nn
 
 from tests.loss.criteria import NC, random_rows
 from yolofast import build_model
-from yolofast.optim.ema import ModelEma
-from yolofast.optim.optimizer import build_optimizer, parameter_groups
+from yolofast.optim.optimizer import ModelEma, build_optimizer, parameter_groups
 from yolofast.precision import Precision
 from yolofast.structures import Targets
 from yolofast.train.finetune.freeze_plan import make_plan

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from yolofast import build_model, fuse
-from yolofast.optim.ema import NotAveraged
-from yolofast.optim.optimizer import parameter_groups
+from yolofast.optim.optimizer import NotAveraged, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, Targets

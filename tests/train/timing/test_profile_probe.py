@@ -9,7 +9,7 @@ import torch
 from tests.model.small import SMALL
 from tests.train.small_step import SquaredLevels, small_batch, small_step
 from yolofast import build_loss, build_model
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.profile.step_phases import (

@@ -17,7 +17,7 @@ from yolofast.config.resumed import check_same_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.loss.criterion import Criterion
 from yolofast.model.contract import Network
-from yolofast.optim.ema import ModelEma
+from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule

@@ -21,7 +21,7 @@ from yolofast.model.contract import Network
 from yolofast.model.families import model_file
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.model.yolox_network import YoloX
-from yolofast.optim.ema import ModelEma, NotAveraged
+from yolofast.optim.optimizer import ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import find_resource, short_names
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
