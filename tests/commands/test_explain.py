@@ -155,7 +155,7 @@ def test_remarks_on_plans(folder, data):
     assert any("1 of its phases gets no epoch in a run of 4" in text for text in found)
     assert any("phase 2 thaws layers at" in text for text in found)
     found = remarks(explained(folder, data, plan=str(plan), epochs=100))
-    assert any("its last phase goes on for 10 epochs more" in text for text in found)
+    assert any("its last phase continues for 10 epochs more" in text for text in found)
     plan.write_text("plan: [{until: 2, train: [head]}, {lr: 0.1}]")
     assert not any("thaws" in text for text in remarks(explained(folder, data, plan=str(plan))))
 

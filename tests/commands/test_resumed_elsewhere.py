@@ -74,7 +74,7 @@ def test_with_its_files_and_with_its_own_copies_it_learns_the_same(folder, copie
     for flag, name in (("--cfg", "net.yaml"), ("--hyp", "hyp.yaml")):
         assert f"{flag} {folder / name} is not there any more: the run's own copy is used" in said
     assert "again, going on with epoch 2 of 2\n" in said
-    assert "weights:" not in said, "a run that goes on has its own"
+    assert "weights:" not in said, "a resumed run has its own"
     assert_same_state(state_of(again), state_of(copied))
     kept = from_yaml(TrainConfig, again / "args.yaml")
     assert (kept.cfg, kept.hyp, kept.weights) == (str(folder / "net.yaml"), str(folder / "hyp.yaml"), "")

@@ -1,4 +1,4 @@
-"""Checkpoints are written while training goes on."""
+"""Checkpoints are written while training continues."""
 
 import os
 import shutil

@@ -58,7 +58,7 @@ def test_one_warning_and_no_more(tmp_path):
     pictures.trained_on(0, 1, batch_of(1))
     pictures.epoch_over()
     pictures.curves([])
-    assert len(said) == 1 and said[0].startswith("warning: train_batch0.jpg could not be drawn, the run goes on")
+    assert len(said) == 1 and said[0].startswith("warning: train_batch0.jpg could not be drawn, the run continues")
     assert (tmp_path / "train_batch1.jpg").is_file()  # the others are drawn all the same
     assert not list(tmp_path.glob(".*tmp"))
 

@@ -3,7 +3,7 @@
 A field's type says what its values are; everything else stands in its `Setting`, in the dataclass field's metadata. So
 a flag is added, renamed or documented in one place.
 
-Types are compared strictly – `True` is no number, `"3"` neither – because a value that is silently converted is a
+Types are compared strictly – neither `True` nor `"3"` is a number – because a value that is silently converted is a
 mistake nobody sees. Only what means the same in Python and YAML is brought into form: a list is a tuple, a single value
 a tuple of one, a path its text.
 """

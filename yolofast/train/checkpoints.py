@@ -21,7 +21,7 @@ _GO_ON = "check that the disk has room and the folder is writable, then go on wi
 
 
 class Checkpoints:
-    """Written by a thread while training goes on: the disk takes longer than a short epoch."""
+    """Written by a thread while training continues: the disk takes longer than a short epoch."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -115,7 +115,7 @@ class Display:
             yield EpochLine(batches, losses, left, _moving_line(progress, task), _LOOK_EVERY)
 
     def doing(self, what: str) -> AbstractContextManager[object]:
-        """A sign of life while something else than training goes on; for terminals only."""
+        """A sign of life while something else than training continues; for terminals only."""
         return self.console.status(what) if self._live else nullcontext()
 
     def result(self, row: Mapping[str, Any]) -> None:

@@ -125,7 +125,7 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
         longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1
         out_of_patience = progress.epoch < config.epochs  # more epochs would not be begun
-        longer += "  # the plan's last phase goes on" if in_phases else ""
+        longer += "  # the plan's last phase continues" if in_phases else ""
         commands.append(f"{command} --patience {2 * config.patience}" if out_of_patience else longer)
     return commands
 

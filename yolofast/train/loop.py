@@ -304,7 +304,7 @@ class Trainer:
         return patience > 0 and self.progress.best_epoch >= 0 and self._waited(epochs) >= patience
 
     def _waited(self, epochs: int) -> int:
-        """For how many epochs nothing got better in the phase that goes on, in which other parts learn."""
+        """For how many epochs nothing got better in the present phase, in which other parts learn."""
         return epochs - 1 - max(self.progress.best_epoch, self.run.phases.plan.at(epochs).first - 1)
 
     def _out_of_steps(self, epochs: int) -> bool:

@@ -109,7 +109,7 @@ class Recorder:
         return RunFolder(self.folder).entries(FILES.summary).get("epochs") == len(self.rows)
 
     def interrupted(self) -> None:
-        """So that nobody takes it for a run that goes on."""
+        """So that nobody takes it for a resumed run."""
         self._write(FILES.interrupted, {"epochs": len(self.rows)})
 
     def environment(self) -> None:

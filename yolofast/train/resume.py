@@ -160,7 +160,7 @@ def plan_text(config: TrainConfig) -> bytes:
 
 
 def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
-    """The plan of a run that goes on; None if it has none of its own. The file it came from may be gone by now."""
+    """The plan of a resumed run; None if it has none of its own. The file it came from may be gone by now."""
     path = folder / FILES.plan
     if not config.plan or not path.is_file():
         return None

@@ -34,7 +34,7 @@ def prepare_model(
     config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None,
     plan: PlanSpec | None = None,
 ) -> Start:  # fmt: skip
-    """`plan` is that of a run that goes on."""
+    """`plan` is that of a resumed run."""
     torch.manual_seed(config.seed)
     check_number_of_heads(config.heads, config.head_config)
     start = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
@@ -130,7 +130,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     share_counts(not config.faithful)
     data = in_turn(lambda: read_data(config, say))
     anchors = hyp.get("anchors")
-    # Which weights a run was started from says nothing of one that goes on.
+    # Which weights a run was started from says nothing of a resumed one.
     say_weights = say if fresh else lambda text: None
     start = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
     model = start.model

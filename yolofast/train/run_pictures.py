@@ -217,7 +217,7 @@ class RunPictures:
         except Exception as error:  # noqa: BLE001 - no picture is worth a run
             if not self._warned:
                 self._warned = True
-                self._say(f"warning: {what} could not be drawn, the run goes on: {type(error).__name__}: {error}")
+                self._say(f"warning: {what} could not be drawn, the run continues: {type(error).__name__}: {error}")
             return False
         return True
 

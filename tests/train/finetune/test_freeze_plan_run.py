@@ -130,7 +130,7 @@ def test_a_run_goes_on_without_its_plan_file_and_never_back_to_a_phase(tmp_path,
     settings = {"cfg": small_cfg_file(tmp_path), "epochs": 2, "plan": tmp_path / "mine.yaml"}
     assert main(["train", *flags(tmp_path, **settings), "--noautoanchor", "--notest"]) == 0
     out = capsys.readouterr().out
-    assert "--epochs 4  # the plan's last phase goes on" in out
+    assert "--epochs 4  # the plan's last phase continues" in out
     assert "frozen parameters keep the random values they start with" in out and "give --weights" in out
     (tmp_path / "mine.yaml").unlink()
     folder = str(tmp_path / "runs" / "exp")

@@ -1,4 +1,4 @@
-"""How long a run should be, and from where one that broke goes on. No advice ends a run before the epoch to ship.
+"""How long a run should be, and from where one that broke is resumed. No advice ends a run before the epoch to ship.
 
 Where nothing was validated, no shorter run is proposed: a training loss does not say when a network is good enough.
 """
@@ -18,8 +18,8 @@ _LONGEST_WARM_UP = 3
 _WARM_UP = "warmup_epochs"
 _MORE_TO_LEARN = "more images, more augmentation, fewer trainable layers"
 _NOT_THE_RATE = (
-    "the loss of the first batch was no number already, before any update, so it is not the learning rate: look for "
-    "values that are no numbers in the weights it starts from, and for faults in the images and labels; begin anew"
+    "the loss of the first batch was NaN already, before any update, so it is not the learning rate: look for "
+    "NaN values in the weights it starts from, and for faults in the images and labels; begin anew"
 )
 
 Proposal = tuple[str, list[Change]]
@@ -53,9 +53,9 @@ def _longer_warm_up(history: History) -> Proposal:
 
 
 def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> str:
-    """The loss rose after the verdict's epoch, or was no number in it."""
+    """The loss rose after the verdict's epoch, or was NaN in it."""
     epochs, epoch, rose = history.epochs, int(verdict.numbers["epoch"]), "rise" in verdict.numbers
-    # Where a loss begins to rise is known to some epochs only; where it was no number, to the epoch.
+    # Where a loss begins to rise is known to some epochs only; where it was NaN, to the epoch.
     latest = epoch + _DISAGREE * len(epochs) if rose else epoch - 1
     is_later = choice is not None and choice.epoch > latest
     if epoch == epochs.number[0]:

@@ -30,7 +30,7 @@ class Verdict:
 
 
 LEAST_EPOCHS = 6
-"""Below it no rule has anything to say, except of a loss that is no number."""
+"""Below it no rule has anything to say, except of a NaN loss."""
 _RISE, _RISE_IN_ERRORS = 0.15, 6.0
 _OVERFIT_EPOCHS, _OVERFIT_RISE, _OVERFIT_CHANCE = 5, 0.02, 1e-3
 _FLAT, _FLAT_EPOCHS, _FLAT_LR = 0.01, 8, 0.2
@@ -38,7 +38,7 @@ _FLAT_SHARE, _FLAT_SHARE_WITHOUT_LR = 0.3, 0.5
 
 
 def divergence(history: History, phases: list[Phase]) -> Verdict | None:
-    """The loss is no number, or ended well above what it had reached before under the same conditions."""
+    """The loss is NaN, or ended well above what it had reached before under the same conditions."""
     loss, _, epoch, what = history.finest
     broken = np.flatnonzero(np.isinf(loss))
     if len(broken):
@@ -66,7 +66,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
 
 
 def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
-    """The validation loss rises from its minimum on, beyond its noise, while the training loss goes on falling."""
+    """The validation loss rises from its minimum on, beyond its noise, while the training loss still falls."""
     epochs = history.one_validation
     kept = np.isfinite(epochs.val) & np.isfinite(epochs.train)
     number, val, train = (getattr(epochs, name)[kept] for name in ("number", "val", "train"))

@@ -1,7 +1,7 @@
 """Logs of hand-written loops around YOLOX: lines `iter i/n - loss: total, iou, l1, conf, cls, lr`.
 
 The numbers come in this order, with or without their names. An epoch that is not named begins where iterations start
-again. A run that goes on in a log begins within the line that a kill has torn, which has no end.
+again. A run resumed in the same log begins within the line that a kill has torn, which has no end.
 """
 
 import re

@@ -51,7 +51,7 @@ _PRECISION = re.compile(
     r"(-?[01]\.\d{3,})(?![-.\w])"
 )
 _NO_MOSAIC = re.compile(r"No\s+mosaic\s+aug\s+now")
-"""Stands before the first iteration of the first epoch without mosaics, and once more where such a run goes on."""
+"""Stands before the first iteration of the first epoch without mosaics, and once more where such a run is resumed."""
 _EPOCH = re.compile(r"start\s+train\s+epoch")
 """Stands before that: where it follows, a kill came before the first iteration."""
 _REST_OF_LINE = re.compile(r"[,\s]*(?:E(?:T(?:A(?::[^:]*(?::\d*){0,2})?)?)?)?")

@@ -52,7 +52,7 @@ def summary(run: RunFolder) -> tuple[Element, ...]:
         items.append(("GPU memory", f"{memory:.2f} GiB"))
     notes = [Callout("warn", problem) for problem in run.problems]
     if not run.summary:
-        notes.append(Callout("note", "The run has not come to its end: it goes on, or was interrupted."))
+        notes.append(Callout("note", "The run has not come to its end: it is still running, or was interrupted."))
     return (Figures(tuple(items)), *notes)
 
 

@@ -129,7 +129,7 @@ def _meet_others(place: RankPlace, device: torch.device) -> Watch:
 
 
 def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
-    """The first rank in trouble goes on with its error; the others have nothing to add."""
+    """The first rank in trouble ends with its error; the others have nothing to add."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's next move; there is a message to be printed first
     if _is_loss_of_others(error):
         error = UserError(

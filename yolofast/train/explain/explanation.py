@@ -38,7 +38,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSoFar:
-    """What a run that goes on has behind it."""
+    """What a resumed run has behind it."""
 
     epochs: int
     planned: int
@@ -46,7 +46,7 @@ class RunSoFar:
     lr: float
     """The last."""
     lr_factor: float = 1.0
-    """By which losses that were no numbers have lowered it."""
+    """By which losses that were NaN have lowered it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def explain(
 ) -> Explanation:  # fmt: skip
     """Data and network are read, but no pixels: as quick as the labels are.
 
-    `kept` is the plan of a run that goes on, `past` what it has done; some epochs must be left.
+    `kept` is the plan of a resumed run, `past` what it has done; some epochs must be left.
     """
     hyp, data = hyp_of(config), read_data(config, say)
     say_weights = say if past is None else lambda text: None  # those it began with

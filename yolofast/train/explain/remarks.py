@@ -69,7 +69,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
         verb = "gets" if plan.unreached == 1 else "get"
         yield f"plan: {plan.unreached} of its phases {verb} no epoch in a run of {run.config.epochs}"
     if plan.extended:
-        yield f"plan: its last phase goes on for {plan.extended} epochs more than it says"
+        yield f"plan: its last phase continues for {plan.extended} epochs more than it says"
     for before, phase in zip(plan.phases, plan.phases[1:], strict=False):
         length, rising = phase.end - phase.first, phase.warmup_epochs or 0
         if rising > length and phase.end > run.rows[0].epoch:

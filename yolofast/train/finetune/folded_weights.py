@@ -218,7 +218,7 @@ class BatchSource(Protocol):
 def unfold_batch_norm(
     step: TrainStep, plan: FreezePlan, batches: BatchSource, per_update: int, say: Callable[[str], None]
 ) -> None:
-    """The network goes on computing what it did. `per_update` is how many batches' gradients are added up."""
+    """The network still computes what it did. `per_update` is how many batches' gradients are added up."""
     model = step.model
     assert isinstance(model, Network)
 

@@ -68,7 +68,7 @@ class FreezePlan:
     unreached: int = 0
     """Phases of the file that a run as short as this has no epoch for."""
     extended: int = 0
-    """Epochs the last phase goes on for beyond what the file says."""
+    """Epochs the last phase continues for beyond what the file says."""
     written: str = ""
     """What the file says, to be compared with."""
 
@@ -142,7 +142,7 @@ def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True
 
 
 def _ends(spec: PlanSpec, epochs: int) -> list[int]:
-    """The last phase goes on to the end of the run; none goes beyond it, and none ends before the one before it."""
+    """The last phase continues to the end of the run; none goes beyond it, and none ends before the one before it."""
     ends: list[int] = []
     for phase in spec.phases:
         end = epochs if phase.until is None else min(_epoch(phase.until, spec.epochs or epochs), epochs)

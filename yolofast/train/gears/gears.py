@@ -30,7 +30,7 @@ def captured_into(graph: Any, pool: Any = None) -> Iterator[None]:
 
 @contextmanager
 def _random_numbers_after_failure() -> Iterator[None]:
-    """A capture that fails leaves torch's generator believing that it goes on; the next random number would raise."""
+    """A capture that fails leaves torch's generator still capturing; the next random number would raise."""
     generator = torch.cuda.default_generators[torch.cuda.current_device()]
     before = generator.clone_state()
     try:
@@ -108,7 +108,7 @@ class GraphGear:
             except Exception:
                 if probe is None or not timed:
                     raise
-                probe.in_graphs = False  # training goes on without being looked into
+                probe.in_graphs = False  # training continues without being looked into
                 self.run(batch, kind)
                 return
             finally:

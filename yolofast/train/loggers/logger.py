@@ -1,6 +1,6 @@
-"""What every experiment tracker can do with a run. All packages behind it are extras, imported when a run starts.
+"""What every experiment logger can do with a run. All packages behind it are extras, imported when a run starts.
 
-Under which names the trackers know a run, kept in its folder, so that a resumed run goes on there.
+Under which names the loggers know a run, kept in its folder, so that a resumed run continues there.
 """
 
 import json
@@ -25,12 +25,12 @@ BEST = f"{FILES.weights}/{FILES.best}"
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedRun:
-    """What a tracker is told about a run when it starts."""
+    """What a logger knows of a run when it starts."""
 
     folder: Path
     settings: dict[str, Any]
     next_epoch: int = 0
-    """Above 0 for a resumed run, which goes on in the tracker's record where it stopped."""
+    """Above 0 for a resumed run, which continues in the logger's record where it stopped."""
 
     @property
     def name(self) -> str:
@@ -83,17 +83,17 @@ def is_installed(package: str, reason: str, say: Say) -> bool:
     return False
 
 
-_writing = threading.Lock()  # trackers start at the same time, each in its thread
+_writing = threading.Lock()  # loggers start at the same time, each in its thread
 
 
-def id_of_resumed(run: LoggedRun, tracker: str) -> str | None:
+def id_of_resumed(run: LoggedRun, logger: str) -> str | None:
     """None for a new run, also in the folder of an old one."""
-    return _ids(run.folder).get(tracker) if run.next_epoch else None
+    return _ids(run.folder).get(logger) if run.next_epoch else None
 
 
-def keep_id(run: LoggedRun, tracker: str, identity: str) -> None:
+def keep_id(run: LoggedRun, logger: str, identity: str) -> None:
     with _writing:
-        ids = {**_ids(run.folder), tracker: identity}
+        ids = {**_ids(run.folder), logger: identity}
         write_whole(run.folder / FILES.loggers, (json.dumps(ids, indent=2) + "\n").encode())
 
 
