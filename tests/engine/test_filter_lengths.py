@@ -19,6 +19,8 @@ from yolofast.engine.measured_batch_norm import filters_before, lengths_of
 from yolofast.engine.setup import prepare_run
 from yolofast.engine.step import StepKind
 
+pytestmark = pytest.mark.slow
+
 SMALL = SMALLER | {"nc": 8}
 FRESH = 3**-0.5
 SETTLED = 0.1

@@ -19,6 +19,8 @@ from yolofast.optim.groups import parameter_groups
 from yolofast.optim.optimizer import build_optimizer
 from yolofast.structures import Targets
 
+pytestmark = pytest.mark.slow
+
 ALONE = StepKind(sums=False, updates=True)
 PHASES = (
     PhaseSpec(until=1, train=("head",)),
@@ -116,7 +118,6 @@ def test_everything_learns_in_the_end():
     assert "learning head, neck, dark5, " in said[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_thawing_does_not_disturb_what_learns_already(optimizer):
     """With a learning rate of 0 for what is thawed, the head learns as if nothing had been thawed."""

@@ -23,6 +23,7 @@ def on_meta(cfg, **kwargs):
         return build_model(cfg, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("cfg/*/yolov7*.yaml")))
 def test_every_packaged_graph_builds_by_the_path_users_type(path):
     assert on_meta(path).nc == 80
