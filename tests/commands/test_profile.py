@@ -20,7 +20,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def few(folder):
-    return [*flags(folder, batch_size=4, cfg=small_cfg_file(folder)), "--steps", "2", "--warm-up", "1"]
+    (folder / "hyp.yaml").write_text("nbs: 24\n")
+    words = flags(folder, batch_size=4, cfg=small_cfg_file(folder), hyp=folder / "hyp.yaml")
+    return [*words, "--steps", "2", "--warm-up", "1"]
 
 
 @pytest.mark.slow
@@ -32,7 +34,7 @@ def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
     assert "USDT" not in errors  # torch's profiler says that it starts and stops
     for name in ("data wait", "host→device", "augment", "forward", "assign", "loss", "backward", "rest"):
         assert any(line.startswith(name) and "±" in line for line in out.splitlines()), name
-    assert "no weights moved in these steps" in out  # of sixteen batches one does
+    assert "no weights moved in these steps" in out  # of six batches one does
     assert "phases by wall clock, 2 steps" in out
     assert "main process" in out and "nearest limit" in out
     assert "images/s, wall clock over 2 steps" in out

@@ -52,6 +52,7 @@ def test_the_size_of_training_is_the_default_also_of_stripped_weights(data, weig
     assert "not a multiple of the stride 16" in said and "at 80 pixels" in said
 
 
+@pytest.mark.slow
 def test_pictures_and_label_files(data, weights, index, tmp_path):
     assert main(words(data, weights, tmp_path, "--save-txt", "--save-conf", "--batch-size", "4", "--max-det", "7")) == 0
     made = {p.name for p in (tmp_path / "exp").iterdir()}

@@ -48,6 +48,7 @@ def test_defaults(script):
     assert_same(parse(config_class, []), reference().parse_args([]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_flag_and_every_prefix_that_was_clear(script):
     """The reference refuses ambiguous prefixes; what it accepts has to have the same effect here."""

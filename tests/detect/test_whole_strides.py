@@ -36,6 +36,7 @@ def test_training_evaluation_and_files_have_the_size_that_is_used(tmp_path, caps
     assert shown.count(warning) == 1 and "64×64" in shown
 
 
+@pytest.mark.slow
 def test_info_tells_of_the_size_that_training_uses(tmp_path, capsys):
     assert main(["info", "--cfg", "yolox-nano", "--img", "100", "--json"]) == 0
     shown = capsys.readouterr()

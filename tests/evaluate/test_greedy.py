@@ -13,6 +13,7 @@ from yolofast.evaluate.greedy import suppress_torch
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
 def test_plain_torch_keeps_what_one_box_at_a_time_does(name):
     found = candidates(problems()[name])

@@ -55,6 +55,7 @@ def test_equals_the_published_results(case, run):
         np.testing.assert_array_equal(rows(one), golden[f"{case}.{run}{image}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [3, 64, 512])
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_blocks_and_rounds_do_not_change_the_result(block, rounds, monkeypatch):

@@ -39,6 +39,7 @@ def test_all_plots_are_drawn(tmp_path):
         assert (picture < 128).any()
 
 
+@pytest.mark.slow
 def test_many_classes_and_nothing_at_all(tmp_path):
     assert set(draw(tmp_path, 60)) == FILES
     assert set(draw(tmp_path, 2, images=0)) == FILES

@@ -46,7 +46,7 @@ def parameters(module):
     return sum(p.numel() for p in module.parameters())
 
 
-@pytest.mark.parametrize("cfg", ARCHITECTURES)
+@pytest.mark.parametrize("cfg", large_ones_slow(ARCHITECTURES))
 def test_architecture_layer_by_layer(cfg):
     golden = ARCHITECTURES[cfg]
     model = on_meta(f"cfg/{cfg}.yaml")

@@ -77,6 +77,7 @@ def test_gflops(size):
     assert round(summarise(model, (pixels, pixels)).gflops, 2) == GFLOPS[size]
 
 
+@pytest.mark.slow
 def test_summary_of_l_with_seven_classes():
     summary = summarise(on_meta("yolox-l", nc=7), (800, 1440))
     assert summary.parameters == 54_152_612

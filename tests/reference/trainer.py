@@ -72,6 +72,7 @@ class ReferenceTrainer:
     def move_average(self):
         self.updates += 1
         decay = 0.9999 * (1 - math.exp(-self.updates / 2000))
+        learnt = self.model.state_dict()
         for name, value in self.ema.state_dict().items():
             if value.is_floating_point():
-                value.copy_(value * decay + self.model.state_dict()[name] * (1 - decay))
+                value.copy_(value * decay + learnt[name] * (1 - decay))

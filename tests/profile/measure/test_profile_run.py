@@ -30,7 +30,7 @@ from yolofast.train.record import NoRecorder
 from yolofast.train.run import prepare_run
 from yolofast.train.timing import NoSampler
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 FEW = Request(steps=3, warm_up=1)
 NAP = 0.25  # seconds; what a small step computes takes far less, also on a busy machine
 
@@ -175,7 +175,6 @@ class SlowLosses:
         return slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "kind", "phase"),
     [
@@ -206,7 +205,6 @@ def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch)
     assert "makes its batches itself" in first.text
 
 
-@pytest.mark.slow
 def test_a_run_without_a_bottleneck(data):
     """The network computes most of the time, and the phases are all of the step.
 
@@ -226,7 +224,6 @@ def test_a_run_without_a_bottleneck(data):
     assert found.usage.worker_cpu is None
 
 
-@pytest.mark.slow
 def test_workers_are_watched(data):
     run = prepared(data, workers=1, persistent_workers=True)
     try:
@@ -272,7 +269,6 @@ def test_the_arithmetic_of_a_step_is_what_the_layers_say(run):
     assert 2.5 * forward < counted < 3.05 * forward
 
 
-@pytest.mark.slow
 def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
     several = prepared(data, img_size=(96,), multi_scale=True)
     one, more = (profile_run(each, Request(steps=6, warm_up=1), lambda text: None) for each in (run, several))
@@ -289,10 +285,10 @@ def test_a_single_size_that_batches_did_not_come_in():
     assert (sizes.in_words, sizes.usual) == ("32×32", (64, 64))
 
 
-@pytest.mark.slow
-def test_a_trace_has_a_step_that_moves_the_weights(run, tmp_path):
-    """Sixteen batches of four are added up."""
-    file = tmp_path / "trace.json"
+def test_a_trace_has_a_step_that_moves_the_weights(data, tmp_path):
+    """Six batches of four are added up, more than the steps that are looked at otherwise."""
+    (tmp_path / "hyp.yaml").write_text("nbs: 24\n")
+    run, file = prepared(data, hyp=str(tmp_path / "hyp.yaml")), tmp_path / "trace.json"
     profile_run(run, Request(steps=2, warm_up=1, trace=file), lambda text: None)
     names = {event.get("name") for event in json.loads(file.read_text())["traceEvents"]}
     assert {FORWARD, BACKWARD, OPTIMIZER} <= names
@@ -308,7 +304,6 @@ def test_graphs_that_never_end_are_said(run, monkeypatch):
     assert "captured meanwhile" in meter._measured_by(1, 0, looked_into=False)
 
 
-@pytest.mark.slow
 def test_against_measures_both_in_turn(run, data):
     slow = replace(run, schedule=Slow(run.schedule, "at"))
     other = prepared(data)

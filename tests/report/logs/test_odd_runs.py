@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pytest
 
 from yolofast.report.diagnose.diagnosis import diagnose
 from yolofast.report.diagnose.diagnosis_json import as_json
@@ -35,6 +36,7 @@ def odd_table(rng):
     return ",".join(columns) + "\n" + rows
 
 
+@pytest.mark.slow
 def test_any_table_gets_an_answer(tmp_path):
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
@@ -47,6 +49,7 @@ def test_any_table_gets_an_answer(tmp_path):
                 assert diagnosis_picture(found)
 
 
+@pytest.mark.slow
 def test_values_next_to_nothing_are_nothing(tmp_path):
     """Dividing by them would overflow."""
     rows = [f"{i},{5 - i / 10},{5 - i / 20},0.01" for i in range(12)]

@@ -28,6 +28,7 @@ def test_a_recipe_alone_names_its_network():
     assert completed(recipe="nuscenes-stable-v3", cfg="yolox-s").cfg == "yolox-s"
 
 
+@pytest.mark.slow
 def test_a_recipe_with_weights_leaves_the_network_to_them(tmp_path):
     torch.save({"model": build_model("yolox-nano", nc=2).state_dict()}, tmp_path / "nano.pth")
     config = completed(recipe="nuscenes-clean-v2", weights=str(tmp_path / "nano.pth"))

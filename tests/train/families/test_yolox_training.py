@@ -144,6 +144,7 @@ def test_mosaic_closes_and_l1_joins_in_the_same_epoch(folder):
         assert (mix.mosaic, run.step.criterion.use_l1) == (0.0 if closed else 1.0, closed), epoch
 
 
+@pytest.mark.slow
 def test_every_part_follows_the_recipe(folder):
     run = prepared(folder, "weight_decay=0.001", "ema_decay=0.5", "momentum=0.8", "nms=0.4", batch_size=16)
     assert run.config.recipe == "yolox-tiny", "for narrow networks"

@@ -18,6 +18,8 @@ from yolofast.train.gears.gears import EagerGear
 from yolofast.train.run import prepare_run
 from yolofast.train.step import StepKind
 
+pytestmark = pytest.mark.slow
+
 SMALL = SMALLER | {"nc": 8}
 FRESH = 3**-0.5
 SETTLED = 0.1

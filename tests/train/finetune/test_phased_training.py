@@ -17,6 +17,8 @@ from yolofast.train.finetune.plan_file import PhaseSpec, PlanSpec
 from yolofast.train.losses.loss_schedule import build_loss
 from yolofast.train.step import StepKind, TrainStep
 
+pytestmark = pytest.mark.slow
+
 ALONE = StepKind(sums=False, updates=True)
 PHASES = (
     PhaseSpec(until=1, train=("head",)),
@@ -114,7 +116,6 @@ def test_everything_learns_in_the_end():
     assert "learning head, neck, dark5, " in said[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_thawing_does_not_disturb_what_learns_already(optimizer):
     """With a learning rate of 0 for what is thawed, the head learns as if nothing had been thawed."""
