@@ -136,7 +136,7 @@ def test_a_run_goes_on_without_its_plan_file_and_never_back_to_a_phase(tmp_path,
     folder = str(tmp_path / "runs" / "exp")
     assert main(["train", "--resume", folder, "--epochs", "6", "--explain"]) == 0
     explained = capsys.readouterr().out
-    assert "goes on for 4 epochs more than it says" in explained
+    assert "continues for 4 epochs more than it says" in explained
     assert main(["train", "--resume", folder, "--epochs", "6"]) == 0
     assert "phase 2, epochs 2 to 6: learning everything" in capsys.readouterr().out
     assert state_of(tmp_path)["run"]["phases"]["phase"] == 1
