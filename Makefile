@@ -23,7 +23,7 @@ examples: install
 	$(BIN)/python examples/find_objects.py $$weights $$(ls runs/shapes/images/val/* | head -1) && \
 	$(BIN)/python examples/fine_tune.py $$weights runs/shapes/data.yaml
 
-# Before every push: all tests but those that train, start a process, compile or open a browser; below 90 seconds.
+# Before every push: all tests but those that train, start a process, compile or open a browser; about 90 seconds.
 quick: install
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
