@@ -71,13 +71,14 @@ def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: t
 
 
 def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:
-    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait."""
+    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait, and is empty in those
+    that lead up to them."""
     found: Counter[tuple[str, str]] = Counter()
 
     def note(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
-        if "synchroniz" in str(message):
+        if "synchroniz" in str(message) and phase():
             found[phase(), _place(filename, lineno)] += 1
 
     mode = torch.cuda.get_sync_debug_mode()
