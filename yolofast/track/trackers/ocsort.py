@@ -1,0 +1,290 @@
+"""OC-SORT: observations are trusted more than the filter. Directions of motion help the association, tracks are looked
+for where they were last observed, and after a gap the filter is run again along the straight line between observations.
+
+The filter estimates centre, area and aspect ratio; the last has no velocity. A birth is no observation (as published):
+a track has no direction and is not looked for until it has been matched once.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from yolofast.track.trackers import kalman
+from yolofast.track.trackers.matching import NO_PAIRS, assign_all, overlaps, rest
+from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, take
+
+_LOW = 0.1
+_POSITION_NOISE = np.array([1.0, 1.0, 1.0, 1.0])
+_VELOCITY_NOISE = np.array([0.01, 0.01, 1e-4, 0.0])
+_MEASUREMENT_NOISE = np.array([1.0, 1.0, 10.0, 10.0])
+_FIRST_COV = np.array([[10.0, 10.0, 10.0, 10.0], [0.0] * 4, [1e4, 1e4, 1e4, 0.0]])
+_GUARD = 1e-6
+
+
+@dataclass(frozen=True)
+class OcSortSettings:
+    det_thresh: float = 0.6
+    max_age: int = 30
+    min_hits: int = 3
+    iou_threshold: float = 0.3
+    delta_t: int = 3
+    asso_func: str = "iou"
+    inertia: float = 0.2
+    use_byte: bool = False
+
+
+@dataclass
+class OcState:
+    mean: Floats
+    cov: Floats
+    ids: Ints
+    age: Ints
+    """Frames since its birth."""
+    unseen: Ints
+    """Frames since the last match, this one included."""
+    unseen_time: Floats
+    streak: Ints
+    observed: Bools
+    """Matched at least once after its birth."""
+    box: Floats
+    """The last observation."""
+    history: Floats
+    """[n, delta_t, 4]: observations by age modulo `delta_t`."""
+    history_age: Ints
+    """[n, delta_t]: at which age each was made, -1 for none."""
+    direction: Floats
+    """Of its motion, y then x; 0 if unknown."""
+    missed_mean: Floats
+    missed_cov: Floats
+    """As they were, predicted, in the first frame of a gap."""
+    in_gap: Bools
+    scores: Floats
+    labels: Ints
+    votes: Floats
+
+
+class OcSort(Tracker):
+    name = "ocsort"
+    settings: OcSortSettings
+    state: OcState
+
+    def _empty(self) -> OcState:
+        none, flags, whole, steps = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64), self._steps_back
+        return OcState(
+            np.zeros((0, 8)), np.zeros((0, 3, 4)), whole, whole, whole, none, whole, flags, np.zeros((0, 4)),
+            np.zeros((0, steps, 4)), np.zeros((0, steps), np.int64), np.zeros((0, 2)), np.zeros((0, 8)),
+            np.zeros((0, 3, 4)), flags, none, whole, np.zeros((0, 1)),
+        )  # fmt: skip
+
+    @property
+    def _steps_back(self) -> int:
+        return max(int(self.settings.delta_t), 1)
+
+    def _step(self, frame: Frame) -> Tracks:
+        self._move(frame)
+        state, settings = self.state, self.settings
+        threshold = settings.det_thresh
+        is_high = frame.scores > threshold if self.faithful else frame.scores >= threshold
+        high = is_high.nonzero()[0]
+        boxes = boxes_of(state.mean)
+
+        overlap = self._overlap(boxes, state.labels, frame, high)
+        rows, columns = self._first(overlap, frame, high).T
+        free, seen = rest(len(state.ids), rows), high[columns]
+        left = high[rest(len(high), columns)]
+        if settings.use_byte:
+            low = ((frame.scores > _LOW) & ~is_high & (frame.scores < threshold)).nonzero()[0]
+            more = self._again("second", free, low, self._overlap(boxes[free], state.labels[free], frame, low))
+            rows, seen = np.concatenate((rows, free[more[:, 0]])), np.concatenate((seen, low[more[:, 1]]))
+            free = free[rest(len(free), more[:, 0])]
+        last = np.where(state.observed[free, None], state.box[free], -1.0)
+        more = self._again("last observed", free, left, self._overlap(last, state.labels[free], frame, left))
+        rows, seen = np.concatenate((rows, free[more[:, 0]])), np.concatenate((seen, left[more[:, 1]]))
+        missed = free[rest(len(free), more[:, 0])]
+        born = left[rest(len(left), more[:, 1])]
+
+        self._miss(missed)
+        self._observe(rows, frame.boxes[seen])
+        state.scores[rows] = frame.scores[seen]
+        state.votes, state.labels = self._voted(state.votes, state.labels, rows, frame.labels[seen], frame.scores[seen])
+        shown = np.full(len(state.ids), -1)
+        shown[rows] = seen
+        if len(born):
+            self.state, shown = joined(self._wide_enough(frame.labels[born]), self._born(born, frame)), np.concatenate((shown, born))
+        return self._given(shown)
+
+    def _move(self, frame: Frame) -> None:
+        state = self.state
+        shrinks = state.mean[:, 2] + state.mean[:, 6] * frame.elapsed <= 0
+        state.mean[shrinks, 6] = 0.0
+        kalman.predict(state.mean, state.cov, frame.elapsed, _POSITION_NOISE, _VELOCITY_NOISE)
+        state.age += 1
+        state.streak[state.unseen > 0] = 0
+        state.unseen += 1
+        state.unseen_time += frame.elapsed
+
+    def _overlap(self, boxes: Floats, labels: Ints, frame: Frame, columns: Ints) -> Floats:
+        found = overlaps(boxes, frame.boxes[columns])
+        if self.classes == "each":
+            found = np.where(labels[:, None] == frame.labels[columns], found, 0.0)
+        return found
+
+    def _first(self, overlap: Floats, frame: Frame, high: Ints) -> Ints:
+        limit = self.settings.iou_threshold
+        pairs = NO_PAIRS
+        if overlap.size:
+            close = overlap > limit
+            if close.sum(1).max() == 1 and close.sum(0).max() == 1:
+                pairs = np.argwhere(close)
+            else:
+                pairs = assign_all(overlap + self._direction_bonus(frame, high))
+                pairs = pairs[overlap[pairs[:, 0], pairs[:, 1]] >= limit]
+        self._record("first", self.state.ids, high, 1 - overlap, 1 - limit, pairs)
+        return pairs
+
+    def _again(self, stage: str, rows: Ints, columns: Ints, overlap: Floats) -> Ints:
+        limit, pairs = self.settings.iou_threshold, NO_PAIRS
+        if overlap.size and overlap.max() > limit:
+            pairs = assign_all(overlap)
+            pairs = pairs[overlap[pairs[:, 0], pairs[:, 1]] >= limit]
+        self._record(stage, self.state.ids[rows], columns, 1 - overlap, 1 - limit, pairs)
+        return pairs
+
+    def _direction_bonus(self, frame: Frame, high: Ints) -> Floats:
+        """For detections that lie in the direction in which a track has moved."""
+        state = self.state
+        towards = _directions(self._observed_before()[:, None], frame.boxes[high][None])
+        cosine = (state.direction[:, None] * towards).sum(-1).clip(-1, 1)
+        bonus = (np.pi / 2 - np.arccos(cosine)) / np.pi * self.settings.inertia * frame.scores[high]
+        return np.where(state.observed[:, None], bonus, 0.0)
+
+    def _observed_before(self) -> Floats:
+        """The observation `delta_t` frames ago; where there is none a younger one, at last the newest."""
+        state, steps = self.state, self._steps_back
+        found, open_ = state.box.copy(), np.ones(len(state.ids), bool)
+        for back in range(steps, 0, -1):
+            age = state.age - back
+            slot = age % steps
+            there = open_ & (np.take_along_axis(state.history_age, slot[:, None], 1)[:, 0] == age) & (age >= 0)
+            found[there] = state.history[there.nonzero()[0], slot[there]]
+            open_ &= ~there
+        return found
+
+    def _miss(self, rows: Ints) -> None:
+        state = self.state
+        begins = rows[state.observed[rows] & ~state.in_gap[rows]]
+        state.missed_mean[begins], state.missed_cov[begins] = state.mean[begins], state.cov[begins]
+        state.in_gap[begins] = True
+
+    def _observe(self, rows: Ints, boxes: Floats) -> None:
+        if not len(rows):
+            return
+        state, steps = self.state, self._steps_back
+        before = self._observed_before()[rows]
+        state.direction[rows] = np.where(state.observed[rows, None], _directions(before, boxes), 0.0)
+        gap = state.in_gap[rows]
+        if gap.any():
+            self._run_again(rows[gap], boxes[gap])
+        mean, cov = state.mean[rows], state.cov[rows]
+        kalman.correct(mean, cov, measured(boxes), _MEASUREMENT_NOISE)
+        state.mean[rows], state.cov[rows] = mean, cov
+        slot = state.age[rows] % steps
+        state.history[rows, slot], state.history_age[rows, slot] = boxes, state.age[rows]
+        state.box[rows], state.observed[rows], state.in_gap[rows] = boxes, True, False
+        state.unseen[rows], state.unseen_time[rows] = 0, 0.0
+        state.streak[rows] += 1
+
+    def _run_again(self, rows: Ints, boxes: Floats) -> None:
+        """From the first missed frame on, along the line from the last observation to this one."""
+        state = self.state
+        frames = state.unseen[rows]
+        step = state.unseen_time[rows] / frames
+        mean, cov = state.missed_mean[rows], state.missed_cov[rows]
+        start, end = _centre_and_size(_as_measured(state.box[rows])), _centre_and_size(_as_measured(boxes))
+        for count in range(1, int(frames.max()) + 1):
+            going = count <= frames
+            share = (count / frames[going])[:, None]
+            between = start[going] + share * (end[going] - start[going])
+            some_mean, some_cov = mean[going], cov[going]
+            size = between[:, 2:]
+            along = np.stack((*between[:, :2].T, size[:, 0] * size[:, 1], size[:, 0] / size[:, 1]), axis=1)
+            kalman.correct(some_mean, some_cov, along, _MEASUREMENT_NOISE)
+            goes_on = count < frames[going]
+            elapsed = np.where(goes_on, step[going], 0.0)[:, None]
+            kalman.predict(some_mean, some_cov, elapsed, _POSITION_NOISE, _VELOCITY_NOISE)
+            mean[going], cov[going] = some_mean, some_cov
+        state.mean[rows], state.cov[rows] = mean, cov
+
+    def _wide_enough(self, labels: Ints) -> OcState:
+        width = max(int(labels.max()) + 1, 1) if self.classes == "vote" else 1
+        if self.state.votes.shape[1] < width:
+            self.state.votes = np.pad(self.state.votes, ((0, 0), (0, width - self.state.votes.shape[1])))
+        return self.state
+
+    def _born(self, born: Ints, frame: Frame) -> OcState:
+        count, steps = len(born), self._steps_back
+        mean = np.concatenate((measured(frame.boxes[born]), np.zeros((count, 4))), axis=1)
+        cov, none = np.tile(_FIRST_COV, (count, 1, 1)), np.zeros(count, np.int64)
+        labels, votes = frame.labels[born], np.zeros((count, self.state.votes.shape[1]))
+        votes, labels = self._voted(votes, labels, np.arange(count), labels, frame.scores[born])
+        return OcState(
+            mean, cov, self._new_ids(count), none, none.copy(), np.zeros(count), none.copy(), np.zeros(count, bool),
+            frame.boxes[born], np.zeros((count, steps, 4)), np.full((count, steps), -1), np.zeros((count, 2)),
+            mean.copy(), cov.copy(), np.zeros(count, bool), frame.scores[born], labels, votes,
+        )  # fmt: skip
+
+    def _given(self, shown: Ints) -> Tracks:
+        """The youngest first, as published."""
+        state, settings = self.state, self.settings
+        fresh = (state.streak >= settings.min_hits) | (self.frame <= settings.min_hits)
+        given = ((state.unseen < 1) & fresh).nonzero()[0][::-1]
+        boxes = np.where(state.observed[given, None], state.box[given], boxes_of(state.mean[given]))
+        tracks = Tracks(
+            state.ids[given], boxes, state.scores[given], state.labels[given], np.ones(len(given), bool), shown[given]
+        )
+        if self.faithful:
+            old = state.unseen > settings.max_age
+        else:
+            old = state.unseen_time > settings.max_age + _GUARD
+        if old.any():
+            self.state = take(state, ~old)
+        return tracks
+
+    def lost(self) -> Tracks:
+        state = self.state
+        rows = (state.unseen > 0) & state.observed
+        none = np.full(int(rows.sum()), -1)
+        return Tracks(
+            state.ids[rows], boxes_of(state.mean[rows]), state.scores[rows], state.labels[rows], none == -1, none
+        )
+
+
+def measured(boxes: Floats) -> Floats:
+    """Centre, area, aspect ratio."""
+    size = boxes[:, 2:] - boxes[:, :2]
+    centre = boxes[:, :2] + size / 2
+    return np.stack((*centre.T, size[:, 0] * size[:, 1], size[:, 0] / (size[:, 1] + _GUARD)), axis=1)
+
+
+def boxes_of(mean: Floats) -> Floats:
+    width = np.sqrt(np.maximum(mean[:, 2] * mean[:, 3], 0))
+    height = mean[:, 2] / np.maximum(width, _GUARD)
+    half = np.stack((width, height), axis=1) / 2
+    return np.concatenate((mean[:, :2] - half, mean[:, :2] + half), axis=1)
+
+
+_as_measured = measured
+
+
+def _centre_and_size(values: Floats) -> Floats:
+    """Of centre, area and aspect ratio."""
+    width, height = np.sqrt(values[:, 2] * values[:, 3]), np.sqrt(values[:, 2] / values[:, 3])
+    return np.stack((values[:, 0], values[:, 1], width, height), axis=1)
+
+
+def _directions(first: Floats, second: Floats) -> Floats:
+    """Unit vectors between the centres of boxes."""
+    way = (second[..., :2] + second[..., 2:] - first[..., :2] - first[..., 2:]) / 2
+    found: Floats = way / (np.linalg.norm(way, axis=-1, keepdims=True) + _GUARD)
+    return found

@@ -1,0 +1,158 @@
+"""What all trackers share: checked input, time in seconds, classes, identities, and a state that can be saved."""
+
+import copy
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from yolofast.errors import UserError, shorten
+from yolofast.track.trackers.camera_motion import CameraMotion
+from yolofast.track.trackers.matching import NO_PAIRS
+from yolofast.track.trackers.tracks import (
+    Floats,
+    Frame,
+    Ints,
+    Stage,
+    Tracks,
+    checked_boxes,
+    checked_column,
+    checked_features,
+    checked_warp,
+)
+
+CLASSES = ("vote", "each", "agnostic")
+_NEVER = np.inf
+
+
+class Tracker(ABC):
+    """Call `update` once per frame, also for one without detections.
+
+    `faithful` computes what the authors' code computes, defects included, with one frame as the unit of time. Otherwise
+    defects are repaired, and `time` (seconds; by default one frame at `frame_rate` after the last) tells how far tracks
+    have moved and when lost ones are given up.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, settings: Any, *, frame_rate: float, faithful: bool, classes: str) -> None:
+        self.settings, self.frame_rate, self.faithful, self.classes = settings, frame_rate, faithful, classes
+        self.stages: list[Stage] | None = None
+        """Set it to a list to have every association of a frame recorded."""
+        self._camera = CameraMotion(getattr(settings, "cmc_method", "none"), faithful=faithful)
+        self.reset()
+
+    def reset(self) -> None:
+        """As new: identities count from 1 again."""
+        self.frame, self.time, self.next_id = 0, 0.0, 1
+        self.state = self._empty()
+        self._camera.reset()
+
+    def update(
+        self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None, *, image: Any = None,
+        warp: ArrayLike | None = None, features: ArrayLike | None = None, time: float | None = None,
+    ) -> Tracks:  # fmt: skip
+        """Detections x1 y1 x2 y2 of the next frame, [n, 4], become tracks.
+
+        `image` is for the camera's motion, unless a `warp` from the last frame to this one is given.
+        """
+        found = checked_boxes(boxes)
+        count = len(found)
+        checked_scores = checked_column(scores, count, "scores", np.float64)
+        kinds = np.zeros(count, np.int64) if labels is None else checked_column(labels, count, "labels", np.int64)
+        looks = None if features is None else checked_features(features, count, self._feature_width())
+        now = self._now(time)
+        if warp is not None:
+            moved: Floats | None = checked_warp(warp)
+        else:
+            moved = self._camera.warp(image, found) if image is not None else None
+        elapsed = 1.0 if self.faithful or not self.frame else (now - self.time) * self.frame_rate
+        self.frame, self.time = self.frame + 1, now
+        if self.stages is not None:
+            self.stages.clear()
+        return self._step(Frame(found, checked_scores, kinds, looks, moved, elapsed, now))
+
+    def lost(self) -> Tracks:
+        """Where tracks are believed to be that this frame's detections do not show."""
+        raise NotImplementedError  # pragma: no cover
+
+    def state_dict(self) -> dict[str, Any]:
+        """Arrays and numbers: a stream that restarts with them continues its identities."""
+        return {
+            "tracker": self.name,
+            "frame": self.frame,
+            "time": self.time,
+            "next_id": self.next_id,
+            "columns": {
+                field.name: getattr(self.state, field.name).copy() for field in dataclasses.fields(self.state)
+            },
+            "camera": self._camera.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state.get("tracker") != self.name:
+            what = f"the state is of {shorten(state.get('tracker'))}, this is {self.name}"
+            raise UserError(what, fix="build the tracker it was saved from")
+        self.frame, self.time, self.next_id = int(state["frame"]), float(state["time"]), int(state["next_id"])
+        self.state = type(self.state)(**{name: np.array(column) for name, column in state["columns"].items()})
+        self._camera.load_state_dict(copy.deepcopy(state["camera"]))
+
+    @abstractmethod
+    def _step(self, frame: Frame) -> Tracks: ...
+
+    @abstractmethod
+    def _empty(self) -> Any: ...
+
+    def _feature_width(self) -> int | None:
+        features = getattr(self.state, "features", None)
+        return features.shape[1] if features is not None and len(features) and features.shape[1] else None
+
+    def _now(self, time: float | None) -> float:
+        if time is None:
+            return self.time + 1 / self.frame_rate if self.frame else 0.0
+        if not np.isfinite(time):
+            raise UserError(f"time is {time}", fix="give seconds")
+        if self.frame and time <= self.time:
+            what = f"a frame at {time:g} s follows one at {self.time:g} s"
+            raise UserError(what, fix="give frames in order, or reset the tracker before another video")
+        return float(time)
+
+    def _new_ids(self, count: int) -> Ints:
+        ids = np.arange(self.next_id, self.next_id + count, dtype=np.int64)
+        self.next_id += count
+        return ids
+
+    def _apart(self, cost: Floats, tracks: Ints, detections: Ints) -> Floats:
+        """With `classes` "each", pairs of different labels cannot be matched."""
+        if self.classes != "each":
+            return cost
+        return np.where(tracks[:, None] == detections, cost, _NEVER)
+
+    def _record(self, name: str, ids: Ints, detections: Ints, cost: Floats, limit: float, matched: Ints) -> None:
+        if self.stages is not None:
+            self.stages.append(Stage(name, ids.copy(), detections.copy(), cost.copy(), limit, matched.copy()))
+
+    def _voted(self, votes: Floats, labels: Ints, rows: Ints, seen: Ints, scores: Floats) -> tuple[Floats, Ints]:
+        """Votes and labels of tracks after `rows` were matched to detections that show `seen`."""
+        if self.classes == "vote" and len(seen) and seen.max() >= votes.shape[1]:
+            wider = np.zeros((len(votes), int(seen.max()) + 1))
+            wider[:, : votes.shape[1]] = votes
+            votes = wider
+        labels = labels.copy()
+        if self.classes != "vote" or votes.shape[1] == 1:
+            labels[rows] = seen
+            return votes, labels
+        is_new = votes[rows, seen] == 0
+        votes[rows, seen] += scores
+        labels[rows] = votes[rows].argmax(1)
+        if self.faithful:  # a class that is seen for the first time wins at once
+            labels[rows[is_new]] = seen[is_new]
+        return votes, labels
+
+
+def no_stage(tracks: int, detections: int) -> Ints | None:
+    """Nothing to match, if one side is empty."""
+    return None if tracks and detections else NO_PAIRS
