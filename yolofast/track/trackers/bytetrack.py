@@ -13,16 +13,15 @@ from typing import ClassVar
 import numpy as np
 
 from yolofast.track.trackers import kalman
-from yolofast.track.trackers.matching import assign, overlaps, rest
-from yolofast.track.trackers.tracker import Tracker, no_stage
+from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
+from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, take
 
-_SECOND_LIMIT, _UNCONFIRMED_LIMIT, _DUPLICATE = 0.5, 0.7, 0.15
-_POSITION, _VELOCITY = 1 / 20, 1 / 160
-"""Standard deviations, as shares of the box's size."""
+_SECOND_LIMIT, _UNCONFIRMED_LIMIT, _DUPLICATE = 0.5, 0.7, 0.85
 _KEPT_FEATURE = 0.9
 _BUFFER_RATE = 30.0
 """`track_buffer` counts frames at this rate, whatever that of the video."""
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class ByteTrackSettings:
     new_track_thresh: float | None = None
     """By default `track_thresh` + 0.1."""
     match_thresh: float = 0.9
-    """The greatest cost of a match: higher is more permissive."""
+    """The greatest cost of a match, below 1: higher is more permissive."""
     track_buffer: int = 30
     mot20: bool = False
     """Costs are overlaps alone, without the detection's score."""
@@ -78,11 +77,52 @@ class ByteState:
     """[n, d]; d is 0 without appearance, a row is 0 where a track has none yet."""
 
 
+@dataclass(frozen=True)
+class Noise:
+    """Variances: `share` of the squared size, plus `fixed`, per coordinate."""
+
+    share: Floats
+    fixed: Floats
+
+    def of(self, squared_size: Floats) -> Floats:
+        return squared_size * self.share + self.fixed
+
+
+def _noise(deviation: float, fixed: float | None = None) -> Noise:
+    """A standard deviation as a share of the size; `fixed` is that of the aspect ratio."""
+    share, constant = np.full(4, deviation**2), np.zeros(4)
+    if fixed is not None:
+        share[2], constant[2] = 0.0, fixed**2
+    return Noise(share, constant)
+
+
 class ByteTrack(Tracker):
+    """It estimates centre, aspect ratio and height; all noises are proportional to the height."""
+
     name = "bytetrack"
     gives_unconfirmed: ClassVar[bool] = False
+    process: ClassVar[tuple[Noise, Noise]] = _noise(1 / 20, 1e-2), _noise(1 / 160, 1e-5)
+    at_birth: ClassVar[tuple[Noise, Noise]] = _noise(2 / 20, 1e-2), _noise(10 / 160, 1e-5)
+    measurement: ClassVar[Noise] = _noise(1 / 20, 1e-1)
+    size_velocities: ClassVar[slice] = slice(7, 8)
+    """They are forgotten when a track is lost."""
     settings: ByteTrackSettings | BotSortSettings
     state: ByteState
+
+    def _measured(self, boxes: Floats) -> Floats:
+        size = boxes[:, 2:] - boxes[:, :2]
+        found = np.concatenate((boxes[:, :2] + size / 2, size), axis=1)
+        found[:, 2] /= found[:, 3]
+        return found
+
+    def _boxes(self, mean: Floats) -> Floats:
+        size = mean[:, 2:4].copy()
+        size[:, 0] *= size[:, 1]
+        corner = mean[:, :2] - size / 2
+        return np.concatenate((corner, corner + size), axis=1)
+
+    def _squared_size(self, mean: Floats) -> Floats:
+        return mean[:, 3:4] ** 2
 
     def _empty(self) -> ByteState:
         none, flags, whole = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
@@ -92,254 +132,184 @@ class ByteTrack(Tracker):
         )  # fmt: skip
 
     def _step(self, frame: Frame) -> Tracks:
-        settings = self.settings
-        if not self.faithful:
-            self._give_up_late_ones(frame.time)
+        settings, scores = self.settings, frame.scores
         self._move(frame)
-        state, scores = self.state, frame.scores
-        if self.faithful:
-            high = (scores > settings.track_high_thresh).nonzero()[0]
-        else:
-            high = (scores >= settings.track_high_thresh).nonzero()[0]
-        low = ((scores > settings.track_low_thresh) & (scores < settings.track_high_thresh)).nonzero()[0]
-        distance = 1.0 - overlaps(self._boxes(state.mean), frame.boxes, border=float(self.faithful))
-        distance = self._apart(distance, state.labels, frame.labels)
-        confirmed = state.confirmed | ~state.tracked
-        pool = confirmed.nonzero()[0]
-
-        rows, seen = self._matched("first", pool, high, self._cost(distance, pool, high, frame), settings.match_thresh)
-        left = pool[rest(len(pool), np.searchsorted(pool, rows))]
-        left = left[state.tracked[left]]
-        plain = distance[np.ix_(left, low)]
-        more_rows, more_seen = self._matched("second", left, low, plain, _SECOND_LIMIT)
-        newly_lost = np.setdiff1d(left, more_rows, assume_unique=True)
-
-        free = high[rest(len(high), np.searchsorted(high, np.sort(seen)))]
-        young = (~confirmed).nonzero()[0]
-        cost = self._cost(distance, young, free, frame)
-        young_rows, young_seen = self._matched("unconfirmed", young, free, cost, _UNCONFIRMED_LIMIT)
-        dropped = np.setdiff1d(young, young_rows, assume_unique=True)
-        free = np.setdiff1d(free, young_seen, assume_unique=True)
-
-        was_tracked = state.tracked.copy()
-        refound = rows[~was_tracked[rows]]
-        self._correct(np.concatenate((rows, young_rows)), np.concatenate((seen, young_seen)), frame, with_features=True)
-        self._correct(more_rows, more_seen, frame, with_features=False)
-        threshold = settings.new_track_thresh
-        threshold = settings.track_high_thresh + 0.1 if threshold is None else threshold
-        born = free[scores[free] >= threshold]
-        shown = np.full(len(state.ids), -1)
-        for matched, what in ((rows, seen), (more_rows, more_seen), (young_rows, young_seen)):
-            shown[matched] = what
-        shown = self._sorted(was_tracked, refound, newly_lost, dropped, born, shown, frame)
-        return self._given(self._without_duplicates(shown))
-
-    def _give_up_late_ones(self, now: float) -> None:
-        waited = now - self.state.last_time
-        late = ~self.state.tracked & (waited > self.settings.track_buffer / _BUFFER_RATE + 1e-6)
-        if late.any():
-            self.state = take(self.state, ~late)
+        state = self.state
+        was_tracked, known = state.tracked.copy(), state.confirmed | ~state.tracked
+        high = scores > settings.track_high_thresh if self.faithful else scores >= settings.track_high_thresh
+        low = (scores > settings.track_low_thresh) & (scores < settings.track_high_thresh)
+        pairs = self._pairs(frame)
+        matches = np.full(len(state.ids), -1)
+        cost = self._cost(pairs, frame)
+        self._match("first", matches, pairs, cost, settings.match_thresh, known, high)
+        self._match(
+            "second", matches, pairs, 1 - pairs.overlap, _SECOND_LIMIT, known & was_tracked & (matches < 0), low
+        )
+        free = high.copy()
+        free[matches[matches >= 0]] = False
+        self._match("unconfirmed", matches, pairs, cost, _UNCONFIRMED_LIMIT, ~known, free)
+        free[matches[matches >= 0]] = False
+        born_from = settings.track_high_thresh + 0.1 if settings.new_track_thresh is None else settings.new_track_thresh
+        born = (free & (scores >= born_from)).nonzero()[0]
+        self._correct(matches, high, frame)
+        matches = self._sort(was_tracked, known, matches, born, frame)
+        boxes = self._boxes(self.state.mean)
+        kept = self._without_duplicates(boxes)
+        if kept is not None:
+            self.state, matches, boxes = take(self.state, kept), matches[kept], boxes[kept]
+        given = self.state.tracked
+        if not (self.faithful and self.gives_unconfirmed):
+            given = given & self.state.confirmed
+        return self._tracks(given, boxes, matches)
 
     def _move(self, frame: Frame) -> None:
+        """What is too old goes, the others are predicted. Faithful: unconfirmed ones stay where they are."""
         state = self.state
-        if not len(state.ids):
-            return
-        moves = (state.confirmed | ~state.tracked) if self.faithful else np.ones(len(state.ids), bool)
-        self._stop_growth(state)
-        size = self._sizes(state.mean)
-        elapsed = np.where(moves, frame.elapsed, 0.0)[:, None]
-        kalman.predict(state.mean, state.cov, elapsed, *self._noise(size))
+        if not self.faithful:
+            limit = self.settings.track_buffer / _BUFFER_RATE + _ROUNDING
+            kept = state.tracked | (frame.time - state.last_time <= limit)
+            if not kept.all():
+                state = self.state = take(state, kept)
+        state.mean[~state.tracked, self.size_velocities] = 0.0
+        elapsed: Floats | float = frame.elapsed
+        if self.faithful:
+            elapsed = np.where(state.confirmed | ~state.tracked, frame.elapsed, 0.0)[:, None]
+        size = self._squared_size(state.mean)
+        kalman.predict(state.mean, state.cov, elapsed, self.process[0].of(size), self.process[1].of(size))
         if frame.warp is not None:
             state.cov = kalman.warp(state.mean, state.cov, frame.warp)
 
-    def _matched(self, stage: str, rows: Ints, columns: Ints, cost: Floats, limit: float) -> tuple[Ints, Ints]:
-        pairs = no_stage(len(rows), len(columns))
-        pairs = assign(cost, limit) if pairs is None else pairs
-        self._record(stage, self.state.ids[rows], columns, cost, limit, pairs)
-        return rows[pairs[:, 0]], columns[pairs[:, 1]]
+    def _pairs(self, frame: Frame) -> Pairs:
+        pairs = self._close(self._boxes(self.state.mean), frame.boxes)
+        if self.classes == "each":
+            return pairs.where(self.state.labels[pairs.rows] == frame.labels[pairs.columns])
+        return pairs
 
-    def _cost(self, distance: Floats, rows: Ints, columns: Ints, frame: Frame) -> Floats:
-        raw = distance[np.ix_(rows, columns)]
+    def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
+        return overlapping(tracks, boxes, border=float(self.faithful))
+
+    def _cost(self, pairs: Pairs, frame: Frame) -> Floats:
         if self.settings.mot20:
-            return raw
-        return 1.0 - (1.0 - raw) * frame.scores[columns]
+            return 1 - pairs.overlap
+        return 1 - pairs.overlap * frame.scores[pairs.columns]
 
-    def _correct(self, rows: Ints, seen: Ints, frame: Frame, *, with_features: bool) -> None:
+    def _match(
+        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: float, rows: Bools, columns: Bools
+    ) -> None:
+        """Writes the detection of each matched track into `matches`."""
+        possible = (rows[pairs.rows] & columns[pairs.columns] & (cost <= limit)).nonzero()[0]
+        found = possible[assign(pairs.rows[possible], pairs.columns[possible], limit - cost[possible])]
+        matches[pairs.rows[found]] = pairs.columns[found]
+        self._record(stage, rows, columns, pairs, cost, limit, found)
+
+    def _correct(self, matches: Ints, high: Bools, frame: Frame) -> None:
+        rows = (matches >= 0).nonzero()[0]
         if not len(rows):
             return
-        state = self.state
+        state, seen = self.state, matches[rows]
         mean, cov = state.mean[rows], state.cov[rows]
-        kalman.correct(mean, cov, self._measured(frame.boxes[seen]), self._measurement_noise(self._sizes(mean)))
+        kalman.correct(mean, cov, self._measured(frame.boxes[seen]), self.measurement.of(self._squared_size(mean)))
         state.mean[rows], state.cov[rows] = mean, cov
-        is_new = ~state.confirmed[rows]
-        if is_new.any() and not self.faithful:
-            state.ids[np.sort(rows[is_new])] = self._new_ids(int(is_new.sum()))
+        if not self.faithful:
+            nameless = rows[state.ids[rows] == 0]
+            if len(nameless):
+                state.ids[nameless] = self._new_ids(len(nameless))
         state.tracked[rows] = state.confirmed[rows] = True
         state.last[rows], state.last_time[rows], state.scores[rows] = self.frame, frame.time, frame.scores[seen]
-        state.votes, state.labels = self._voted(state.votes, state.labels, rows, frame.labels[seen], frame.scores[seen])
-        if with_features:
-            self._look(rows, seen, frame)
+        self._vote(rows, frame.labels[seen], frame.scores[seen])
+        if frame.features is not None:
+            confident = high[seen]
+            self._look(rows[confident], frame.features[seen[confident]])
 
-    def _look(self, rows: Ints, seen: Ints, frame: Frame) -> None:
+    def _look(self, rows: Ints, features: Floats) -> None:
         """ByteTrack has no eye for appearance."""
 
-    def _sorted(
-        self, was_tracked: Bools, refound: Ints, newly_lost: Ints, dropped: Ints, born: Ints, shown: Ints, frame: Frame
-    ) -> Ints:
-        """Puts the rows into the published order; which detection each one shows."""
-        state = self.state
-        state.tracked[newly_lost] = False
-        stays = was_tracked & state.tracked
-        stays[dropped] = False
-        lost = ~was_tracked & ~state.tracked
-        tracked = stays.nonzero()[0]
-        lost_rows = np.concatenate((lost.nonzero()[0], newly_lost))
-        if self.faithful:
-            lost_rows = lost_rows[~state.given_up[lost_rows]]
-            state.given_up |= ~was_tracked & (self.frame - state.last > self._buffer_frames)
-        if len(born):
-            young = self._born(born, frame)
-            order = np.concatenate((tracked, len(state.ids) + np.arange(len(born)), refound, lost_rows))
-            state, shown = joined(state, young), np.concatenate((shown, born))
-        else:
-            order = np.concatenate((tracked, refound, lost_rows))
-        if len(order) != len(state.ids) or len(lost_rows) or len(refound):
-            state, shown = take(state, order), shown[order]
-        self.state = state
-        return shown
+    def _sort(self, was_tracked: Bools, known: Bools, matches: Ints, born: Ints, frame: Frame) -> Ints:
+        """Puts the rows into the published order; what each is matched to, in that order.
 
-    def _without_duplicates(self, shown: Ints) -> Ints:
-        """A tracked and a lost one in the same place are one: the one that has lived longer stays."""
+        Tracked ones stay in their order, then come new ones, found ones, lost ones, and those that have just been lost.
+        """
+        state = self.state
+        missed = matches < 0
+        stay, lost = was_tracked & ~missed, ~was_tracked & missed
+        newly_lost = was_tracked & known & missed
+        state.tracked[newly_lost] = False
+        if self.faithful:
+            lost &= ~state.given_up
+            newly_lost &= ~state.given_up
+            limit = int(self.frame_rate / _BUFFER_RATE * self.settings.track_buffer)
+            state.given_up |= ~was_tracked & (self.frame - state.last > limit)
+        if not len(born) and (stay | lost).all():
+            return matches
+        names = np.arange(len(state.ids))
+        parts = [names[stay], len(names) + np.arange(len(born)), names[~was_tracked & ~missed], names[lost]]
+        order = np.concatenate((*parts, names[newly_lost]))
+        if len(born):
+            state, matches = joined(self._wide_enough(born, frame), self._born(born, frame)), np.append(matches, born)
+        self.state = take(state, order)
+        return matches[order]
+
+    def _without_duplicates(self, boxes: Floats) -> Bools | None:
+        """A tracked and a lost one in the same place are one: the one that has lived longer stays. None: there are no
+        such pairs."""
         state = self.state
         count = int(state.tracked.sum())
-        if 0 < count < len(state.ids):
-            boxes = self._boxes(state.mean)
-            distance = 1.0 - overlaps(boxes[:count], boxes[count:], border=float(self.faithful))
-            distance = self._apart(distance, state.labels[:count], state.labels[count:])
-            tracked, lost = (distance < _DUPLICATE).nonzero()
-            if len(tracked):
-                age = state.last - state.first
-                longer = age[tracked] > age[count + lost]
-                kept = np.ones(len(state.ids), bool)
-                kept[count + lost[longer]] = False
-                kept[tracked[~longer]] = False
-                self.state, shown = take(state, kept), shown[kept]
-        return shown
+        if count in (0, len(state.ids)):
+            return None
+        pairs = overlapping(boxes[:count], boxes[count:], border=float(self.faithful))
+        same = pairs.overlap > _DUPLICATE
+        if self.classes == "each":
+            same &= state.labels[pairs.rows] == state.labels[count + pairs.columns]
+        if not same.any():
+            return None
+        tracked, lost = pairs.rows[same], count + pairs.columns[same]
+        age = state.last - state.first
+        longer = age[tracked] > age[lost]
+        kept = np.ones(len(state.ids), bool)
+        kept[lost[longer]] = False
+        kept[tracked[~longer]] = False
+        return kept
+
+    def _wide_enough(self, born: Ints, frame: Frame) -> ByteState:
+        self._widen_votes(frame.labels[born])
+        return self.state
 
     def _born(self, born: Ints, frame: Frame) -> ByteState:
         measured = self._measured(frame.boxes[born])
-        mean = np.concatenate((measured, np.zeros_like(measured)), axis=1)
-        position, velocity = self._first_noise(self._sizes(mean))
+        size = self._squared_size(measured)
+        position, velocity = (noise.of(size) for noise in self.at_birth)
         cov = np.stack((position, np.zeros_like(position), velocity), axis=1)
         if self.state.cov.ndim == 5:
             cov = kalman.blocks(cov)
-        count, at_once = len(born), self.frame == 1
+        count, at_once, now = len(born), self.frame == 1, np.full(len(born), self.frame)
         ids = self._new_ids(count) if self.faithful or at_once else np.zeros(count, np.int64)
-        flag, labels = np.ones(count, bool), frame.labels[born]
-        votes = np.zeros((count, self.state.votes.shape[1]))
-        width = self.state.features.shape[1]
-        state = ByteState(
-            mean, cov, ids, flag, np.full(count, at_once), ~flag, np.full(count, self.frame),
-            np.full(count, self.frame), np.full(count, frame.time), frame.scores[born], labels, votes,
-            np.zeros((count, width)),
+        flag = np.ones(count, bool)
+        return ByteState(
+            np.concatenate((measured, np.zeros_like(measured)), axis=1), cov, ids, flag, flag & at_once, ~flag, now,
+            now, np.full(count, frame.time), frame.scores[born], frame.labels[born], self._first_votes(born, frame),
+            np.zeros((count, self.state.features.shape[1])),
         )  # fmt: skip
-        state.votes, state.labels = self._voted(votes, labels, np.arange(count), labels, frame.scores[born])
-        if state.votes.shape[1] > self.state.votes.shape[1]:
-            more = state.votes.shape[1] - self.state.votes.shape[1]
-            self.state.votes = np.pad(self.state.votes, ((0, 0), (0, more)))
-        return state
 
-    def _given(self, shown: Ints) -> Tracks:
-        tracked = self.state.tracked
-        give = tracked if self.gives_unconfirmed and self.faithful else tracked & self.state.confirmed
-        return self._tracks(give, shown)
-
-    def _tracks(self, rows: Bools, shown: Ints) -> Tracks:
+    def _tracks(self, rows: Bools, boxes: Floats, matches: Ints) -> Tracks:
         state = self.state
         return Tracks(
-            state.ids[rows], self._boxes(state.mean[rows]), state.scores[rows], state.labels[rows],
-            state.confirmed[rows], shown[rows],
-        )  # fmt: skip
+            state.ids[rows], boxes[rows], state.scores[rows], state.labels[rows], state.confirmed[rows], matches[rows]
+        )
 
     def lost(self) -> Tracks:
-        rows = ~self.state.tracked
-        return self._tracks(rows, np.full(len(self.state.ids), -1))
-
-    @property
-    def _buffer_frames(self) -> int:
-        return int(self.frame_rate / _BUFFER_RATE * self.settings.track_buffer)
-
-    # What is estimated: centre, aspect ratio, height.
-
-    def _measured(self, boxes: Floats) -> Floats:
-        size = boxes[:, 2:] - boxes[:, :2]
-        return np.stack((*(boxes[:, :2] + size / 2).T, size[:, 0] / size[:, 1], size[:, 1]), axis=1)
-
-    def _boxes(self, mean: Floats) -> Floats:
-        size = np.stack((mean[:, 2] * mean[:, 3], mean[:, 3]), axis=1)
-        corner = mean[:, :2] - size / 2
-        return np.concatenate((corner, corner + size), axis=1)
-
-    def _stop_growth(self, state: ByteState) -> None:
-        state.mean[~state.tracked, 7] = 0.0
-
-    def _sizes(self, mean: Floats) -> Floats:
-        """What noises are proportional to."""
-        return mean[:, [3, 3, 3, 3]]
-
-    def _noise(self, size: Floats) -> tuple[Floats, Floats]:
-        position, velocity = size * _POSITION, size * _VELOCITY
-        position[:, 2], velocity[:, 2] = 1e-2, 1e-5
-        return position**2, velocity**2
-
-    def _first_noise(self, size: Floats) -> tuple[Floats, Floats]:
-        position, velocity = 2 * size * _POSITION, 10 * size * _VELOCITY
-        position[:, 2], velocity[:, 2] = 1e-2, 1e-5
-        return position**2, velocity**2
-
-    def _measurement_noise(self, size: Floats) -> Floats:
-        noise = size * _POSITION
-        noise[:, 2] = 1e-1
-        return noise**2
+        return self._tracks(~self.state.tracked, self._boxes(self.state.mean), np.full(len(self.state.ids), -1))
 
 
 class BotSort(ByteTrack):
+    """It estimates centre, width and height; noises are proportional to the side along their axis."""
+
     name = "botsort"
     gives_unconfirmed = True
+    process = _noise(1 / 20), _noise(1 / 160)
+    at_birth = _noise(2 / 20), _noise(10 / 160)
+    measurement = _noise(1 / 20)
+    size_velocities = slice(6, 8)
     settings: BotSortSettings
-
-    def _cost(self, distance: Floats, rows: Ints, columns: Ints, frame: Frame) -> Floats:
-        cost = super()._cost(distance, rows, columns, frame)
-        features = self.state.features
-        if not self.settings.with_reid or frame.features is None or not features.shape[1] or not cost.size:
-            return cost
-        known = features[rows].any(1)
-        apart = np.maximum(0.0, 1.0 - features[rows] @ frame.features[columns].T) / 2
-        far = distance[np.ix_(rows, columns)] > self.settings.proximity_thresh
-        apart[(apart > self.settings.appearance_thresh) | far | ~known[:, None]] = 1.0
-        return np.minimum(cost, apart)
-
-    def _look(self, rows: Ints, seen: Ints, frame: Frame) -> None:
-        if frame.features is None or not self.settings.with_reid:
-            return
-        self._widen(frame.features.shape[1])
-        old, new = self.state.features[rows], frame.features[seen]
-        mixed = np.where(old.any(1)[:, None], _KEPT_FEATURE * old + (1 - _KEPT_FEATURE) * new, new)
-        self.state.features[rows] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
-
-    def _widen(self, width: int) -> None:
-        if self.state.features.shape[1] != width:
-            self.state.features = np.zeros((len(self.state.ids), width))
-
-    def _born(self, born: Ints, frame: Frame) -> ByteState:
-        if frame.features is not None and self.settings.with_reid:
-            self._widen(frame.features.shape[1])
-        state = super()._born(born, frame)
-        if frame.features is not None and self.settings.with_reid:
-            state.features = frame.features[born].copy()
-        return state
-
-    # What is estimated: centre, width, height.
 
     def _measured(self, boxes: Floats) -> Floats:
         size = boxes[:, 2:] - boxes[:, :2]
@@ -349,17 +319,44 @@ class BotSort(ByteTrack):
         corner = mean[:, :2] - mean[:, 2:4] / 2
         return np.concatenate((corner, corner + mean[:, 2:4]), axis=1)
 
-    def _stop_growth(self, state: ByteState) -> None:
-        state.mean[~state.tracked, 6:] = 0.0
+    def _squared_size(self, mean: Floats) -> Floats:
+        squared = mean[:, 2:4] ** 2
+        return np.concatenate((squared, squared), axis=1)
 
-    def _sizes(self, mean: Floats) -> Floats:
-        return mean[:, [2, 3, 2, 3]]
+    def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
+        if self.settings.with_reid and self.settings.proximity_thresh >= 1:  # appearance alone may decide
+            return every_pair(tracks, boxes, border=float(self.faithful))
+        return super()._close(tracks, boxes)
 
-    def _noise(self, size: Floats) -> tuple[Floats, Floats]:
-        return (size * _POSITION) ** 2, (size * _VELOCITY) ** 2
+    def _cost(self, pairs: Pairs, frame: Frame) -> Floats:
+        cost, own = super()._cost(pairs, frame), self.state.features
+        if not self.settings.with_reid or frame.features is None or not own.shape[1]:
+            return cost
+        alike = (own[pairs.rows] * frame.features[pairs.columns]).sum(1)
+        apart = np.maximum(0.0, 1 - alike) / 2
+        apart[(apart > self.settings.appearance_thresh) | (1 - pairs.overlap > self.settings.proximity_thresh)] = 1.0
+        apart[~own.any(1)[pairs.rows]] = 1.0
+        return np.minimum(cost, apart)
 
-    def _first_noise(self, size: Floats) -> tuple[Floats, Floats]:
-        return (2 * size * _POSITION) ** 2, (10 * size * _VELOCITY) ** 2
+    def _look(self, rows: Ints, features: Floats) -> None:
+        if not self.settings.with_reid:
+            return
+        self._widen_features(features.shape[1])
+        old = self.state.features[rows]
+        mixed = np.where(old.any(1)[:, None], _KEPT_FEATURE * old + (1 - _KEPT_FEATURE) * features, features)
+        self.state.features[rows] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
 
-    def _measurement_noise(self, size: Floats) -> Floats:
-        return (size * _POSITION) ** 2
+    def _widen_features(self, width: int) -> None:
+        if self.state.features.shape[1] != width:
+            self.state.features = np.zeros((len(self.state.ids), width))
+
+    def _wide_enough(self, born: Ints, frame: Frame) -> ByteState:
+        if frame.features is not None and self.settings.with_reid:
+            self._widen_features(frame.features.shape[1])
+        return super()._wide_enough(born, frame)
+
+    def _born(self, born: Ints, frame: Frame) -> ByteState:
+        state = super()._born(born, frame)
+        if frame.features is not None and self.settings.with_reid:
+            state.features = frame.features[born]
+        return state

@@ -1,67 +1,80 @@
-"""Overlaps of boxes, and assignments: which detection continues which track."""
+"""Overlaps of boxes, and assignments: which detection continues which track.
+
+Most boxes overlap few others, so pairs are kept as lists (rows, columns, a value each) instead of matrices: the work
+grows with the pairs, and a solver sees only those that have a rival.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from yolofast.track.trackers.tracks import Floats, Ints
+from yolofast.track.trackers.tracks import Bools, Floats, Ints
 
-NO_PAIRS: Ints = np.zeros((0, 2), dtype=np.int64)
+_TINY = np.finfo(np.float64).tiny
 
 
-def overlaps(first: Floats, second: Floats, *, border: float = 0.0) -> Floats:
-    """IoU of every pair, [n, m]. With `border` 1 both ends of a box count as pixels, as in the published ByteTrack."""
-    one, two = first.T[:, :, None], second.T[:, None, :]
-    sides = np.minimum(one[2:], two[2:])
-    sides -= np.maximum(one[:2], two[:2])
+class Pairs(NamedTuple):
+    """Of tracks (rows) and detections (columns), ordered by row, then by column."""
+
+    rows: Ints
+    columns: Ints
+    overlap: Floats
+
+    def where(self, kept: Bools) -> "Pairs":
+        return Pairs(self.rows[kept], self.columns[kept], self.overlap[kept])
+
+
+def overlapping(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
+    """Those with an IoU above 0. With `border` 1 both ends of a box count as pixels, as in the published ByteTrack."""
+    one, two = first.T[:, :, None], np.ascontiguousarray(second.T)
+    touch = one[0] < two[2] + border
+    touch &= one[2] > two[0] - border
+    touch &= one[1] < two[3] + border
+    touch &= one[3] > two[1] - border
+    rows, columns = touch.nonzero()
+    return Pairs(rows, columns, overlap_of(first[rows], second[columns], border))
+
+
+def every_pair(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
+    """Also those that are apart, with an overlap of 0."""
+    rows, columns = np.ones((len(first), len(second)), bool).nonzero()
+    return Pairs(rows, columns, overlap_of(first[rows], second[columns], border))
+
+
+def overlap_of(one: Floats, two: Floats, border: float = 0.0) -> Floats:
+    """IoU row by row."""
+    sides = np.minimum(one[:, 2:], two[:, 2:]) - np.maximum(one[:, :2], two[:, :2]) + border
+    np.maximum(sides, 0.0, out=sides)
+    shared: Floats = sides[:, 0] * sides[:, 1]
+    return shared / np.maximum(_areas(one, border) + _areas(two, border) - shared, _TINY)
+
+
+def _areas(boxes: Floats, border: float) -> Floats:
+    sides = boxes[:, 2:] - boxes[:, :2]
     if border:
         sides += border
-    np.maximum(sides, 0.0, out=sides)
-    shared = sides[0]
-    shared *= sides[1]
-    union = areas(first, border)[:, None] + areas(second, border)
-    union -= shared
-    if not border:  # boxes without an area
-        np.maximum(union, np.finfo(np.float64).tiny, out=union)
-    shared /= union
-    return shared
-
-
-def areas(boxes: Floats, border: float = 0.0) -> Floats:
-    sides = boxes[:, 2:] - boxes[:, :2] + border
     product: Floats = sides[:, 0] * sides[:, 1]
     return product
 
 
-def assign(cost: Floats, limit: float) -> Ints:
-    """Pairs with the least Σ(cost − limit), none above the limit; rows ascend.
+def assign(rows: Ints, columns: Ints, gain: Floats) -> Ints:
+    """Which of these pairs give the greatest Σ gain (≥ 0 each), no row or column twice: their positions, ascending.
 
-    That is another rule than assigning all and dropping what is above the limit. Most pairs have no rival: only those
-    that have one need a solver.
+    With gain = limit − cost that is the published assignment with a limit: another rule than assigning all and dropping
+    what is above the limit.
     """
-    rows, columns = (cost <= limit).nonzero()
     if not len(rows):
-        return NO_PAIRS
-    per_row, per_column = np.bincount(rows, minlength=len(cost)), np.bincount(columns, minlength=cost.shape[1])
-    rivals = (per_row[rows] > 1) | (per_column[columns] > 1)
+        return rows
+    rivals = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
     if not rivals.any():
-        return np.stack((rows, columns), axis=1)
-    some_rows, some_columns = np.unique(rows[rivals]), np.unique(columns[rivals])
-    part = cost[np.ix_(some_rows, some_columns)]
-    found_rows, found_columns = linear_sum_assignment(np.minimum(part - limit, 0.0))
-    allowed = part[found_rows, found_columns] <= limit
-    rows = np.concatenate((rows[~rivals], some_rows[found_rows[allowed]]))
-    columns = np.concatenate((columns[~rivals], some_columns[found_columns[allowed]]))
-    order = np.argsort(rows, kind="stable")
-    return np.stack((rows[order], columns[order]), axis=1)
-
-
-def assign_all(value: Floats) -> Ints:
-    """Pairs with the greatest Σ value, as many as the shorter side has; rows ascend."""
-    return np.stack(linear_sum_assignment(value, maximize=True), axis=1) if value.size else NO_PAIRS
-
-
-def rest(count: int, taken: Ints) -> Ints:
-    """Positions below `count` that are not among `taken`."""
-    free = np.ones(count, dtype=bool)
-    free[taken] = False
-    return free.nonzero()[0]
+        return np.arange(len(rows))
+    some = rivals.nonzero()[0]
+    some_rows, row_of = np.unique(rows[some], return_inverse=True)
+    some_columns, column_of = np.unique(columns[some], return_inverse=True)
+    dense, position = np.zeros((len(some_rows), len(some_columns))), np.full((len(some_rows), len(some_columns)), -1)
+    dense[row_of, column_of], position[row_of, column_of] = gain[some], some
+    found = position[linear_sum_assignment(dense, maximize=True)]
+    kept = ~rivals
+    kept[found[found >= 0]] = True
+    return kept.nonzero()[0]

@@ -8,9 +8,10 @@ a track has no direction and is not looked for until it has been matched once.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from yolofast.track.trackers import kalman
-from yolofast.track.trackers.matching import NO_PAIRS, assign_all, overlaps, rest
+from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, take
 
@@ -83,36 +84,30 @@ class OcSort(Tracker):
 
     def _step(self, frame: Frame) -> Tracks:
         self._move(frame)
-        state, settings = self.state, self.settings
-        threshold = settings.det_thresh
-        is_high = frame.scores > threshold if self.faithful else frame.scores >= threshold
-        high = is_high.nonzero()[0]
-        boxes = boxes_of(state.mean)
-
-        overlap = self._overlap(boxes, state.labels, frame, high)
-        rows, columns = self._first(overlap, frame, high).T
-        free, seen = rest(len(state.ids), rows), high[columns]
-        left = high[rest(len(high), columns)]
+        state, settings, scores = self.state, self.settings, frame.scores
+        high = scores > settings.det_thresh if self.faithful else scores >= settings.det_thresh
+        matches, everybody = np.full(len(state.ids), -1), np.ones(len(state.ids), bool)
+        pairs = self._pairs(boxes_of(state.mean), frame)
+        self._first(matches, pairs, everybody, high, frame)
         if settings.use_byte:
-            low = ((frame.scores > _LOW) & ~is_high & (frame.scores < threshold)).nonzero()[0]
-            more = self._again("second", free, low, self._overlap(boxes[free], state.labels[free], frame, low))
-            rows, seen = np.concatenate((rows, free[more[:, 0]])), np.concatenate((seen, low[more[:, 1]]))
-            free = free[rest(len(free), more[:, 0])]
-        last = np.where(state.observed[free, None], state.box[free], -1.0)
-        more = self._again("last observed", free, left, self._overlap(last, state.labels[free], frame, left))
-        rows, seen = np.concatenate((rows, free[more[:, 0]])), np.concatenate((seen, left[more[:, 1]]))
-        missed = free[rest(len(free), more[:, 0])]
-        born = left[rest(len(left), more[:, 1])]
+            low = (scores > _LOW) & (scores < settings.det_thresh)
+            self._again("second", matches, pairs, matches < 0, low)
+        free = high.copy()
+        free[matches[matches >= 0]] = False
+        before = self._pairs(np.where(state.observed[:, None], state.box, -1.0), frame)
+        self._again("last observed", matches, before, matches < 0, free)
+        free[matches[matches >= 0]] = False
 
-        self._miss(missed)
-        self._observe(rows, frame.boxes[seen])
-        state.scores[rows] = frame.scores[seen]
-        state.votes, state.labels = self._voted(state.votes, state.labels, rows, frame.labels[seen], frame.scores[seen])
-        shown = np.full(len(state.ids), -1)
-        shown[rows] = seen
+        self._miss((matches < 0).nonzero()[0])
+        rows = (matches >= 0).nonzero()[0]
+        self._observe(rows, frame.boxes[matches[rows]])
+        state.scores[rows] = scores[matches[rows]]
+        self._vote(rows, frame.labels[matches[rows]], scores[matches[rows]])
+        born = free.nonzero()[0]
         if len(born):
-            self.state, shown = joined(self._wide_enough(frame.labels[born]), self._born(born, frame)), np.concatenate((shown, born))
-        return self._given(shown)
+            self._widen_votes(frame.labels[born])
+            self.state, matches = joined(self.state, self._born(born, frame)), np.append(matches, born)
+        return self._given(matches)
 
     def _move(self, frame: Frame) -> None:
         state = self.state
@@ -124,40 +119,50 @@ class OcSort(Tracker):
         state.unseen += 1
         state.unseen_time += frame.elapsed
 
-    def _overlap(self, boxes: Floats, labels: Ints, frame: Frame, columns: Ints) -> Floats:
-        found = overlaps(boxes, frame.boxes[columns])
+    def _pairs(self, boxes: Floats, frame: Frame) -> Pairs:
+        """Faithful: all of them, for those that do not overlap take part in the assignment, too."""
+        pairs = (every_pair if self.faithful else overlapping)(boxes, frame.boxes)
         if self.classes == "each":
-            found = np.where(labels[:, None] == frame.labels[columns], found, 0.0)
-        return found
+            same = self.state.labels[pairs.rows] == frame.labels[pairs.columns]
+            return pairs._replace(overlap=np.where(same, pairs.overlap, 0.0))
+        return pairs
 
-    def _first(self, overlap: Floats, frame: Frame, high: Ints) -> Ints:
+    def _first(self, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools, frame: Frame) -> None:
         limit = self.settings.iou_threshold
-        pairs = NO_PAIRS
-        if overlap.size:
-            close = overlap > limit
-            if close.sum(1).max() == 1 and close.sum(0).max() == 1:
-                pairs = np.argwhere(close)
-            else:
-                pairs = assign_all(overlap + self._direction_bonus(frame, high))
-                pairs = pairs[overlap[pairs[:, 0], pairs[:, 1]] >= limit]
-        self._record("first", self.state.ids, high, 1 - overlap, 1 - limit, pairs)
-        return pairs
+        close = (columns[pairs.columns] & (pairs.overlap > limit)).nonzero()[0]
+        one_to_one = max(_most(pairs.rows[close]), _most(pairs.columns[close])) == 1
+        bonus = None if one_to_one else self._direction_bonus(pairs, frame)
+        self._match("first", matches, pairs, rows, columns, bonus)
 
-    def _again(self, stage: str, rows: Ints, columns: Ints, overlap: Floats) -> Ints:
-        limit, pairs = self.settings.iou_threshold, NO_PAIRS
-        if overlap.size and overlap.max() > limit:
-            pairs = assign_all(overlap)
-            pairs = pairs[overlap[pairs[:, 0], pairs[:, 1]] >= limit]
-        self._record(stage, self.state.ids[rows], columns, 1 - overlap, 1 - limit, pairs)
-        return pairs
+    def _again(self, stage: str, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools) -> None:
+        took_part = rows[pairs.rows] & columns[pairs.columns]
+        if (pairs.overlap[took_part] > self.settings.iou_threshold).any():
+            self._match(stage, matches, pairs, rows, columns, np.zeros(len(pairs.rows)))
 
-    def _direction_bonus(self, frame: Frame, high: Ints) -> Floats:
+    def _match(
+        self, stage: str, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools, bonus: Floats | None
+    ) -> None:
+        """By the greatest overlap and bonus; without a bonus the pairs that overlap enough are one-to-one."""
+        limit = self.settings.iou_threshold
+        possible = rows[pairs.rows] & columns[pairs.columns]
+        if bonus is None:
+            found = (possible & (pairs.overlap > limit)).nonzero()[0]
+        else:
+            # The published code assigns everything and drops what overlaps too little: that can cost good pairs.
+            some = (possible if self.faithful else possible & (pairs.overlap >= limit)).nonzero()[0]
+            value = pairs.overlap[some] + bonus[some]
+            found = some[_assign_all(pairs.rows[some], pairs.columns[some], value, all_pairs=self.faithful)]
+            found = found[pairs.overlap[found] >= limit]
+        matches[pairs.rows[found]] = pairs.columns[found]
+        self._record(stage, rows, columns, pairs, 1 - pairs.overlap, 1 - limit, found)
+
+    def _direction_bonus(self, pairs: Pairs, frame: Frame) -> Floats:
         """For detections that lie in the direction in which a track has moved."""
         state = self.state
-        towards = _directions(self._observed_before()[:, None], frame.boxes[high][None])
-        cosine = (state.direction[:, None] * towards).sum(-1).clip(-1, 1)
-        bonus = (np.pi / 2 - np.arccos(cosine)) / np.pi * self.settings.inertia * frame.scores[high]
-        return np.where(state.observed[:, None], bonus, 0.0)
+        towards = _directions(self._observed_before()[pairs.rows], frame.boxes[pairs.columns])
+        cosine = (state.direction[pairs.rows] * towards).sum(1).clip(-1, 1)
+        bonus = (np.pi / 2 - np.arccos(cosine)) / np.pi * self.settings.inertia * frame.scores[pairs.columns]
+        return np.where(state.observed[pairs.rows], bonus, 0.0)
 
     def _observed_before(self) -> Floats:
         """The observation `delta_t` frames ago; where there is none a younger one, at last the newest."""
@@ -201,7 +206,7 @@ class OcSort(Tracker):
         frames = state.unseen[rows]
         step = state.unseen_time[rows] / frames
         mean, cov = state.missed_mean[rows], state.missed_cov[rows]
-        start, end = _centre_and_size(_as_measured(state.box[rows])), _centre_and_size(_as_measured(boxes))
+        start, end = _centre_and_size(measured(state.box[rows])), _centre_and_size(measured(boxes))
         for count in range(1, int(frames.max()) + 1):
             going = count <= frames
             share = (count / frames[going])[:, None]
@@ -216,22 +221,15 @@ class OcSort(Tracker):
             mean[going], cov[going] = some_mean, some_cov
         state.mean[rows], state.cov[rows] = mean, cov
 
-    def _wide_enough(self, labels: Ints) -> OcState:
-        width = max(int(labels.max()) + 1, 1) if self.classes == "vote" else 1
-        if self.state.votes.shape[1] < width:
-            self.state.votes = np.pad(self.state.votes, ((0, 0), (0, width - self.state.votes.shape[1])))
-        return self.state
-
     def _born(self, born: Ints, frame: Frame) -> OcState:
         count, steps = len(born), self._steps_back
         mean = np.concatenate((measured(frame.boxes[born]), np.zeros((count, 4))), axis=1)
         cov, none = np.tile(_FIRST_COV, (count, 1, 1)), np.zeros(count, np.int64)
-        labels, votes = frame.labels[born], np.zeros((count, self.state.votes.shape[1]))
-        votes, labels = self._voted(votes, labels, np.arange(count), labels, frame.scores[born])
         return OcState(
             mean, cov, self._new_ids(count), none, none.copy(), np.zeros(count), none.copy(), np.zeros(count, bool),
             frame.boxes[born], np.zeros((count, steps, 4)), np.full((count, steps), -1), np.zeros((count, 2)),
-            mean.copy(), cov.copy(), np.zeros(count, bool), frame.scores[born], labels, votes,
+            mean.copy(), cov.copy(), np.zeros(count, bool), frame.scores[born], frame.labels[born],
+            self._first_votes(born, frame),
         )  # fmt: skip
 
     def _given(self, shown: Ints) -> Tracks:
@@ -274,13 +272,24 @@ def boxes_of(mean: Floats) -> Floats:
     return np.concatenate((mean[:, :2] - half, mean[:, :2] + half), axis=1)
 
 
-_as_measured = measured
-
-
 def _centre_and_size(values: Floats) -> Floats:
     """Of centre, area and aspect ratio."""
     width, height = np.sqrt(values[:, 2] * values[:, 3]), np.sqrt(values[:, 2] / values[:, 3])
     return np.stack((values[:, 0], values[:, 1], width, height), axis=1)
+
+
+def _most(positions: Ints) -> int:
+    """How often the most frequent one is there."""
+    return int(np.bincount(positions).max()) if len(positions) else 0
+
+
+def _assign_all(rows: Ints, columns: Ints, value: Floats, *, all_pairs: bool) -> Ints:
+    """Positions of the pairs with the greatest Σ value: as many as the shorter side has where all pairs are given."""
+    if not all_pairs or not len(rows):
+        return assign(rows, columns, np.maximum(value, 0.0))
+    count = len(np.unique(rows))
+    found = linear_sum_assignment(value.reshape(count, -1), maximize=True)
+    return np.asarray(found[0] * (len(value) // count) + found[1])
 
 
 def _directions(first: Floats, second: Floats) -> Floats:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.track.trackers.boosttrack import BoostTrack, BoostTrackSettings
 from yolofast.track.trackers.bytetrack import BotSort, BotSortSettings, ByteTrack, ByteTrackSettings
 from yolofast.track.trackers.ocsort import OcSort, OcSortSettings
 from yolofast.track.trackers.tracker import CLASSES, Tracker
@@ -22,6 +23,8 @@ TRACKERS: dict[str, TrackerKind] = {
     "bytetrack": TrackerKind(ByteTrack, ByteTrackSettings),
     "botsort": TrackerKind(BotSort, BotSortSettings),
     "ocsort": TrackerKind(OcSort, OcSortSettings),
+    "boosttrack": TrackerKind(BoostTrack, BoostTrackSettings),
+    "boosttrack++": TrackerKind(BoostTrack, BoostTrackSettings, {"use_rich_s": True, "s_sim_corr": True}),
 }
 
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from yolofast.errors import UserError, shorten
 from yolofast.track.trackers.camera_motion import CameraMotion
-from yolofast.track.trackers.matching import NO_PAIRS
+from yolofast.track.trackers.matching import Pairs
 from yolofast.track.trackers.tracks import (
+    Bools,
     Floats,
     Frame,
     Ints,
@@ -25,7 +26,6 @@ from yolofast.track.trackers.tracks import (
 )
 
 CLASSES = ("vote", "each", "agnostic")
-_NEVER = np.inf
 
 
 class Tracker(ABC):
@@ -75,9 +75,9 @@ class Tracker(ABC):
             self.stages.clear()
         return self._step(Frame(found, checked_scores, kinds, looks, moved, elapsed, now))
 
+    @abstractmethod
     def lost(self) -> Tracks:
         """Where tracks are believed to be that this frame's detections do not show."""
-        raise NotImplementedError  # pragma: no cover
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays and numbers: a stream that restarts with them continues its identities."""
@@ -86,9 +86,7 @@ class Tracker(ABC):
             "frame": self.frame,
             "time": self.time,
             "next_id": self.next_id,
-            "columns": {
-                field.name: getattr(self.state, field.name).copy() for field in dataclasses.fields(self.state)
-            },
+            "columns": {field.name: getattr(self.state, field.name).copy() for field in dataclasses.fields(self.state)},
             "camera": self._camera.state_dict(),
         }
 
@@ -125,34 +123,42 @@ class Tracker(ABC):
         self.next_id += count
         return ids
 
-    def _apart(self, cost: Floats, tracks: Ints, detections: Ints) -> Floats:
-        """With `classes` "each", pairs of different labels cannot be matched."""
-        if self.classes != "each":
-            return cost
-        return np.where(tracks[:, None] == detections, cost, _NEVER)
+    def _record(
+        self, name: str, rows: Bools, columns: Bools, pairs: Pairs, cost: Floats, limit: float, found: Ints
+    ) -> None:
+        if self.stages is None:
+            return
+        chosen = np.zeros(len(cost), bool)
+        chosen[found] = True
+        took_part = rows[pairs.rows] & columns[pairs.columns]
+        both = np.stack((pairs.rows, pairs.columns), axis=1)[took_part]
+        stage = Stage(
+            name, self.state.ids.copy(), rows, columns.copy(), both, cost[took_part], limit, chosen[took_part]
+        )
+        self.stages.append(stage)
 
-    def _record(self, name: str, ids: Ints, detections: Ints, cost: Floats, limit: float, matched: Ints) -> None:
-        if self.stages is not None:
-            self.stages.append(Stage(name, ids.copy(), detections.copy(), cost.copy(), limit, matched.copy()))
-
-    def _voted(self, votes: Floats, labels: Ints, rows: Ints, seen: Ints, scores: Floats) -> tuple[Floats, Ints]:
-        """Votes and labels of tracks after `rows` were matched to detections that show `seen`."""
-        if self.classes == "vote" and len(seen) and seen.max() >= votes.shape[1]:
-            wider = np.zeros((len(votes), int(seen.max()) + 1))
-            wider[:, : votes.shape[1]] = votes
-            votes = wider
-        labels = labels.copy()
-        if self.classes != "vote" or votes.shape[1] == 1:
-            labels[rows] = seen
-            return votes, labels
-        is_new = votes[rows, seen] == 0
-        votes[rows, seen] += scores
-        labels[rows] = votes[rows].argmax(1)
+    def _vote(self, rows: Ints, seen: Ints, scores: Floats) -> None:
+        """The labels of tracks, after `rows` were matched to detections that show `seen`."""
+        state = self.state
+        self._widen_votes(seen)
+        if state.votes.shape[1] == 1:
+            state.labels[rows] = seen
+            return
+        is_new = state.votes[rows, seen] == 0
+        state.votes[rows, seen] += scores
+        state.labels[rows] = state.votes[rows].argmax(1)
         if self.faithful:  # a class that is seen for the first time wins at once
-            labels[rows[is_new]] = seen[is_new]
-        return votes, labels
+            state.labels[rows[is_new]] = seen[is_new]
 
+    def _first_votes(self, born: Ints, frame: Frame) -> Floats:
+        votes = np.zeros((len(born), self.state.votes.shape[1]))
+        if self.classes == "vote":
+            votes[np.arange(len(born)), frame.labels[born]] = frame.scores[born]
+        return votes
 
-def no_stage(tracks: int, detections: int) -> Ints | None:
-    """Nothing to match, if one side is empty."""
-    return None if tracks and detections else NO_PAIRS
+    def _widen_votes(self, labels: Ints) -> None:
+        """[n, classes seen so far]; a single column where there is nothing to vote on."""
+        if self.classes == "vote" and len(labels):
+            more = int(labels.max()) + 1 - self.state.votes.shape[1]
+            if more > 0:
+                self.state.votes = np.pad(self.state.votes, ((0, 0), (0, more)))

@@ -48,18 +48,21 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stage:
-    """One association of a frame, kept if decisions are to be explained."""
+    """One association of a frame, kept if decisions are to be explained. Pairs that are not listed do not overlap."""
 
     name: str
-    tracks: Ints
-    """Their ids; 0 for those that have none yet."""
-    detections: Ints
+    ids: Ints
+    """Of the tracks before the frame, one per row; 0 for those that have none yet."""
+    rows: Bools
+    columns: Bools
+    """Which tracks and which detections took part."""
+    pairs: Ints
+    """[pairs, 2]: tracks and detections, those that took part."""
     cost: Floats
-    """[tracks, detections]"""
     limit: float
     """A pair may be matched up to this cost."""
-    matched: Ints
-    """Rows and columns of `cost`, [pairs, 2]."""
+    matched: Bools
+    """Which pairs were."""
 
 
 State = TypeVar("State")
@@ -81,9 +84,8 @@ def checked_boxes(boxes: ArrayLike) -> Floats:
         return found.reshape(0, 4)
     if found.ndim != 2 or found.shape[1] != 4:
         raise UserError(f"boxes have the shape {found.shape}", fix="give [n, 4]: x1 y1 x2 y2")
-    wrong = ~np.isfinite(found).all(1) | (found[:, 2:] < found[:, :2]).any(1)
-    if wrong.any():
-        row = int(wrong.argmax())
+    if not np.isfinite(found).all() or (found[:, 2:] < found[:, :2]).any():
+        row = int((~np.isfinite(found).all(1) | (found[:, 2:] < found[:, :2]).any(1)).argmax())
         what = f"box {row} is {shorten(found[row].tolist())}"
         raise UserError(what, fix="give finite x1 y1 x2 y2 with x1 ≤ x2 and y1 ≤ y2")
     return found
@@ -113,5 +115,7 @@ def checked_features(features: ArrayLike, count: int, width: int | None) -> Floa
 def checked_warp(warp: ArrayLike) -> Floats:
     found = np.asarray(warp, dtype=np.float64)
     if found.shape != (2, 3) or not np.isfinite(found).all():
-        raise UserError(f"warp is {shorten(found.tolist())}", fix="give a finite 2×3 matrix from the last frame to this")
+        raise UserError(
+            f"warp is {shorten(found.tolist())}", fix="give a finite 2×3 matrix from the last frame to this"
+        )
     return found
