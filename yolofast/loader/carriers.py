@@ -24,8 +24,8 @@ from torch import Tensor
 
 from yolofast.errors import UserError
 from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.loader.pinning import pin
 from yolofast.store.choose import ram_free
+from yolofast.store.images import pin
 from yolofast.structures import BatchMix, Targets
 from yolofast.words import amount
 
@@ -39,6 +39,7 @@ _SHM = Path("/dev/shm")
 _CAPACITY = 512
 _BYTES_PER_BOX = 4 * 4 + 8 + 1  # corners, label, valid
 _ALIGNMENT = 4096
+_FIX_PINNING = "use fewer --workers or a smaller --batch-size, or omit --worker-tensor"
 
 
 class Carrier(Protocol):
@@ -111,7 +112,7 @@ class Ring:
         block = SharedBlock(slots * self._slot_bytes)
         block.close_file()  # forked processes inherit the mapping itself
         self._bytes = np.frombuffer(block.memory, np.uint8)
-        self._unpin = weakref.finalize(self, pin(self._bytes)) if pinned else None
+        self._unpin = weakref.finalize(self, pin(self._bytes, fix=_FIX_PINNING)) if pinned else None
 
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
         slot = self._slot(turn)

@@ -11,15 +11,15 @@ The images of a split, wherever it is best to keep them: what loaders call.
 import mmap
 import sys
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -44,11 +44,7 @@ class JpegImages:
     """A store of JPEGs, mapped; every use of an image decodes it."""
 
     def __init__(self, store: PackedStore) -> None:
-        self._store, self._data = store, mapped(store)
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._store.sizes
+        self._store, self._data, self.sizes = store, mapped(store), store.sizes
 
     def encoded(self, index: int) -> npt.NDArray[np.uint8]:
         """[bytes] the JPEG itself, for a decoder on the GPU."""
@@ -73,11 +69,7 @@ class FileImages:
 
     def __init__(self, index: ImageIndex, width: int, height: int, augmented: bool) -> None:
         self._index, self._fit = index, Fit(width, height, augmented)
-        self._sizes = self._fit.sizes(index.sizes)
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._sizes
+        self.sizes = self._fit.sizes(index.sizes)
 
     def image(self, index: int) -> Image:
         return read_fitted(self._index.path(index), self._index.sizes[index], self._fit)
@@ -132,15 +124,19 @@ def in_host_memory(packed: PackedImages, pinned: bool) -> PackedImages:
     target = torch.from_numpy(memory)
     target[: len(packed.data)].copy_(packed.data)
     if pinned and len(memory) and torch.cuda.is_available():
-        _pin(target, memory)
+        weakref.finalize(memory, pin(memory, fix="use --cache disk"))
     return replace(packed, data=target)
 
 
-def _pin(target: Tensor, memory: npt.NDArray[np.uint8]) -> None:
-    """Pins memory that is already there. Torch's own pinned memory comes in powers of two: up to twice as much."""
+def pin(memory: npt.NDArray[np.uint8], *, fix: str) -> Callable[[], None]:
+    """Pins memory that is there already, so that the GPU copies from it by itself; what is returned unpins it.
+
+    Torch's own pinned memory comes in powers of two: up to twice as much.
+    """
     runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    torch.cuda.check_error(runtime.cudaHostRegister(target.data_ptr(), len(memory), 0))
-    weakref.finalize(memory, runtime.cudaHostUnregister, target.data_ptr())
+    if code := int(runtime.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)):
+        raise UserError(f"{memory.nbytes:,} bytes of memory cannot be pinned (CUDA error {code})", fix=fix)
+    return partial(runtime.cudaHostUnregister, memory.ctypes.data)
 
 
 def open_images(
@@ -166,7 +162,14 @@ def open_images(
     """
     device = usable_device(device)
     pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
-    choice = _choose(pixels, jpeg, cache, device, among)
+    choice = choose_cache(
+        cache,
+        int(pixels.pixel_bytes().sum()),
+        measure_room(pixels.folder, device),
+        pixels_on_disk=pixels.taken_bytes(),
+        jpeg_on_disk=jpeg.taken_bytes(),
+        among=among,
+    )
     together = "; one mapped file for all processes" if shared and choice.kind == "ram" else ""
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
@@ -183,18 +186,3 @@ def open_images(
 
 def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> PackJob:
     return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
-
-
-def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device, among: Collection[Kind]) -> StoreChoice:
-    room = measure_room(pixels.folder, device)
-    return choose_cache(
-        cache,
-        int(pixels.pixel_bytes().sum()),
-        gpu_free=room.gpu_free,
-        ram_free=room.ram_free,
-        disk_free=room.disk_free,
-        cores=room.cores,
-        pixels_on_disk=pixels.taken_bytes(),
-        jpeg_on_disk=jpeg.taken_bytes(),
-        among=among,
-    )

@@ -6,7 +6,6 @@ entry counts only if the image file is unchanged and the bytes have the checksum
 
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +46,7 @@ class Journal:
         self.data.unlink(missing_ok=True)
         self.journal.unlink(missing_ok=True)
 
-    def __enter__(self) -> "Journal":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._data_file.close()
         self._journal_file.close()
 

@@ -134,23 +134,12 @@ def _is_consistent(store: PackedStore) -> bool:
     return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())
 
 
-def source_states(index: ImageIndex) -> Records:
+def source_states(files: npt.NDArray[np.bytes_]) -> Records:
     """[N] records that hold only the present state of the image files; -1 for a file that is not there."""
-    found = np.array([_state(file) for file in index.files], np.int64).reshape(-1, 2)
-    states = np.zeros(len(index), RECORD)
+    found = np.array([_state(file) for file in files], np.int64).reshape(-1, 2)
+    states = np.zeros(len(files), RECORD)
     states["source_bytes"], states["source_mtime_ns"] = found.T
     return states
-
-
-def source_state(file: Path) -> Records:
-    """[1] the record of one file's present state."""
-    state = np.zeros(1, RECORD)
-    try:
-        found = file.stat()
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=file, fix="restore or remove the file") from None
-    state["source_bytes"], state["source_mtime_ns"] = found.st_size, found.st_mtime_ns
-    return state
 
 
 def same_source(records: Records, sources: Records) -> npt.NDArray[np.bool_]:
