@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from yolofast.augment.draws import Doubles
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
-from yolofast.image_index import ImageIndex
+from yolofast.image_index import ImageIndex, Ints
 from yolofast.resources import find_resource
-
-Ints = npt.NDArray[np.int64]
 
 _MOST = {"degrees": 180.0, "flipud": 1.0, "fliplr": 1.0, "shear": 89.0, "mixup": 1.0}
 _UNUSED = "label_filtering"

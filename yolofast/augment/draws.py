@@ -13,6 +13,8 @@ T tiles.
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.image_index import Ints
+
 Doubles = npt.NDArray[np.float64]
 _Words = npt.NDArray[np.uint64]
 
@@ -78,9 +80,6 @@ def beta_8_8(draws: Doubles) -> Doubles:
     assert draws.shape[-1] == 15
     middle: Doubles = np.sort(draws, axis=-1)[..., 7]
     return middle
-
-
-Ints = npt.NDArray[np.int64]
 
 
 def identity(count: int) -> Doubles:

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from yolofast.augment.draws import Doubles, apply, translation
 from yolofast.augment.plan import Plan
-from yolofast.image_index import ImageIndex, expand, starts_of
+from yolofast.image_index import ImageIndex, Ints, expand, starts_of
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _SMALLEST_SIDE = 2.0

@@ -16,9 +16,9 @@ from yolofast.augment import draws as geometry
 from yolofast.augment.by_head import HeadPolicy
 from yolofast.augment.draws import Doubles, DrawTable, beta_8_8, between, uniform, whole
 from yolofast.augment.recipe import Recipe
+from yolofast.image_index import Ints
 from yolofast.structures import BatchMix
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Mask = npt.NDArray[np.uint8]
 

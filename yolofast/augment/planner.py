@@ -28,9 +28,7 @@ from yolofast.augment.labels import (
 from yolofast.augment.plan import Copies, Mask, Pastes, Plan, draw_plan
 from yolofast.augment.recipe import Recipe
 from yolofast.errors import UserError, shorten
-from yolofast.image_index import ImageIndex
-
-Ints = npt.NDArray[np.int64]
+from yolofast.image_index import ImageIndex, Ints
 
 _COPY_STREAM, _PASTE_STREAM = 1, 2
 _MOST_COPIES = 64

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from yolofast.augment.plan import Mask, Plan
+from yolofast.image_index import Ints
 
-Ints = npt.NDArray[np.int64]
 _ALIGNED = 16
 
 

@@ -15,11 +15,11 @@ from yolofast.augment.plan import FILL
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_cv2 import render
 from yolofast.errors import UserError
+from yolofast.image_index import Ints
 from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
 from yolofast.pixels import Image, ImageSource
 from yolofast.structures import BatchMix, Targets
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 

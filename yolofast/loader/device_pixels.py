@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from yolofast.image_index import starts_of
+from yolofast.image_index import Ints, starts_of
 from yolofast.pixels import ImageSource, PackedImages
 
 try:
@@ -25,7 +25,6 @@ try:
 except ImportError:  # Triton is not there on every platform
     gather_kernel = pack_kernel = None
 
-Ints = npt.NDArray[np.int64]
 _WORD = 8
 _BLOCK = 1024
 _IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from yolofast.augment.draws import uniform, whole
+from yolofast.image_index import Ints
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.order import EpochOrder
 from yolofast.structures import Batch, Targets
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 

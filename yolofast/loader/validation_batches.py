@@ -23,7 +23,7 @@ from torch import Tensor
 from yolofast.augment.plan import FILL
 from yolofast.augment.render_cv2 import write_image
 from yolofast.errors import UserError
-from yolofast.image_index import ImageIndex, expand
+from yolofast.image_index import ImageIndex, Ints, expand
 from yolofast.loader.order import rect_order, rect_shapes
 from yolofast.loader.pinning import pinned_copy
 from yolofast.pixels import ImageSource
@@ -34,7 +34,6 @@ DEVICE_SHARE = 0.03
 HOST_SHARE = 0.1
 
 _BATCHES_AHEAD = 2
-Ints = npt.NDArray[np.int64]
 Key = tuple[bytes, int, int]
 """Which images, height and width."""
 

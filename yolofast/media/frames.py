@@ -6,17 +6,15 @@ with the next.
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import cv2
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.media.addresses import fetch, unreadable, without_password
-from yolofast.media.pictures import decode_picture, read_picture
+from yolofast.media.addresses import unreadable, without_password
 from yolofast.pixels import Image
 
 _USUAL_FPS = 30.0
@@ -58,33 +56,13 @@ class FrameSource(Protocol):
 
 
 @dataclass(frozen=True)
-class PictureFile:
-    path: Path
+class SingleImage:
+    name: str
+    read: Callable[[], Image]
+    """From a file, a web server or standard input."""
 
     def frames(self) -> Generator[Frame]:
-        yield Frame(read_picture(self.path), str(self.path))
-
-
-@dataclass(frozen=True)
-class PictureAddress:
-    """An image on a web server."""
-
-    address: str
-
-    def frames(self) -> Generator[Frame]:
-        shown = without_password(self.address)
-        yield Frame(decode_picture(fetch(self.address), shown), shown)
-
-
-@dataclass(frozen=True)
-class PictureBytes:
-    """An encoded image, as piped into standard input."""
-
-    content: bytes
-    name: str = "stdin"
-
-    def frames(self) -> Generator[Frame]:
-        yield Frame(decode_picture(self.content, "standard input"), self.name)
+        yield Frame(self.read(), self.name)
 
 
 @dataclass(frozen=True)

@@ -75,16 +75,14 @@ class UniqueNames:
         """The name, without suffix, for what belongs to this file, address or camera; always the same for the same."""
         key = str(source)
         if key not in self._name_of:
-            self._name_of[key] = self._free(_stem(key))
-            self._taken.add(self._name_of[key])
+            stem, number = _stem(key), 1
+            name = stem
+            while name in self._taken:
+                number += 1
+                name = f"{stem}_{number}"
+            self._name_of[key] = name
+            self._taken.add(name)
         return self._name_of[key]
-
-    def _free(self, stem: str) -> str:
-        name, number = stem, 1
-        while name in self._taken:
-            number += 1
-            name = f"{stem}_{number}"
-        return name
 
 
 def _stem(source: str) -> str:
