@@ -143,7 +143,7 @@ def _images_not_in_file(folders: Sequence[str], claimed: set[str], annotations: 
     if not unclaimed:
         return []
     # The split may be a part of what the file lists: that is a choice, not a fault.
-    document = parse_coco(open_coco(annotations).content, annotations)
+    document = parse_coco(open_coco(annotations), annotations)
     listed = {os.path.basename(image.file_name) for image in document.images}
     kind, what = FaultKind.NOT_IN_ANNOTATIONS, f"is not listed in {annotations}, so it is not used"
     fix = "add it to the file, or remove it"

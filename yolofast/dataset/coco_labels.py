@@ -8,7 +8,7 @@ are matched with the classes of the data yaml by name if possible, else in the o
 import hashlib
 import os
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,61 +134,51 @@ def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, 
     return class_of if class_of and not in_use & strangers else None
 
 
-@dataclass(frozen=True)
-class CocoFile:
-    path: Path
-    content: bytes
-    digest: str
-
-
-def open_coco(path: Path) -> CocoFile:
+def open_coco(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix="check the path") from None
-    return CocoFile(path, content, hashlib.blake2b(content, digest_size=20).hexdigest())
 
 
-def coco_key(file: CocoFile, listing: Listing | None, settings: str) -> str:
+def coco_key(path: Path, content: bytes, listing: Listing | None, settings: str) -> str:
     """Names everything the labels depend on: the file, the images chosen from it, and how they are read."""
-    key = hashlib.blake2b(f"{settings}\n{file.digest}\n".encode(), digest_size=20)
-    key.update(os.fsencode(file.path))
+    digest = hashlib.blake2b(content, digest_size=20).hexdigest()
+    key = hashlib.blake2b(f"{settings}\n{digest}\n".encode(), digest_size=20)
+    key.update(os.fsencode(path))
     for image in [] if listing is None else listing.images:
         key.update(b"\0" + os.fsencode(image))
     return key.hexdigest()
 
 
 def read_coco(
-    file: CocoFile,
-    listing: Listing | None,
-    data: DataYaml,
-    single_cls: bool,
-    fraction: float,
-    settings: str,
+    path: Path, content: bytes, listing: Listing | None, data: DataYaml, single_cls: bool, fraction: float, key: str,
     look: Look,
-) -> Reading:
+) -> Reading:  # fmt: skip
     """`listing` are the images the data yaml names in addition; without it they are looked for near the file."""
-    document = parse_coco(file.content, file.path)
-    class_of, classes = match_classes(document, data, file.path)
+    document = parse_coco(content, path)
+    class_of, classes = match_classes(document, data, path)
     if single_cls:
         class_of, classes = dict.fromkeys(class_of, 0), SINGLE_CLASS
-    pairs = _locate_images(document, file.path, listing)
+    pairs = _locate_images(document, path, listing)
     pairs = pairs[: first_share(len(pairs), fraction)]
-    paths = [path for _, path in pairs]
-    stamps = file_stamps(paths)
-    facts = read_image_facts(paths, stamps, look)
+    images = [image for _, image in pairs]
+    stamps = file_stamps(images)
+    sizes, image_faults = read_image_facts(images, stamps, look)
     by_image, strays = _annotations_by_image(document)
     rows = [
-        image_rows(image, path, size, by_image[image.id], class_of, file.path)
-        for (image, path), size in zip(pairs, facts.sizes, strict=True)
+        image_rows(entry, image, size, by_image[entry.id], class_of, path)
+        for (entry, image), size in zip(pairs, sizes, strict=True)
     ]
-    ids = np.array([image.id for image, _ in pairs], dtype=np.int64)
-    index = build_index(rows, facts.sizes, classes, ids, file.path)
-    faults = [_name_the_file(fault, file.path) for fault in facts.faults]
-    faults += _repeated_images(pairs, file.path) + _strays(strays, document, file.path)
-    faults += _repeated_ids(document, file.path)
-    faults += [fault for one in rows for fault in one.faults]
-    return Reading(index, faults, stamps, coco_key(file, listing, settings))
+    ids = np.array([entry.id for entry, _ in pairs], dtype=np.int64)
+    faults = [
+        *(_name_the_file(fault, path) for fault in image_faults),
+        *_repeated_images(pairs, path),
+        *_strays(strays, document, path),
+        *_repeated_ids(document, path),
+        *(fault for one in rows for fault in one.faults),
+    ]
+    return Reading(build_index(rows, sizes, classes, ids, path), faults, stamps, key)
 
 
 def _locate_images(document: CocoDocument, path: Path, listing: Listing | None) -> list[tuple[CocoImage, str]]:

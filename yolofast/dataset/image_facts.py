@@ -101,13 +101,6 @@ _UPRIGHT = 1
 
 
 @dataclass(frozen=True)
-class ImageFacts:
-    sizes: Ints
-    """[N, 2] width and height as shown; 0 where the file is no image."""
-    faults: list[Fault]
-
-
-@dataclass(frozen=True)
 class KnownImage:
     """An image as an earlier reading found it; true while its stamp is the same."""
 
@@ -129,8 +122,11 @@ def file_stamps(images: list[str]) -> Ints:
     return np.array(in_threads(_stamp, images), dtype=np.int64).reshape(-1, 2)
 
 
-def read_image_facts(images: list[str], stamps: Ints, look: Look) -> ImageFacts:
-    """`stamps` are those of the images, taken before."""
+def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints, list[Fault]]:
+    """[N, 2] width and height as shown, 0 where the file is no image; and what is wrong with the images.
+
+    `stamps` are those of the images, taken before.
+    """
     stamp_of = dict(zip(images, map(tuple, stamps.tolist()), strict=True))
 
     def facts(image: str) -> tuple[tuple[int, int], Fault | None]:
@@ -142,7 +138,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> ImageFacts:
     with quiet_decoder():
         found = in_threads(facts, images)
     sizes = np.array([size for size, _ in found], dtype=np.int64).reshape(-1, 2)
-    return ImageFacts(sizes, [fault for _, fault in found if fault is not None])
+    return sizes, [fault for _, fault in found if fault is not None]
 
 
 def _stamp(image: str) -> tuple[int, int]:

@@ -167,15 +167,15 @@ def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> 
 
 
 def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> SplitReport:
-    data, settings = request.data, request.settings()
+    data = request.data
     path = data.locate(entry)
     if path is None:
         line = data.file.line("annotations" if listing is not None else request.split)
         raise UserError(data.not_found(entry), where=data.path, line=line, fix="check the entry, and `path`")
-    file = open_coco(path)
+    content = open_coco(path)
+    key = coco_key(path, content, listing, request.settings())
     reading = request.reading(
-        coco_key(file, listing, settings),
-        lambda look: read_coco(file, listing, data, request.single_cls, request.fraction, settings, look),
+        key, lambda look: read_coco(path, content, listing, data, request.single_cls, request.fraction, key, look)
     )
     if not len(reading.index):
         return _empty(request, listing or Listing([], [path], []))

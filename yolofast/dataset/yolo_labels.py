@@ -143,15 +143,15 @@ def yolo_key(digests: list[bytes], images: list[str], settings: str) -> str:
 
 def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: str, look: Look) -> Reading:
     stamps = file_stamps(images)
-    facts = read_image_facts(images, stamps, look)
+    sizes, faults = read_image_facts(images, stamps, look)
     nc = None if single_cls else classes.nc
     files = in_threads(lambda image: _read_label_file(image, nc), images)
-    for (_, rows), size in zip(files, facts.sizes, strict=True):
+    for (_, rows), size in zip(files, sizes, strict=True):
         rows.note_tiny_boxes(size)
-    index = build_index([rows for _, rows in files], facts.sizes, classes, _image_ids(images))
+    index = build_index([rows for _, rows in files], sizes, classes, _image_ids(images))
     if single_cls:
         index.labels[:] = 0
-    faults = facts.faults + [fault for _, rows in files for fault in rows.faults]
+    faults += [fault for _, rows in files for fault in rows.faults]
     return Reading(index, faults, stamps, yolo_key([digest for digest, _ in files], images, settings))
 
 
