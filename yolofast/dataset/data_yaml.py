@@ -170,12 +170,16 @@ class Listing:
     sources: list[Path]
     """The folders and list files they came from."""
     faults: list[Fault]
-    places: list[tuple[str, int | None]] = field(default_factory=list)
-    """File and line that name each image."""
+    first: dict[str, str] = field(default_factory=dict)
+    """File and line that first name each image."""
 
     def add(self, image: str, where: str, line: int | None) -> None:
+        if image in self.first:
+            kind, what = FaultKind.LISTED_TWICE, f"{image} is listed twice, first in {self.first[image]}"
+            fix = "remove one, unless it is meant to count twice"
+            self.faults.append(Fault(kind=kind, where=where, line=line, what=what, fix=fix, fatal=False))
+        self.first.setdefault(image, where if line is None else f"{where}:{line}")
         self.images.append(image)
-        self.places.append((where, line))
 
 
 def list_split(data: DataYaml, split: str) -> Listing:
@@ -190,7 +194,6 @@ def list_split(data: DataYaml, split: str) -> Listing:
             _follow_folder(path, data, split, listing)
         else:
             _follow_list(path, data, listing)
-    _note_repeated(listing)
     return listing
 
 
@@ -287,14 +290,3 @@ def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing
     else:
         fix = "mend or remove the line, or mend `path` in the data yaml"
         fault(FaultKind.MISSING_IMAGE, data.not_found(entry), fix)
-
-
-def _note_repeated(listing: Listing) -> None:
-    first: dict[str, tuple[str, int | None]] = {}
-    for image, (where, line) in zip(listing.images, listing.places, strict=True):
-        if image in first:
-            earlier = ":".join(str(part) for part in first[image] if part is not None)
-            what, fix = f"{image} is listed twice, first in {earlier}", "remove one, unless it is meant to count twice"
-            kind = FaultKind.LISTED_TWICE
-            listing.faults.append(Fault(kind=kind, where=where, line=line, what=what, fix=fix, fatal=False))
-        first.setdefault(image, (where, line))

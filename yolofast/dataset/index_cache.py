@@ -15,7 +15,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +129,7 @@ def build_index(
     )
 
 
-_ARRAYS = (
-    "files", "sizes", "starts", "labels", "boxes", "points", "point_starts", "crowd", "image_ids", "category_ids",
-)  # fmt: skip
+_ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError)
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
-from yolofast.dataset.split import read_split_report
+from yolofast.dataset.split import Reads, read_split_report
 from yolofast.image_index import ImageIndex
 from yolofast.resources import data_yaml
 
@@ -21,17 +22,9 @@ def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
     return data_yaml(data, made)
 
 
-def read_named_split(
-    path: Path,
-    split: str,
-    say: Callable[[str], None],
-    *,
-    single_cls: bool = False,
-    fraction: float = 1.0,
-    skip_bad: bool = False,
-) -> ImageIndex:
+def read_named_split(path: Path, split: str, say: Callable[[str], None], **how: Unpack[Reads]) -> ImageIndex:
     """The images of a split, with a warning if none of them has a label."""
-    report = read_split_report(path, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad)
+    report = read_split_report(path, split, **how)
     for fault in report.faults:
         if fault.kind is FaultKind.EMPTY_SPLIT:
             say(f"warning: {fault}; all of them count as background, and nothing can be found\n  fix: {fault.fix}")
