@@ -6,7 +6,8 @@ the image and its ends are taken, which is what more and more points tend to, at
 Axes: n boxes of all tiles in question.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,14 @@ class PlacedBoxes:
     """[n, 2] the canvas's width and height."""
     mirrored: Bools
     """[n] copies, seen mirrored on the canvas."""
+
+
+Boxes = TypeVar("Boxes", LabelledBoxes, PlacedBoxes)
+
+
+def taken(boxes: Boxes, chosen: Ints | Bools) -> Boxes:
+    """These of the boxes, in this order."""
+    return type(boxes)(**{field.name: getattr(boxes, field.name)[chosen] for field in fields(boxes)})
 
 
 def transform_labels(placed: PlacedBoxes, plan: Plan, index: ImageIndex) -> LabelledBoxes:

@@ -138,7 +138,8 @@ def draw_plan(
     is_nine = draws.take(_VIEWS) < recipe.nine
     source_BVT = whole(len(stored_sizes), draws.take(_VIEWS, TILES))
     source_BVT[:, 0, 0] = first
-    source_BVT = _as_many_as_shown(source_BVT, is_mosaic, is_nine)
+    shown_BV = np.where(is_mosaic[:, None], np.where(is_nine, 9, 4), 1)
+    source_BVT = np.where(np.arange(TILES) < shown_BV[..., None], source_BVT, -1)
     centre, crop = draws.take(_VIEWS, 2), draws.take(_VIEWS, 2)
     strength = _Strength.of(recipe, source_BVT, is_mosaic[:, None] & ~is_nine, draws.take(_VIEWS), heads)
     mixed = is_mosaic & (draws.take(1)[:, 0] < strength.mixup_B)
@@ -150,7 +151,8 @@ def draw_plan(
     sizes = stored_sizes[np.maximum(source_BVT, 0)]
     jitter, jitter_place, other = draws.take(1)[:, 0], draws.take(3), draws.take(1)[:, 0]
     if recipe.style == "yolox":
-        other_image = _labelled_image(other, labelled, len(stored_sizes))
+        candidates = np.arange(len(stored_sizes)) if labelled is None or not len(labelled) else labelled
+        other_image = candidates[whole(len(candidates), other)]
         blend = np.full(len(first), 0.5)
         view = _jittered_view(recipe, jitter, jitter_place, width, height)
         source_BVT[:, 1], sizes[:, 1, 0] = -1, stored_sizes[other_image]
@@ -205,11 +207,6 @@ class _Strength:
         return _Strength(degrees, shear, mixup, flip)
 
 
-def _as_many_as_shown(source_BVT: Ints, is_mosaic: Bools, is_nine: Bools) -> Ints:
-    shown = np.where(is_mosaic[:, None], np.where(is_nine, 9, 4), 1)
-    return np.where(np.arange(TILES) < shown[..., None], source_BVT, -1)
-
-
 def _lay_out(
     source_BVT: Ints, stored_sizes: Ints, is_mosaic: Bools, is_nine: Bools, centre: Doubles, crop: Doubles,
     width: int, height: int, top_left: bool,
@@ -249,12 +246,6 @@ def _transform(
         alone = np.repeat(~is_mosaic, _VIEWS)
         matrix[alone], scale = np.eye(3), np.where(alone, 1.0, scale)
     return matrix.reshape(*shape, 3, 3), scale.reshape(shape)
-
-
-def _labelled_image(draw: Doubles, labelled: Ints | None, images: int) -> Ints:
-    if labelled is None or not len(labelled):
-        return whole(images, draw)
-    return labelled[whole(len(labelled), draw)]
 
 
 def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, height: int) -> tuple[Doubles, Doubles]:

@@ -22,6 +22,7 @@ from yolofast.augment.labels import (
     on_canvas,
     place_boxes,
     polygons_on_canvas,
+    taken,
     to_rows,
     transform_labels,
 )
@@ -94,9 +95,7 @@ def _with_mirrored(placed: PlacedBoxes, copied: Ints) -> PlacedBoxes:
     everything = np.concatenate((np.arange(len(placed.view)), copied))
     is_copy = np.arange(len(everything)) >= len(placed.view)
     order = np.argsort(placed.view[everything], kind="stable")
-    chosen = everything[order]
-    values = {field.name: getattr(placed, field.name)[chosen] for field in dataclasses.fields(PlacedBoxes)}
-    return PlacedBoxes(**(values | {"mirrored": is_copy[order]}))
+    return dataclasses.replace(taken(placed, everything[order]), mirrored=is_copy[order])
 
 
 @dataclass(frozen=True)
@@ -139,9 +138,7 @@ def add_pastes(
         np.concatenate((boxes.label, [item.label for item in items])),
         np.concatenate((boxes.corners, [item.corners for item in items])),
     )
-    order = np.argsort(boxes.image, kind="stable")
-    boxes = LabelledBoxes(boxes.image[order], boxes.view[order], boxes.label[order], boxes.corners[order])
-    return dataclasses.replace(plan, pastes=pastes), boxes
+    return dataclasses.replace(plan, pastes=pastes), taken(boxes, np.argsort(boxes.image, kind="stable"))
 
 
 def _paste_into(
@@ -271,6 +268,5 @@ def _blend_only_into_labelled(plan: Plan, placed: PlacedBoxes) -> tuple[Plan, Pl
     bare[placed.view[placed.view % views == 0] // views] = False
     source_BVT, blend_B = plan.source_BVT.copy(), np.where(bare, 1.0, plan.blend_B)
     source_BVT[bare, 1] = -1
-    keep = ~bare[placed.view // views]
-    kept = {field.name: getattr(placed, field.name)[keep] for field in dataclasses.fields(PlacedBoxes)}
-    return dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B), PlacedBoxes(**kept)
+    plan = dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B)
+    return plan, taken(placed, ~bare[placed.view // views])

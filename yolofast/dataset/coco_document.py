@@ -29,16 +29,10 @@ class CocoImage:
 
 
 @dataclass(frozen=True)
-class CocoCategory:
-    id: int
-    name: str
-
-
-@dataclass(frozen=True)
 class CocoDocument:
     images: list[CocoImage]
-    categories: list[CocoCategory]
-    """Sorted by id."""
+    categories: dict[int, str]
+    """Id -> name, sorted by id."""
     annotations: list[dict[str, Any]]
 
 
@@ -59,12 +53,12 @@ def parse_coco(content: bytes, path: Path) -> CocoDocument:
     images = [_image(entry, i, path) for i, entry in enumerate(_section(document, "images", path))]
     categories = [_category(entry, i, path) for i, entry in enumerate(_section(document, "categories", path))]
     annotations = _section(document, "annotations", path) if "annotations" in document else []
-    for section, entries in (("images", images), ("categories", categories)):
-        _require_different_ids(section, [entry.id for entry in entries], path)
+    _require_different_ids("images", [image.id for image in images], path)
+    _require_different_ids("categories", [category for category, _ in categories], path)
     for i, annotation in enumerate(annotations):
         if not isinstance(annotation, dict):
             raise _refusal("annotations", i, f"is {shorten(annotation)}, not an object", path)
-    return CocoDocument(images, sorted(categories, key=lambda category: category.id), annotations)
+    return CocoDocument(images, dict(sorted(categories)), annotations)
 
 
 def _section(document: dict[str, Any], name: str, path: Path) -> list[Any]:
@@ -88,11 +82,11 @@ def _image(entry: Any, number: int, path: Path) -> CocoImage:
     return CocoImage(image, name, None)
 
 
-def _category(entry: Any, number: int, path: Path) -> CocoCategory:
+def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
     category = as_id(entry.get("id")) if isinstance(entry, dict) else None
     if category is None:
         raise _refusal("categories", number, "has no id that is a whole number", path)
-    return CocoCategory(category, str(entry.get("name", category)))
+    return category, str(entry.get("name", category))
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:

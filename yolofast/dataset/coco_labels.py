@@ -114,24 +114,23 @@ def match_classes(document: CocoDocument, data: DataYaml, path: Path) -> tuple[d
         return class_of, Classes(data.names, np.array(ids, dtype=np.int64))
     categories = document.categories
     if data.nc is not None and len(categories) != data.nc:
-        known = shorten([category.name for category in categories])
+        known = shorten(list(categories.values()))
         what = f"has {len(categories)} categories, {known}, which are not the {data.nc} classes of the data yaml"
         raise UserError(what, where=path, fix="give names in the data yaml as the categories are called")
     if not categories:
         raise UserError("has no categories", where=path, fix="export it again, or give names in the data yaml")
-    names = data.names or tuple(category.name for category in categories)
-    ids = [category.id for category in categories]
-    return {category: place for place, category in enumerate(ids)}, Classes(names, np.array(ids, dtype=np.int64))
+    class_of = {category: place for place, category in enumerate(categories)}
+    return class_of, Classes(data.names or tuple(categories.values()), np.array(list(categories), dtype=np.int64))
 
 
 def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, int] | None:
     """None if a category in use has a name that the yaml does not know; unused ones, such as a root, do not matter."""
     place = {name: i for i, name in reversed(list(enumerate(names)))}
-    class_of = {category.id: place[category.name] for category in document.categories if category.name in place}
+    class_of = {category: place[name] for category, name in document.categories.items() if name in place}
     # Where this is None, the annotation has a fault of its own.
     in_use = {as_id(annotation.get("category_id")) for annotation in document.annotations}
-    strangers = {category.id for category in document.categories} - set(class_of)
-    return class_of if class_of and not in_use & strangers else None
+    unknown = document.categories.keys() - class_of.keys()
+    return class_of if class_of and not in_use & unknown else None
 
 
 def open_coco(path: Path) -> bytes:

@@ -31,12 +31,8 @@ class ForgivingImages:
     """A source that gives a grey image for one that cannot be read, and remembers why."""
 
     def __init__(self, images: ImageSource) -> None:
-        self._images = images
+        self._images, self.sizes = images, images.sizes
         self.missing: dict[int, UserError] = {}
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._images.sizes
 
     def image(self, index: int) -> Image:
         if index not in self.missing:

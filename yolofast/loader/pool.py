@@ -115,12 +115,17 @@ class WorkerPool:
             raise
 
     def _started(self, number: int, work: Work) -> _Worker:
+        context, name = get_context("fork"), f"yolofast-data-{number}"
         try:
-            return _start(number, work)
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, work, os.getpid()), name=name, daemon=True)
+            process.start()
         except OSError as error:
             self.close()
             what = f"data worker {number} could not be started: {error.strerror}"
             raise UserError(what, fix="use fewer --workers") from None
+        theirs.close()
+        return _Worker(number, process, ours)
 
     def _next_answer(self) -> tuple[_Answer, int | None]:
         assert self.pending, "nothing was submitted"
@@ -159,17 +164,6 @@ class WorkerPool:
 def _close_file(file: int | None) -> None:
     if file is not None:
         os.close(file)
-
-
-def _start(number: int, work: Work) -> _Worker:
-    context = get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=_serve, args=(theirs, work, os.getpid()), name=f"yolofast-data-{number}", daemon=True
-    )
-    process.start()
-    theirs.close()
-    return _Worker(number, process, ours)
 
 
 def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]], owner: int) -> None:
