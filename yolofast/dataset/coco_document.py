@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,17 +150,11 @@ def conventional_annotations(sources: Sequence[Path], split: str) -> Path | None
     """
     if len(sources) != 1:
         return None
-    return next((path for path in _candidates(sources[0], split) if path.is_file()), None)
-
-
-def _candidates(source: Path, split: str) -> Iterator[Path]:
-    yield source / "_annotations.coco.json"
+    source = sources[0]
     names = dict.fromkeys((source.name if source.is_dir() else source.stem, split))
-    for root in (source.parent, source.parent.parent):
-        for folder in (root / "annotations", root):
-            for name in names:
-                yield folder / f"instances_{name}.json"
-                yield folder / f"{name}.json"
+    folders = [root / below for root in (source.parent, source.parent.parent) for below in ("annotations", ".")]
+    usual = [folder / f"{start}{name}.json" for folder in folders for name in names for start in ("instances_", "")]
+    return next((path for path in (source / "_annotations.coco.json", *usual) if path.is_file()), None)
 
 
 def image_folder(annotations: Path, file_names: Sequence[str]) -> Path:

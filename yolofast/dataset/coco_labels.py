@@ -28,7 +28,7 @@ from yolofast.dataset.coco_document import (
 from yolofast.dataset.data_yaml import DataYaml, Listing, first_share
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.index_cache import SINGLE_CLASS, Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import SINGLE_CLASS, Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import Ints
 
@@ -37,7 +37,6 @@ _OTHER_SHAPE = 0.03
 _FIX_OUTSIDE = "check its bbox, [x, y, width, height] in pixels, and the width and height of the image in the file"
 _FIX_NO_AREA = "draw it again, or remove the annotation"
 _FIX_ENTRY = "write its bbox as [x, y, width, height] and polygons as [x1, y1, x2, y2, …], or remove the annotation"
-_Box = tuple[float, float, float, float]
 _Annotations = dict[int, list[dict[str, Any]]]
 _SHOWN_IDS = 8
 _NOT_IN_FILE = -1
@@ -84,7 +83,7 @@ def _add(rows: ImageRows, name: str, annotation: dict[str, Any], label: int, siz
         rows.add(label, box, shares, (None, name), crowd=annotation.get("iscrowd") == 1)
 
 
-def _clipped_shares(box: _Box, size: tuple[int, int]) -> tuple[_Box, float]:
+def _clipped_shares(box: Box, size: tuple[int, int]) -> tuple[Box, float]:
     """cx, cy, w, h as shares of the image, and by how many pixels the box reached out of it."""
     x, y, w, h = box
     left, top, right, bottom = max(x, 0.0), max(y, 0.0), min(x + w, float(size[0])), min(y + h, float(size[1]))

@@ -76,13 +76,7 @@ class DataYaml:
 
     def locate(self, entry: str) -> Path | None:
         """The file or folder an entry means, or None if there is no such thing."""
-        for place in self.places(entry):
-            try:
-                if place.exists():
-                    return place
-            except (OSError, ValueError):  # a name too long, or with a null byte, is no file either
-                continue
-        return None
+        return next((place for place in self.places(entry) if os.path.exists(place)), None)
 
     def places(self, entry: str) -> list[Path]:
         """Where an entry is looked for: below the yaml's `path` if given, else below the current folder or the yaml's.

@@ -29,6 +29,10 @@ from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
 SMALLEST_BOX_PX = 2.0
+Box = tuple[float, float, float, float]
+"""cx, cy, w, h as shares of the image."""
+Place = tuple[int | None, str]
+"""Line and name of a box, for messages."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,6 @@ class Classes:
     names: tuple[str, ...]
     category_ids: Ints
     """[nc]"""
-
-    @property
-    def nc(self) -> int:
-        return len(self.names)
 
 
 SINGLE_CLASS = Classes(("item",), np.zeros(1, np.int64))
@@ -65,22 +65,14 @@ class ImageRows:
     """The file they stand in."""
     image: str
     labels: list[int] = field(default_factory=list)
-    boxes: list[tuple[float, float, float, float]] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     polygons: list[list[float]] = field(default_factory=list)
     """x1, y1, x2, y2, … of each box; empty if it has none."""
     crowd: list[bool] = field(default_factory=list)
-    places: list[tuple[int | None, str]] = field(default_factory=list)
-    """Line and name of each box, for messages."""
+    places: list[Place] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
-    def add(
-        self,
-        label: int,
-        box: tuple[float, float, float, float],
-        polygon: list[float],
-        place: tuple[int | None, str],
-        crowd: bool = False,
-    ) -> None:
+    def add(self, label: int, box: Box, polygon: list[float], place: Place, crowd: bool = False) -> None:
         self.labels.append(label)
         self.boxes.append(box)
         self.polygons.append(polygon)
@@ -91,10 +83,6 @@ class ImageRows:
         self.faults.append(
             Fault(kind=kind, where=self.where, line=line, what=what, fix=fix, fatal=fatal, image=self.image)
         )
-
-    def usable(self) -> "ImageRows":
-        """Itself, or no rows at all if one of them is broken: half of an image's boxes would teach the wrong thing."""
-        return ImageRows(self.where, self.image) if any(fault.fatal for fault in self.faults) else self
 
     def note_tiny_boxes(self, size: Ints) -> None:
         """Boxes under two pixels of the image as stored: nothing can be learnt from them."""
@@ -110,7 +98,8 @@ class ImageRows:
 def build_index(
     rows: Sequence[ImageRows], sizes: Ints, classes: Classes, image_ids: Ints, annotations: Path | None = None
 ) -> ImageIndex:
-    usable = [one.usable() for one in rows]
+    # An image with a broken row has none at all: half of its boxes would teach the wrong thing.
+    usable = [ImageRows(one.where, one.image) if any(fault.fatal for fault in one.faults) else one for one in rows]
     polygons = [polygon for one in usable for polygon in one.polygons]
     points = [np.array(polygon, np.float32) for polygon in polygons if polygon]
     return ImageIndex(

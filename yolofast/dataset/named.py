@@ -11,11 +11,11 @@ from yolofast.image_index import ImageIndex
 from yolofast.resources import data_yaml
 
 
-def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
-    """As `data_file`, and says that the built-in data set is being made."""
+def data_file(data: str | Path, say: Callable[[str], None] | None = None) -> Path:
+    """The data yaml to read; `say` hears that the built-in data set is being made."""
 
     def made() -> Path:
-        if not is_made(shapes_folder()):
+        if say is not None and not is_made(shapes_folder()):
             say("data: the built-in shapes are made, once")
         return shapes_data_yaml()
 
@@ -29,8 +29,3 @@ def read_named_split(path: Path, split: str, say: Callable[[str], None], **how: 
         if fault.kind is FaultKind.EMPTY_SPLIT:
             say(f"warning: {fault}; all of them count as background, and nothing can be found\n  fix: {fault.fix}")
     return report.index
-
-
-def data_file(data: str | Path) -> Path:
-    """The data yaml to read."""
-    return data_yaml(data, shapes_data_yaml)

@@ -147,7 +147,11 @@ def inspect_split(
     if not any(digest != NO_LABEL_FILE for digest in digests):
         if (found := conventional_annotations(listing.sources, split)) is not None:
             return _inspect_coco(request, str(found), list_split(data, split))
-        listing.faults.append(_no_labels(request, listing))
+        # Where labels are needed this is fatal; elsewhere images without labels are background.
+        what = f"none of the {len(listing.images)} {split} images has a label file"
+        first = listing.images[0]
+        fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
+        listing.faults.append(request.fault(what, fix, fatal=_needs_boxes(split)))
     return _inspect_yolo(request, listing, digests)
 
 
@@ -210,11 +214,3 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
     classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
     index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
     return SplitReport(index, (*listing.faults, fault))
-
-
-def _no_labels(request: _Request, listing: Listing) -> Fault:
-    """Fatal where labels are needed; elsewhere images without labels are background."""
-    first = listing.images[0]
-    what = f"none of the {len(listing.images)} {request.split} images has a label file"
-    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
-    return request.fault(what, fix, fatal=_needs_boxes(request.split))

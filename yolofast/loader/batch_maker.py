@@ -22,6 +22,7 @@ from yolofast.structures import BatchMix, Targets
 
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
+Shape = tuple[int, int, int, int]
 
 _MOST_MISSING = 16
 """In one batch. More than that is not a bad file but a drive that is gone."""
@@ -90,7 +91,7 @@ class BatchMaker:
         self.planner, self.images = planner, images
         self.rgb, self.quad, self.skip_bad = rgb, quad, skip_bad
 
-    def shape(self, job: Job) -> tuple[int, int, int, int]:
+    def shape(self, job: Job) -> Shape:
         """Of the batch's images."""
         if self.quad:
             return len(job.images) // GROUP, 3, 2 * job.height, 2 * job.width

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from yolofast.errors import UserError
-from yolofast.loader.batch_maker import BatchMaker, Job
+from yolofast.loader.batch_maker import BatchMaker, Job, Shape
 from yolofast.store.choose import ram_free
 from yolofast.store.images import pin
 from yolofast.structures import BatchMix, Targets
@@ -48,9 +48,7 @@ class Carrier(Protocol):
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
         """In a worker: make the batch where it shall lie; the reply, and a file to go with it."""
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
+    def take(self, shape: Shape, turn: int, parcel: Any, file: int | None) -> tuple[Tensor, Targets]:
         """In the training process: the batch that lies there."""
 
     def close(self) -> None: ...
@@ -128,9 +126,7 @@ class Ring:
             there.copy_(value)
         return (capacity, made.mix, made.skipped), None
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
+    def take(self, shape: Shape, turn: int, parcel: Any, file: int | None) -> tuple[Tensor, Targets]:
         slot = self._slot(turn)
         images = torch.from_numpy(slot[: int(np.prod(shape))].reshape(shape))
         if isinstance(parcel, int):
@@ -178,9 +174,7 @@ class FreshBlocks:
             raise
         return (_arrays(made.targets), made.mix, made.skipped), block.file
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
+    def take(self, shape: Shape, turn: int, parcel: Any, file: int | None) -> tuple[Tensor, Targets]:
         assert file is not None
         memory = mmap.mmap(file, int(np.prod(shape)))
         os.close(file)

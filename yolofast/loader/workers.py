@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -110,9 +109,7 @@ class WorkerLoader:
     def __enter__(self) -> "WorkerLoader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _end_epoch(self) -> None:

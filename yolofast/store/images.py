@@ -28,11 +28,14 @@ from yolofast.precision import usable_device
 from yolofast.store.choose import KINDS, Kind, StoreChoice, choose_cache, measure_room
 from yolofast.store.fitted import Fit, decoded_jpeg, read_fitted
 from yolofast.store.packed_store import PackedStore, open_data, store_folder, store_name
-from yolofast.store.packing import FLAVOURS, Flavour, PackJob, Progress, Say
+from yolofast.store.packing import FLAVOURS, PackJob, Progress, Say
 from yolofast.words import own_command
 
 # Private pages are reserved as if all were written to, which Linux refuses for more than the machine's memory.
 _UNRESERVED = 0x4000 if sys.platform == "linux" else 0
+WORD = 8
+CHUNK = 64 * 2**20
+"""Bytes copied at a time: large enough for full speed, small against what is copied."""
 
 
 def open_packed(store: PackedStore) -> PackedImages:
@@ -83,11 +86,6 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
         flags, protection = mmap.MAP_PRIVATE | _UNRESERVED, mmap.PROT_READ | mmap.PROT_WRITE
         pages = mmap.mmap(file.fileno(), store.nbytes, flags=flags, prot=protection)
     return np.frombuffer(pages, np.uint8)
-
-
-WORD = 8
-CHUNK = 64 * 2**20
-"""Bytes copied at a time: large enough for full speed, small against what is copied."""
 
 
 def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHUNK) -> PackedImages:
@@ -161,7 +159,11 @@ def open_images(
     `shared`: several processes of this machine want them, so ram is the mapped file, which they have in common.
     """
     device = usable_device(device)
-    pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
+    fit = Fit(width, height, augmented)
+    pixels, jpeg = (
+        PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
+        for flavour in FLAVOURS
+    )
     choice = choose_cache(
         cache,
         int(pixels.pixel_bytes().sum()),
@@ -182,7 +184,3 @@ def open_images(
     elif choice.kind == "ram" and not shared:
         packed = in_host_memory(packed, pinned=device.type == "cuda")
     return packed, choice
-
-
-def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> PackJob:
-    return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
