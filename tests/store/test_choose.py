@@ -64,7 +64,7 @@ def test_auto_among_some():
 def test_what_is_asked_for_and_fits_is_taken(kind):
     choice = choose(kind, 80, 100, 100, 100)  # more than auto would take of the GPU's memory
     assert choice.kind == kind
-    assert choice.reason.startswith("as asked for")
+    assert choice.reason.startswith("as requested")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What was random in these images: every draw of a batch as arrays, before any pixel or box is touched.
 
 An output image is made of one or two views (the second one is blended in by mixup). A view is a canvas with up to nine
-images on it as tiles, seen through a matrix. Then come pasted objects, colour and flips. Boxes (`labels`) and pixels
+images on it as tiles, transformed by a matrix. Then come pasted objects, colour and flips. Boxes (`labels`) and pixels
 (the renderers) follow the same plan.
 
 Axes: B images of the batch, V = 2 views, T = 9 tiles.
@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 Mask = npt.NDArray[np.uint8]
 
 FILL = 114
-"""Grey level where no image lies."""
+"""Grey level where there is no image."""
 TILES = 9
 _VIEWS = 2
 _DRAWS = 112
@@ -37,7 +37,7 @@ class Plan:
     source_BVT: Ints
     """Which image a tile shows; -1 where there is no tile. Later tiles cover earlier ones."""
     corner_BVT2: Ints
-    """Where on the canvas the upper left corner of that image lies, possibly outside of it."""
+    """Where on the canvas the upper left corner of that image is, possibly outside of it."""
     tile_BVT4: Ints
     """x1, y1, x2, y2 of what is shown of it on the canvas, x2 and y2 exclusive."""
     canvas_BV2: Ints
@@ -101,7 +101,7 @@ class Pastes:
 
 @dataclass(frozen=True)
 class Copies:
-    """Canvases on which objects appear a second time, mirrored: where the mask is 1, the mirrored pixel is seen."""
+    """Canvases on which objects appear a second time, mirrored: where the mask is 1, the mirrored pixel is shown."""
 
     view: Ints
     """[C] which views, b · V + v, ascending."""
@@ -211,7 +211,7 @@ def _lay_out(
     source_BVT: Ints, stored_sizes: Ints, is_mosaic: Bools, is_nine: Bools, centre: Doubles, crop: Doubles,
     width: int, height: int, top_left: bool,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """The canvas of each view, and where on it the upper left corners of its images lie."""
+    """The canvas of each view, and where on it the upper left corners of its images are."""
     size_BVT2 = stored_sizes[np.maximum(source_BVT, 0)]
     shape = source_BVT.shape[:2]
     output = np.array((width, height))
@@ -252,7 +252,7 @@ def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, 
     """YOLOX's mixup partner: fitted to the output, resized by a random factor, maybe mirrored, cut or padded."""
     factor = between(*recipe.mixup_scale, jitter)
     mirrored = place[:, 0] < 0.5
-    # The letterboxed partner, resized: mirrored within its own width, then shifted so that a random part is seen.
+    # The letterboxed partner, resized: mirrored within its own width, then shifted so that a random part is visible.
     side_n2 = (np.array((width, height)) * factor[:, None]).astype(np.int64)
     room_n2 = np.maximum(side_n2 - np.array((width, height)), 0)
     shift_n2 = whole(np.maximum(room_n2, 1), place[:, 1:])
@@ -266,9 +266,9 @@ def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, 
     return matrix, factor
 
 
-def _colour(recipe: Recipe, whether: Doubles, draws: Doubles, kept: Doubles) -> Doubles:
+def _colour(recipe: Recipe, whether: Doubles, draws: Doubles, per_channel: Doubles) -> Doubles:
     change = between(-1, 1, draws) * np.array(recipe.hsv)
     changes = (whether < recipe.colour)[:, None]
     if recipe.style == "yolov7":
         return np.where(changes, 1 + change, 1.0)
-    return np.where(changes & (kept < 0.5), np.trunc(change), 0.0)
+    return np.where(changes & (per_channel < 0.5), np.trunc(change), 0.0)

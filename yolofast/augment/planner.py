@@ -1,9 +1,8 @@
-"""Batches of one data set, planned: what is seen, which boxes it has, and what is pasted into it.
+"""Batches of one data set, planned: what they show, which boxes that has, and what is pasted into it.
 
-Objects that appear where they were not: mirrored on their own canvas (copy_paste), or from other images (paste_in).
-
-Both need polygons. Whether an object finds room depends on the boxes already there, so a few images of a batch are
-planned one object at a time.
+Pasted objects are mirrored on their own canvas (copy_paste), or come from other images (paste_in). Both need polygons.
+Whether an object finds room depends on the boxes already there, so a few images of a batch are planned one object at a
+time.
 """
 
 import dataclasses
@@ -234,7 +233,7 @@ class Planner:
         return self._changed[key]
 
     def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
-        """The batch of these images, which stand at these positions of the epoch."""
+        """The batch of these images, which are at these positions of the epoch."""
         plan = draw_plan(
             self.recipe, images, positions, self.stored_sizes, self.width, self.height,
             seed=self.seed, epoch=epoch, labelled=self._labelled, heads=self.heads,

@@ -1,4 +1,4 @@
-"""A COCO annotation file: where it and its images lie by convention, and its content as checked, typed values.
+"""A COCO annotation file: where it and its images are by convention, and its content as checked, typed values.
 
 An entry that cannot be used is a fault that names it. A file that is not of this form at all is refused at once.
 """
@@ -90,15 +90,15 @@ def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:
-    seen: set[int] = set()
+    known: set[int] = set()
     for number, one in enumerate(ids):
-        if one in seen:
+        if one in known:
             raise _refusal(section, number, f"has the id {one}, which another entry has too", path)
-        seen.add(one)
+        known.add(one)
 
 
 def _refusal(section: str, number: int, what: str, path: Path) -> UserError:
-    return UserError(f"{section}[{number}] {what}", where=path, fix="mend the entry, or export the file again")
+    return UserError(f"{section}[{number}] {what}", where=path, fix="correct the entry, or export the file again")
 
 
 def as_id(value: Any) -> int | None:

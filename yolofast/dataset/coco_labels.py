@@ -163,7 +163,7 @@ def read_coco(
     images = [image for _, image in pairs]
     stamps = file_stamps(images)
     sizes, image_faults = read_image_facts(images, stamps, look)
-    by_image, strays = _annotations_by_image(document)
+    by_image, unmatched = _annotations_by_image(document)
     rows = [
         image_rows(entry, image, size, by_image[entry.id], class_of, path)
         for (entry, image), size in zip(pairs, sizes, strict=True)
@@ -172,7 +172,7 @@ def read_coco(
     faults = [
         *(_name_the_file(fault, path) for fault in image_faults),
         *_repeated_images(pairs, path),
-        *_strays(strays, document, path),
+        *_unmatched(unmatched, document, path),
         *_repeated_ids(document, path),
         *(fault for one in rows for fault in one.faults),
     ]
@@ -197,24 +197,24 @@ def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[di
     """And those of images that the file does not list."""
     known = {image.id for image in document.images}
     by_image: _Annotations = defaultdict(list)
-    strays = []
+    unmatched = []
     for annotation in document.annotations:
         image = as_id(annotation.get("image_id"))
         if image is not None and image in known:
             by_image[image].append(annotation)
         else:
-            strays.append(annotation)
-    return by_image, strays
+            unmatched.append(annotation)
+    return by_image, unmatched
 
 
-def _strays(strays: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
-    if not strays:
+def _unmatched(unmatched: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
+    if not unmatched:
         return []
-    ids = list(dict.fromkeys(shorten(stray.get("image_id")) for stray in strays))
+    ids = list(dict.fromkeys(shorten(annotation.get("image_id")) for annotation in unmatched))
     named = ", ".join(ids[:_SHOWN_IDS]) + (", …" if len(ids) > _SHOWN_IDS else "")
     listed = shorten([image.id for image in document.images])
     what = (
-        f"{len(strays):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
+        f"{len(unmatched):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
         f"their image_id is {named}, the images are {listed}"
     )
     fix = "correct image_id, or add the images, or remove these annotations"

@@ -1,8 +1,6 @@
-"""What a data yaml says: classes, and where the images and annotations of each split are.
+"""A data yaml: its classes, and which images and annotations each split consists of.
 
-A `download` entry is never executed.
-
-Which images a split consists of: folders and list files followed, nothing opened but the lists.
+Folders and list files are followed; nothing is opened but the lists. A `download` entry is never executed.
 
 Order is that of the entries, and sorted within a folder: the same on every machine. Links to folders are followed; a
 folder that is reached twice counts once, so that a link to a folder above does not loop.
@@ -20,6 +18,8 @@ from yolofast.files.yaml_file import YamlFile, open_regular, read_yaml
 from yolofast.resources import find_resource
 
 SPLITS = ("train", "val", "test")
+IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
+_UNSUPPORTED_SUFFIXES = frozenset({".avif", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm"})
 _MAX_CLASSES = 100_000
 
 
@@ -44,7 +44,7 @@ class DataYaml:
         return [split for split in SPLITS if self.file.values.get(split) is not None]
 
     def entries(self, split: str) -> list[str]:
-        """What stands after `train:`; one entry or a list of them."""
+        """What is written after `train:`; one entry or a list of them."""
         value = self.file.values.get(split)
         if value is None:
             what = f"there is no split {split!r}{nearest(split, self.splits())}"
@@ -152,11 +152,6 @@ def _category_ids(data: YamlFile, nc: int | None) -> tuple[int, ...] | None:
     return tuple(ids)
 
 
-IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
-
-_UNSUPPORTED_SUFFIXES = frozenset({".avif", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm"})
-
-
 @dataclass(frozen=True)
 class Listing:
     images: list[str]
@@ -201,7 +196,7 @@ def images_below(folder: Path) -> Iterator[str]:
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """Folder by folder, sorted. Links are followed last, so that what really lies below keeps its own name."""
+    """Folder by folder, sorted. Links are followed last, so that what is really below keeps its own name."""
     files_of: dict[str, list[str]] = {}
     reached: set[str] = set()
     starts = [str(folder)]
@@ -234,7 +229,7 @@ def _unsupported(name: str) -> tuple[str, str]:
 
 
 def label_path(image: str) -> str:
-    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels lie next to images."""
+    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels are next to images."""
     before, found, after = image.replace(os.sep, "/").rpartition("/images/")
     return os.path.splitext(f"{before}/labels/{after}" if found else after)[0] + ".txt"
 
@@ -277,10 +272,10 @@ def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing
         if os.path.exists(image):
             listing.add(image, str(list_file), line)
         else:
-            fix = "`./` means the list's own folder: mend or remove the line"
+            fix = "`./` means the list's own folder: correct or remove the line"
             fault(FaultKind.MISSING_IMAGE, f"no such image: {shorten(image)}", fix)
     elif (found := data.locate(entry)) is not None:
         listing.add(str(found), str(list_file), line)
     else:
-        fix = "mend or remove the line, or mend `path` in the data yaml"
+        fix = "correct or remove the line, or correct `path` in the data yaml"
         fault(FaultKind.MISSING_IMAGE, data.not_found(entry), fix)

@@ -79,7 +79,7 @@ def _turned(width: int, height: int, orientation: int) -> ImageHeader:
 
 
 def _jpeg_header(file: BinaryIO) -> ImageHeader:
-    """Walks the segments to the frame header; EXIF, if any, stands before it."""
+    """Walks the segments to the frame header; EXIF, if any, comes before it."""
     file.seek(2)
     orientation = 1
     while _exactly(file, 1) == b"\xff":
@@ -108,7 +108,7 @@ def _require_jpeg_end(file: BinaryIO) -> None:
         return
     file.seek(0)
     content, place = file.read(), 2
-    # A thumbnail's own end marker lies inside a segment, and is jumped over.
+    # A thumbnail's own end marker is inside a segment, and is skipped.
     while (place := content.find(b"\xff", place)) >= 0 and place + 1 < len(content):
         marker = content[place + 1]
         if marker == _JPEG_END:
@@ -123,7 +123,7 @@ def _require_jpeg_end(file: BinaryIO) -> None:
 
 
 def _png_header(file: BinaryIO) -> ImageHeader:
-    """The first chunk holds the size; EXIF may stand anywhere, so all chunks are walked past, to the last one."""
+    """The first chunk holds the size; EXIF may be anywhere, so all chunks are visited."""
     file.seek(16)
     width, height = struct.unpack(">II", _exactly(file, 8))
     file.seek(8)
@@ -152,7 +152,7 @@ def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
 def _header_by_decoding(content: bytes) -> ImageHeader:
     """WebP, TIFF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
     exif = _webp_exif(content) if content[:4] == b"RIFF" else content
-    # What a TIFF promises is asked before memory is taken for it; a WebP cannot promise too much.
+    # What a TIFF promises is checked before memory is taken for it; a WebP cannot promise too much.
     _require_pixels_in_reason(_tiff_value(content, _WIDTH_TAG), _tiff_value(content, _HEIGHT_TAG))
     width, height = decoded_size(content)
     return ImageHeader(width, height, exif_orientation(exif))

@@ -12,7 +12,7 @@ from yolofast.resources import data_yaml
 
 
 def data_file(data: str | Path, say: Callable[[str], None] | None = None) -> Path:
-    """The data yaml to read; `say` hears that the built-in data set is being made."""
+    """The data yaml to read; `say` is called when the built-in data set has to be made."""
 
     def made() -> Path:
         if say is not None and not is_made(shapes_folder()):

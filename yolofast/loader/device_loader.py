@@ -99,7 +99,7 @@ class DeviceLoader:
         return len(self.order)
 
     def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from `start_batch` on; each is valid until the next one is asked for."""
+        """The batches of an epoch, from `start_batch` on; each is valid until the next one is requested."""
         with closing(read_ahead(self._planned(number, start_batch), _PLANS_AHEAD, patience=None)) as chunks:
             yield from self._one_ahead(self._rendered(chunks))
 
@@ -110,16 +110,16 @@ class DeviceLoader:
         """
         waiting: deque[_Rendered] = deque()
         for item in islice(rendered, 1):
-            yield from self._lend(item)
+            yield from self._hand_out(item)
         for item in rendered:
             waiting.append(item)
             if len(waiting) == len(self._slots):
-                yield from self._lend(waiting.popleft())
+                yield from self._hand_out(waiting.popleft())
         while waiting:
-            yield from self._lend(waiting.popleft())
+            yield from self._hand_out(waiting.popleft())
 
-    def _lend(self, item: _Rendered) -> Iterator[Batch]:
-        """The batch; when it is asked for the next one, what was done with this one has been started."""
+    def _hand_out(self, item: _Rendered) -> Iterator[Batch]:
+        """The batch; when the next one is requested, what was done with this one has been started."""
         if self._stream is None:
             yield item.batch
             return
@@ -169,7 +169,7 @@ class DeviceLoader:
         out.copy_(levels if style.gain == 1 else levels.float() * style.gain)
 
     def _planned(self, epoch: int, start_batch: int) -> Generator[_Chunk]:
-        at_once, most = 1, self._batches_at_once()  # few at first: somebody is waiting
+        at_once, most = 1, self._batches_at_once()  # few at first: training is waiting
         mosaic = self._form.has_mosaics(epoch)
         for shape, alike in groupby(self.order.batches(epoch, start_batch), self._form.shape):
             planner = self.planner.changed(*shape, mosaic)

@@ -1,4 +1,4 @@
-"""How the pixels a batch needs get to the device, for each place they may be kept in.
+"""How the pixels a batch needs get to the device, for each place they may be in.
 
 - on the device: they are there;
 - in pinned host memory: the device reads them itself, over the bus, with one kernel, so that the host does nothing;
@@ -32,7 +32,7 @@ _IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another
 
 @runtime_checkable
 class EncodedImages(ImageSource, Protocol):
-    """Images that are kept as JPEGs."""
+    """Images that are stored as JPEGs."""
 
     def encoded(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a JPEG."""
@@ -85,7 +85,7 @@ class PinnedPixels:
         return gather_kernel is not None and readable
 
     def fetch(self, images: Ints) -> Fetched:
-        # Whole words are copied; an image then lies as far into its first word as it does in the source.
+        # Whole words are copied; an image then starts as far into its first word as it does in the source.
         start = self._images.starts[images]
         end = start + self.sizes[images].prod(axis=1) * 3
         words = -(-end // _WORD) - start // _WORD

@@ -1,9 +1,9 @@
-"""Which image stands where in an epoch, which of them a rank takes in each batch, and what form a batch has.
+"""Which image is where in an epoch, which of them a rank takes in each batch, and what form a batch has.
 
 Positions, not images, name what is drawn for an image, and a rank takes its part of each batch of the whole run. So the
 number of ranks changes neither what is in a batch nor how it is augmented, and an epoch can start at any batch.
 
-Batches of images of similar shape, each padded no further than its own images need (`--rect`, validation).
+With `--rect` and in validation batches are of images of similar shape, each padded no further than its images need.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class OrderedBatch:
     """Which batch of the epoch."""
     images: Ints
     positions: Ints
-    """Where in the epoch they stand."""
+    """Where in the epoch they are."""
     block: int
     """Which batch it would be, were the batches not shuffled."""
 
@@ -42,7 +42,7 @@ class EpochOrder:
     batch_size: int
     """Images of a batch over all ranks."""
     shuffle_batches: bool = False
-    """Full batches in another order every epoch, each with the images that stand together in `images`."""
+    """Full batches in another order every epoch, each with the images that are together in `images`."""
     weights: npt.NDArray[np.float64] | None = None
     """[images] how often each is drawn, with replacement, in place of once."""
     rank: int = 0

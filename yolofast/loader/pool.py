@@ -171,7 +171,7 @@ def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]]
         return
     while answers:
         _close_file(answers.popitem()[1][1])
-    with _no_interrupt():  # half of them ended, nobody would end the others
+    with _no_interrupt():  # an interrupt halfway would leave the others running
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
@@ -192,7 +192,7 @@ def _serve(connection: Connection, work: Work, parent: int) -> None:
     gc.freeze()  # looking for garbage among what is shared would copy it, page by page
     cv2.setNumThreads(0)  # not 1, which would wait for threads that were not forked
     torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # nobody is listening any more
+    with contextlib.suppress(EOFError, OSError):  # the training process is gone
         for number, task in _tasks(connection, parent):
             answer, file = _answer(number, task, work)
             connection.send(answer)
@@ -235,7 +235,7 @@ def _no_interrupt() -> Iterator[None]:
     """Keep Ctrl-C, while workers start, until they ignore it: in their first moments each would print a traceback.
 
     Blocked here, it may still be given to another thread, and Python then raises its exception in the main one: in a
-    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and heard afterwards.
+    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and handled afterwards.
     """
     handler, noted = signal.getsignal(signal.SIGINT), list[int]()
     raises_here = callable(handler) and threading.current_thread() is threading.main_thread()

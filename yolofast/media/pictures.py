@@ -11,6 +11,9 @@ from yolofast.errors import UserError
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention
 
+_SUFFIX = re.compile(r"\.\w{2,5}$")
+_UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
+
 
 def read_picture(path: str | Path) -> Image:
     """Turned as its EXIF data says."""
@@ -58,10 +61,6 @@ def fit(
         resized, top, room_y - top, left, room_x - left, cv2.BORDER_CONSTANT, value=(FILL, FILL, FILL)
     )
     return np.asarray(padded, np.uint8), (narrow / width, low / height), (left, top)
-
-
-_SUFFIX = re.compile(r"\.\w{2,5}$")
-_UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
 
 
 class UniqueNames:

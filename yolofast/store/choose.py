@@ -81,7 +81,7 @@ def choose_cache(
     jpeg_on_disk: int = 0,
     among: Collection[Kind] = KINDS,
 ) -> StoreChoice:
-    """The kind of cache for `bytes_needed` bytes of pixels. A kind asked for that cannot fit is a `UserError`.
+    """The kind of cache for `bytes_needed` bytes of pixels. A requested kind that cannot fit is a `UserError`.
 
     `auto` chooses `among` these, of which one has to be `off`. What is on the disk already, of a finished store or of
     an unfinished one, needs no more room there.
@@ -106,7 +106,7 @@ def choose_cache(
         instead = _first_that_fits(needs, room.cores).kind
         what = f"--cache {request} cannot work: " + ", and ".join(map(str, lacking))
         raise UserError(what, fix=f"use --cache {instead} or auto, a smaller --img, or make room")
-    return StoreChoice(kind, "as asked for" + "".join(f"; {need}" for need in needs[kind][:1]))
+    return StoreChoice(kind, "as requested" + "".join(f"; {need}" for need in needs[kind][:1]))
 
 
 def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreChoice:

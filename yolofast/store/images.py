@@ -1,11 +1,9 @@
-"""The images of a store, or of the files themselves, as loaders read them.
+"""The images of a split as loaders read them, wherever it is best to keep them: from a store, or from the files.
 
 A store is mapped into memory, not read: its pages belong to the system's page cache, one copy for all processes of the
 machine, and are released when memory is needed. The mapping is private, so a write by mistake never reaches the file.
 It belongs to its process: give a spawned process the `PackedStore` and open it there. `to_device` and `in_host_memory`
 copy the packed images to the GPU or into this process's RAM.
-
-The images of a split, wherever it is best to keep them: what loaders call.
 """
 
 import mmap
@@ -156,7 +154,7 @@ def open_images(
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
     `auto` chooses `among` some of these, `off` included.
-    `shared`: several processes of this machine want them, so ram is the mapped file, which they have in common.
+    `shared`: several processes of this machine read them, so ram is the mapped file, which they have in common.
     """
     device = usable_device(device)
     fit = Fit(width, height, augmented)

@@ -35,22 +35,6 @@ from yolofast.store.packed_store import (
 )
 from yolofast.words import amount, own_command
 
-
-@contextmanager
-def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
-
-    The system drops the lock of a process that dies.
-    """
-    with file.open("ab") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 Progress = Callable[[int, int], None]
 """Called with how many images are done, and how many there are."""
 Say = Callable[[str], None]
@@ -199,6 +183,21 @@ class PackJob:
         _sync_folder(self.folder)
         journal.discard()
         return store
+
+
+@contextmanager
+def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
+
+    The system drops the lock of a process that dies.
+    """
+    with file.open("ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def _unchanged_bytes(outdated: PackedStore | None, image: int, source: Records) -> bytes | None:

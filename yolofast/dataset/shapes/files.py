@@ -32,7 +32,7 @@ def split_sizes(n: int) -> dict[str, int]:
 
 
 def data_yaml_text(n: int, seed: int) -> str:
-    """The first line says what was asked for, so that a finished folder can be recognised by this file alone."""
+    """The first line says what was requested, so that a finished folder can be recognised by this file alone."""
     lines = [
         f"{HEADER} n {n}, seed {seed}, version {VERSION}",
         "path: .",
@@ -62,7 +62,7 @@ def is_complete(folder: Path, n: int, seed: int) -> bool:
 
 
 def is_shapes(folder: Path) -> bool:
-    """Whether the folder was made by us, whatever was asked for."""
+    """Whether the folder was made by us, whatever was requested."""
     try:
         return (folder / "data.yaml").read_text("utf-8", "replace").startswith(HEADER)
     except OSError:
