@@ -66,11 +66,6 @@ class _Rendered:
     slot: int
 
 
-def untimed(phase: str) -> AbstractContextManager[None]:
-    """Without a profiler."""
-    return nullcontext()
-
-
 class DeviceLoader:
     """`epoch(…)` yields the batches of an epoch."""
 
@@ -85,7 +80,7 @@ class DeviceLoader:
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
         self._form = BatchForm(planner.height, planner.width, shapes, close_mosaic_from)
-        self.timed: Callable[[str], AbstractContextManager[None]] = untimed
+        self.timed: Callable[[str], AbstractContextManager[None]] = lambda phase: nullcontext()
         """Around what is queued on the side stream, by the name of its phase."""
         self._on_gpu = self.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]

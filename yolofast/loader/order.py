@@ -60,7 +60,11 @@ class EpochOrder:
         if not 0 <= self.rank < self.world:
             raise UserError(f"rank {self.rank} of {self.world} processes", fix="ranks count from 0")
         if self.weights is not None:
-            _check_weights(self.weights, self.count)
+            if self.weights.shape != (self.count,):
+                raise UserError(f"there are image weights of shape {self.weights.shape} for {self.count} images")
+            if not np.isfinite(self.weights).all() or self.weights.min() < 0 or self.weights.sum() <= 0:
+                what = "image weights are negative, not finite or all 0"
+                raise UserError(what, fix="give at least one image some weight")
         if not len(self):
             least = self.batch_size if self.drop_last else self.world * self.multiple
             what = f"{self.count} images do not make a single batch"
@@ -153,13 +157,6 @@ class BatchForm:
 def mosaic_is_closed(close_mosaic_from: int | None, epoch: int) -> bool:
     """Whether an epoch is one of the last ones, which have no mosaics."""
     return close_mosaic_from is not None and epoch >= close_mosaic_from
-
-
-def _check_weights(weights: npt.NDArray[np.float64], images: int) -> None:
-    if weights.shape != (images,):
-        raise UserError(f"there are image weights of shape {weights.shape} for {images} images")
-    if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
-        raise UserError("image weights are negative, not finite or all 0", fix="give at least one image some weight")
 
 
 def rect_order(sizes: Ints) -> Ints:

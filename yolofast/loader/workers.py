@@ -60,7 +60,10 @@ class WorkerLoader:
         batches per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches,
         which have no mosaics; nor has any epoch from `close_mosaic_from` on. `say` is called with skipped images.
         """
-        _check_counts(workers, prefetch)
+        if workers < 0:
+            raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
+        if prefetch < 1:
+            raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")
         self.maker, self.order, self._workers = maker, order, workers
         self._persistent, self._worker_tensor = persistent or fast, worker_tensor or fast
         self._pin = pin_memory and torch.cuda.is_available()
@@ -183,10 +186,3 @@ class _Work:
     def __call__(self, task: tuple[Job, int]) -> tuple[Reply, int | None]:
         job, turn = task
         return self.carrier.make(self.maker, job, turn)
-
-
-def _check_counts(workers: int, prefetch: int) -> None:
-    if workers < 0:
-        raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
-    if prefetch < 1:
-        raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")

@@ -93,7 +93,9 @@ class FrameReader:
         self.stated = 0 if live else max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 0)
         """Frames that the container says it has; 0 if it does not."""
         self.read = 0
-        self._video = Video(name, frames_per_second(capture) / every, -(-self.stated // every) or None, live)
+        fps = float(capture.get(cv2.CAP_PROP_FPS))
+        fps = fps if 0 < fps < 1000 else _USUAL_FPS  # streams often state nothing, or nonsense
+        self._video = Video(name, fps / every, -(-self.stated // every) or None, live)
 
     def frames(self) -> Generator[Frame]:
         try:
@@ -131,12 +133,6 @@ def open_capture(name: str | int) -> cv2.VideoCapture:
             raise unreadable(name)
         raise UserError("cannot be opened as a video", where=name, fix="check the name, or convert it to MP4")
     return capture
-
-
-def frames_per_second(capture: cv2.VideoCapture) -> float:
-    """As stated; streams often state nothing, or nonsense."""
-    stated = capture.get(cv2.CAP_PROP_FPS)
-    return float(stated) if 0 < stated < 1000 else _USUAL_FPS
 
 
 def standard_input(stream: BinaryIO | None = None) -> tuple[bytes, bool]:

@@ -136,7 +136,10 @@ class PackJob:
             self._fill(journal, read_store(index_file), threads, progress)
             journal.sync()
             store = self._publish(journal, name, index_file)
-        _remove_others(store.data, name, self.flavour)
+        # Data of earlier versions of this store goes; a process that has mapped it keeps it until done.
+        for file in self.folder.glob(f"{name}-*.{self.flavour}"):
+            if file != store.data:
+                file.unlink(missing_ok=True)
         return store
 
     def _fill(self, journal: Journal, outdated: PackedStore | None, threads: int, progress: Progress | None) -> None:
@@ -224,13 +227,6 @@ def _bad_images(bad: list[UserError], total: int) -> UserError:
     more = [f"\n  … and {len(bad) - _MOST_NAMED:,} more"] if len(bad) > _MOST_NAMED else []
     what = f"{len(bad):,} of {total:,} images cannot be packed:" + "".join(lines + more)
     return UserError(what, fix=f"restore or remove them; {own_command()} check shows every fault of a data set")
-
-
-def _remove_others(data: Path, name: str, flavour: Flavour) -> None:
-    """Data of earlier versions of this store; a process that has mapped it keeps it until done."""
-    for file in data.parent.glob(f"{name}-*.{flavour}"):
-        if file != data:
-            file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
