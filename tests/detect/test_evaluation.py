@@ -13,7 +13,7 @@ from yolofast.detect.evaluation import LateComparison, accumulate_metrics, evalu
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.nms import begin_suppression, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
-from yolofast.loader.validation_batches import KeptBatches, validation_batches
+from yolofast.loader.validation_batches import BatchCache, validation_batches
 from yolofast.pixels import fitted_size
 from yolofast.precision import Precision
 from yolofast.structures import Detections
@@ -68,8 +68,8 @@ def test_each_batch_is_shown_in_order_in_input_pixels(subject):
 
 def test_batches_that_were_kept_give_the_same_numbers(subject):
     model, index, batches = subject
-    fresh = dataclasses.replace(batches, kept=None)
-    batches = dataclasses.replace(batches, kept=KeptBatches())
+    fresh = dataclasses.replace(batches, cache=None)
+    batches = dataclasses.replace(batches, cache=BatchCache())
     expected = evaluate(model, fresh, index, CPU, keep=True)
     for _ in range(3):
         result = evaluate(model, batches, index, CPU, keep=True)

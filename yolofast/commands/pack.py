@@ -16,9 +16,10 @@ from yolofast.dataset.named import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
-from yolofast.store import PackedStore, pack, pack_jpeg, store_folder, store_name, verify
+from yolofast.store import PackedStore, pack, store_folder, store_name, verify
 from yolofast.store.choose import usable_cores
 from yolofast.store.fitted import Fit
+from yolofast.store.packing import Flavour
 from yolofast.words import amount
 
 _MOST_NAMED = 10
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: PackConfig) -> PackedStore:
     """Packs as training will ask for it: the train split resized for augmentation, the others for evaluation."""
     augmented = split == "train"
-    make, flavour = (pack_jpeg, "jpeg") if config.cache == "jpeg" else (pack, "pixels")
+    flavour: Flavour = "jpeg" if config.cache == "jpeg" else "pixels"
     name = store_name(index, Fit(width, height, augmented), flavour)
     folder = store_folder(index, name) if config.out is None else Path(config.out)
     started, packed = time.perf_counter(), 0
@@ -49,9 +50,10 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: 
             packed += 1
             show(done, total)
 
-        store = make(
-            index, width, height, folder, augmented=augmented, threads=config.workers, progress=count, say=_say
-        )
+        store = pack(
+            index, width, height, folder,
+            flavour=flavour, augmented=augmented, threads=config.workers, progress=count, say=_say,
+        )  # fmt: skip
     seconds = time.perf_counter() - started
     work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"
     print(f"{split}: {len(store):,} images, {amount(store.nbytes)}, {work}\n  {store.data}")

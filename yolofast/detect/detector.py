@@ -13,10 +13,11 @@ import torch
 from yolofast.detect.networks import read_all_trained, shape_of
 from yolofast.detect.predictor import Predictor, Thresholds
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import checked_picture, fit
 from yolofast.media.sources import frame_batches
-from yolofast.media.streams import OnFault, StreamEndedError, read_ahead
+from yolofast.media.streams import OnFault, StreamEndedError
 from yolofast.pixels import Image
 from yolofast.precision import Name, Precision, device_of
 from yolofast.structures import Detections

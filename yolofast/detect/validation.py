@@ -11,7 +11,7 @@ import torch
 
 from yolofast.config.val import ValConfig
 from yolofast.config.yolox_recipe import shape_in_form
-from yolofast.dataset.named import data_yaml_of, read_named_split
+from yolofast.dataset.named import data_file, read_named_split
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import OnBatch, add_found, evaluate
 from yolofast.detect.networks import TrainedModel, in_strides, shape_of
@@ -74,7 +74,7 @@ class Subject:
 def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
     split = config.task if config.task in _SPLITS else "val"
     index = read_named_split(
-        data_yaml_of(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
+        data_file(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
         skip_bad=config.skip_bad,
     )  # fmt: skip
     first = trained[0]
