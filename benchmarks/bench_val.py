@@ -27,9 +27,8 @@ from torch import Tensor
 from benchmarks.timing import environment
 from yolofast.detect.evaluation import evaluate
 from yolofast.detect.predictor import Predictor
-from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
-from yolofast.evaluate.greedy import suppress_torch
+from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.image_index import ImageIndex, starts_of
 from yolofast.loader.validation_batches import ValidationBatches, validation_batches
@@ -103,8 +102,8 @@ def suppression_row(batches: ValidationBatches, predictor: Predictor) -> dict[st
 
     found = candidates()
     ways: dict[str, Callable[[], object]] = {"candidates": candidates}
-    if greedy_triton.can_run(found.boxes):
-        ways["kernel"] = lambda: greedy_triton.suppress(found, _IOU, agnostic=False, most=_MOST)
+    if found.boxes.is_cuda and find_spec("triton") is not None:
+        ways["kernel"] = lambda: suppress_triton(found, _IOU, agnostic=False, most=_MOST)
     ways["torch"] = lambda: suppress_torch(found, _IOU, agnostic=False, most=_MOST)
     if find_spec("torchvision") is not None:
         ways["torchvision"] = lambda: _torchvision(found)

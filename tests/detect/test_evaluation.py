@@ -11,7 +11,7 @@ from tests.model.small import SMALL
 from yolofast import build_model, decode
 from yolofast.detect.evaluation import LateComparison, accumulate_metrics, evaluate, in_original
 from yolofast.evaluate.matching import ground_truth
-from yolofast.evaluate.nms import begin_suppression, non_max_suppression
+from yolofast.evaluate.nms import Thresholds, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
 from yolofast.loader.validation_batches import KeptBatches, validation_batches
 from yolofast.pixels import fitted_size
@@ -109,10 +109,10 @@ def test_a_batch_is_suppressed_after_the_next_one_was_looked_at(subject):
             super()._hand_over()
 
     model.eval()
-    seen = []
+    seen, thresholds = [], Thresholds(conf=0.1, iou=0.65, multi_label=True)
     with Told(lambda number, batch, found: seen.append(number)) as comparison:
         for number, batch in enumerate(batches):
-            comparison.add(number, batch, begin_suppression(predict(batch.images), 0.1, 0.65, multi_label=True))
+            comparison.add(number, batch, thresholds.begin(predict(batch.images)))
         comparison.finish()
     model.train()
     assert events == ["look", *["look", "suppress"] * (len(batches) - 1), "suppress"]

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from yolofast.detect.networks import read_all_trained, shape_of
-from yolofast.detect.predictor import Predictor, Thresholds
+from yolofast.detect.predictor import Predictor
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.evaluate.nms import Thresholds
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import checked_picture, fit
 from yolofast.media.sources import frame_batches
@@ -47,7 +48,7 @@ class DetectionFilter:
     def thresholds(self, names: Sequence[str]) -> Thresholds:
         """For a network with these class names: a box is of its best class."""
         return Thresholds(
-            conf=self.conf, iou=self.iou, multi_label=False, most=self.most, agnostic=self.agnostic,
+            conf=self.conf, iou=self.iou, multi_label=False, max_detections=self.most, agnostic=self.agnostic,
             classes=self.class_numbers(names),
         )  # fmt: skip
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from yolofast.decoding import decode
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
-from yolofast.detect.predictor import Thresholds, to_validate
-from yolofast.evaluate.nms import BegunSuppression
+from yolofast.detect.predictor import to_validate
+from yolofast.evaluate.nms import BegunSuppression, Thresholds
 from yolofast.image_index import ImageIndex
 from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network

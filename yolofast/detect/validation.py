@@ -15,12 +15,13 @@ from yolofast.dataset.named import data_yaml_of, read_named_split
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import OnBatch, add_found, evaluate
 from yolofast.detect.networks import TrainedModel, in_strides, shape_of
-from yolofast.detect.predictor import Predictor, Thresholds, to_validate
+from yolofast.detect.predictor import Predictor, to_validate
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics, CocoResult
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.mosaic_picture import save_mosaics
+from yolofast.evaluate.nms import Thresholds
 from yolofast.evaluate.plots import save_plots
 from yolofast.evaluate.result_files import label_text, results_json, save_per_class_ap, with_labels
 from yolofast.evaluate.study import Speed, StudyRow

@@ -15,22 +15,12 @@ from yolofast.model.contract import Layer, Network
 from yolofast.model.families import FAMILIES, GRAPH, family_named, model_file
 from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
-from yolofast.model.heads import AnchorHead, Detect, IAuxDetect, IBin, IDetect
+from yolofast.model.heads import HEADS, MULTI_HEADS, AnchorHead
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
-from yolofast.model.multihead import MultiHeadDetect, MultiHeadDetectAttention
 from yolofast.structures import HeadLayout
 from yolofast.words import own_command
 
 __all__ = ["GraphNetwork", "Network", "build_model", "has_several_heads"]
-
-SINGLE_HEADS: dict[str, type[Detect | IDetect]] = {
-    "Detect": Detect,
-    "IDetect": IDetect,
-    "IAuxDetect": IAuxDetect,
-    "IBin": IBin,
-}
-MULTI_HEADS = {"MultiHeadDetect": MultiHeadDetect, "MultiHeadDetectAttention": MultiHeadDetectAttention}
-HEADS = SINGLE_HEADS.keys() | MULTI_HEADS.keys()
 
 _BINS = 21
 _STANDARD_GROUPING_CLASSES = 80
@@ -46,8 +36,9 @@ class GraphNetwork(Network):
 
     family = GRAPH
 
-    def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead) -> None:
+    def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead, groups: HeadConfig | None) -> None:
         super().__init__()
+        self._groups = groups
         self.model = nn.Sequential(*modules, head)
         self.graph = graph
         self.nc = graph.nc
@@ -101,8 +92,7 @@ class GraphNetwork(Network):
 
     @property
     def head_config(self) -> dict[str, Any] | None:
-        head = self.head
-        return head.config.to_dict() if isinstance(head, MultiHeadDetect) else None
+        return None if self._groups is None else self._groups.to_dict()
 
     def forward(self, images: Tensor) -> list[Tensor]:
         maps: dict[int, Tensor] = {IMAGE: images}
@@ -165,7 +155,7 @@ def _assemble(graph: Graph, groups: HeadConfig | None) -> GraphNetwork:
         head = _build_head(graph, layer, [shapes[source] for source in layer.sources], groups)
     except LayerProblem as problem:
         graph.fail(layer, problem.what, problem.fix)
-    return GraphNetwork(graph, modules, head)
+    return GraphNetwork(graph, modules, head, groups)
 
 
 def _build_layer(graph: Graph, layer: LayerSpec, inputs: list[MapShape]) -> tuple[nn.Module, MapShape]:
@@ -219,11 +209,7 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
         full_head=groups.full_head if groups else False,
         auxiliary=aux,
     )
-    channels = [shape.channels for shape in inputs]
-    if layer.module in MULTI_HEADS:
-        assert groups is not None
-        return MULTI_HEADS[layer.module](layout, rows, channels, groups)
-    return SINGLE_HEADS[layer.module](layout, rows, channels)
+    return HEADS[layer.module](layout, rows, [shape.channels for shape in inputs])
 
 
 def _head_args(graph: Graph, layer: LayerSpec, levels: int) -> tuple[tuple[tuple[float, ...], ...] | int, int]:
