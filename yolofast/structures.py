@@ -239,6 +239,13 @@ class Detections:
     def none() -> "Detections":
         return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
 
+    @staticmethod
+    def joined(several: Sequence["Detections"]) -> "Detections":
+        """Those of several images, one after the other."""
+        parts = [Detections.none(), *several]
+        boxes, scores = np.concatenate([one.boxes for one in parts]), np.concatenate([one.scores for one in parts])
+        return Detections(boxes, scores, np.concatenate([one.labels for one in parts]))
+
     def __len__(self) -> int:
         return len(self.scores)
 

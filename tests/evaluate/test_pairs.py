@@ -54,9 +54,9 @@ def test_only_what_is_out_of_order_is_sorted():
     laid_out = lay_out(
         [found((0.2, 0, 1, 1, 2, 2), (0.9, 1, 1, 1, 2, 2), (0.2, 2, 1, 1, 2, 2)), found((0.5, 3, 1, 1, 2, 2))]
     )
-    assert laid_out.labels.tolist() == [1, 0, 2, 3] and laid_out.image.tolist() == [0, 0, 0, 1]
+    assert laid_out.detections.labels.tolist() == [1, 0, 2, 3] and laid_out.image.tolist() == [0, 0, 0, 1]
     assert laid_out.per_image().tolist() == [3, 1]
-    assert laid_out.above(0.4).labels.tolist() == [1, 3]
+    assert laid_out.above(0.4).detections.labels.tolist() == [1, 3]
 
 
 def test_nothing_pairs_with_nothing():

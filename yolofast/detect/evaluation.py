@@ -186,12 +186,7 @@ def in_original(found: list[Detections], batch: Batch, index: ImageIndex) -> lis
     """Detections in pixels of the images as they are on the disk: `Detections.in_original` of all at once."""
     assert batch.gain is not None and batch.pad is not None and len(found) == len(batch.sources)
     counts = [len(one) for one in found]
-    whole = Detections(
-        np.concatenate([one.boxes for one in found]),
-        np.concatenate([one.scores for one in found]),
-        np.concatenate([one.labels for one in found]),
-    )
     image, sizes = np.repeat(np.arange(len(found)), counts), index.sizes[batch.sources]
-    moved = whole.in_original(batch.gain[image], batch.pad[image], sizes[image])
+    moved = Detections.joined(found).in_original(batch.gain[image], batch.pad[image], sizes[image])
     stops = np.cumsum(counts).tolist()
     return [moved[stop - count : stop] for count, stop in zip(counts, stops, strict=True)]

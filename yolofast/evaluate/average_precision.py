@@ -60,11 +60,6 @@ class Curves:
         return 2 * self.precision * self.recall / (self.precision + self.recall + 1e-16)
 
 
-def empty_curves(classes: int) -> Curves:
-    """Of classes without a single detection."""
-    return Curves(*(np.zeros((classes, len(GRID))) for _ in range(3)))
-
-
 def fill_row(
     curves: Curves, row: int, scores: npt.NDArray[np.float32], precision: Floats, recall: Floats, sentinel: Sentinel
 ) -> None:

@@ -46,9 +46,8 @@ class ImageFaults:
     """Takes batches of any size. Images are told apart by their place in the split."""
 
     def __init__(self) -> None:
-        self._places: list[Ints] = [np.zeros(0, np.int64)]
-        self._missed: list[Ints] = [np.zeros(0, np.int64)]
-        self._wrong: list[Ints] = [np.zeros(0, np.int64)]
+        self._rows: list[Ints] = [np.zeros((0, 3), np.int64)]
+        """[n, 3] place, missed, wrong."""
         self._worst: list[FaultyImage] = []
 
     def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints) -> None:
@@ -59,17 +58,13 @@ class ImageFaults:
         found = np.bincount(image[right], minlength=len(counted))
         missed = np.array([len(one.labels) for one in truth], np.int64) - found
         wrong = np.array([len(one) for one in counted], np.int64) - found
-        self._places.append(np.asarray(places, np.int64))
-        self._missed.append(missed)
-        self._wrong.append(wrong)
-        rows = zip(np.asarray(places).tolist(), missed.tolist(), wrong.tolist(), counted, strict=True)
-        self._keep_worst([FaultyImage(*row) for row in rows])
+        rows = np.stack((places, missed, wrong), axis=1)
+        self._rows.append(rows)
+        self._keep_worst([FaultyImage(*row, one) for row, one in zip(rows.tolist(), counted, strict=True)])
 
     def merge(self, other: "ImageFaults") -> None:
         """Add what another process gathered."""
-        self._places += other._places
-        self._missed += other._missed
-        self._wrong += other._wrong
+        self._rows += other._rows
         self._keep_worst(other._worst)
 
     def worst(self) -> list[FaultyImage]:
@@ -78,9 +73,9 @@ class ImageFaults:
 
     def per_image(self) -> npt.NDArray[np.int64]:
         """[n, 3] place, missed, wrong; the worst first, of equals the one that comes first in the split."""
-        places, missed, wrong = (np.concatenate(part) for part in (self._places, self._missed, self._wrong))
-        order = np.lexsort((places, -missed, -(missed + wrong)))
-        return np.stack((places, missed, wrong), axis=1)[order]
+        rows = np.concatenate(self._rows)
+        places, missed, wrong = rows.T
+        return rows[np.lexsort((places, -missed, -(missed + wrong)))]
 
     def _keep_worst(self, more: list[FaultyImage]) -> None:
         self._worst = sorted([*self._worst, *more], key=lambda image: image.rank)[:KEPT]
