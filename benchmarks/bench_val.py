@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import environment
-from yolofast.detect.evaluation import evaluate
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.detect.predictor import Predictor
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch, suppress_triton
@@ -86,11 +86,11 @@ def row(batches: ValidationBatches, kept: ValidationBatches, index: ImageIndex, 
         seconds(lambda: [None for _ in batches]),
         seconds(lambda: look(False)),
         seconds(lambda: look(True)),
-        seconds(lambda: evaluate(model, batches, index, precision)),
+        seconds(lambda: accumulate_metrics(model, batches, index, precision).result()),
     ]
     for _ in range(2):  # the second time they are kept
         deque(kept, maxlen=0)
-    return [*times, seconds(lambda: evaluate(model, kept, index, precision))]
+    return [*times, seconds(lambda: accumulate_metrics(model, kept, index, precision).result())]
 
 
 def suppression_row(batches: ValidationBatches, predictor: Predictor) -> dict[str, float]:

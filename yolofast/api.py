@@ -8,7 +8,7 @@ from typing import Any
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.detect.detector import PictureDetector
+from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import read_all_trained
 from yolofast.detect.validation import Validation, open_subject, validate
 from yolofast.errors import UserError
@@ -32,7 +32,7 @@ class TrainedRun:
     """With the weights of the best epoch."""
 
 
-class Detector(PictureDetector):
+class Detector(ImageDetector):
     """`Detector("best.pt").predict("street.jpg")`.
 
     Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
@@ -81,7 +81,7 @@ class Detector(PictureDetector):
         return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
 
 
-def _size_setting(detector: PictureDetector) -> tuple[int, ...]:
+def _size_setting(detector: ImageDetector) -> tuple[int, ...]:
     """Only YOLOX knows two sides, and says both only where they differ: one leaves the form to the recipe."""
     height, width = detector.shape
     return (width,) if height == width else (height, width)

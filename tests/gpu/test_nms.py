@@ -10,7 +10,7 @@ from tests.evaluate.greedy_problems import candidates, problems
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model
-from yolofast.detect.evaluation import evaluate
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 from yolofast.evaluate.nms import Thresholds, non_max_suppression
@@ -113,9 +113,9 @@ def test_kept_batches_give_the_same_numbers(subject):
     fresh, kept = (
         validation_batches(index, images, 8, 64, 16, rect=True, keep=keep, device=device) for keep in (False, True)
     )
-    expected = evaluate(model, fresh, index, precision, keep=True)
+    expected = accumulate_metrics(model, fresh, index, precision, keep=True).result()
     for _ in range(3):
-        result = evaluate(model, kept, index, precision, keep=True)
+        result = accumulate_metrics(model, kept, index, precision, keep=True).result()
         assert np.array_equal(result.metrics.ap, expected.metrics.ap)
         assert np.array_equal(result.confusion.counts, expected.confusion.counts)
         for (_, one), (_, other) in zip(result.found, expected.found, strict=True):

@@ -82,9 +82,6 @@ def network_of(
     return model
 
 
-_SHOWN = 2
-
-
 @dataclass(frozen=True)
 class Start:
     model: Network
@@ -106,11 +103,13 @@ def starting_network(
     else:
         model = network_of(file, weights, nc=nc, head_config=head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
-    say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
+    missing = [entry.name for entry in report.missing]  # with other classes, their predictions
+    some = ", ".join(missing[:2]) + (" …" if len(missing) > 2 else "")
+    anew = f"; {len(missing)} of the network's {report.total} start anew: {some}" if missing else ""
+    say(f"weights: {len(report.loaded)} tensors of {weights}{anew}")
     if report.nonfinite:
         what = f"{report.nonfinite} of its tensors hold NaN or infinity: nothing can be learnt from it"
         raise UserError(what, where=weights, fix="take weights of an earlier epoch")
-    missing = {entry.name for entry in report.missing}
     return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
 
 
@@ -124,30 +123,13 @@ def check_number_of_heads(heads: int, head_config: str) -> None:
         raise UserError(what, fix=f"--heads {found}, or omit it; `{own_command()} heads` makes groupings")
 
 
-def _anew(report: LoadReport) -> str:
-    """The tensors that the file does not have: with other classes, their predictions."""
-    names = [entry.name for entry in report.missing]
-    if not names:
-        return ""
-    some = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-    return f"; {len(names)} of the network's {report.total} start anew: {some}"
-
-
 @dataclass(frozen=True)
 class TrainedModel:
     model: Network
     names: tuple[str, ...]
     path: Path
-    img_size: int | None
-    """The size it was trained for, if the file knows."""
-    img_shape: tuple[int, int] | None = None
-    """Height and width of it, if the file says both."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width it was trained for, or those usual for such networks."""
-        size = self.img_size or self.model.inputs.size
-        return self.img_shape or (size, size)
+    shape: tuple[int, int]
+    """Height and width it was trained for, or those usual for such networks."""
 
     @property
     def is_named(self) -> bool:
@@ -160,7 +142,8 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
     file = read_weights(weights)
     model = network_of(file, weights, cfg, head_config=head_config)
     apply_weights(model, file, Path(weights), transfer=False)
-    return TrainedModel(model, file.names or model.names, Path(weights), file.img_size, file.img_shape)
+    shape = file.shape or (model.inputs.size, model.inputs.size)
+    return TrainedModel(model, file.names or model.names, Path(weights), shape)
 
 
 def read_all_trained(

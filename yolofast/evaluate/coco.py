@@ -81,10 +81,10 @@ def _mean(values: Floats) -> float:
 class CocoMetrics:
     """Takes batches of any size, then gives the result, or the rows of a results file (`results_json`)."""
 
-    def __init__(self, index: ImageIndex) -> None:
+    def __init__(self, index: ImageIndex, found: Sequence[tuple[int, Detections]] = ()) -> None:
         self._index = index
         self._truth = coco_truth(index)
-        self.found: list[tuple[int, Detections]] = []
+        self.found = list(found)
         """What was added: place in the split, detections. A process sends this to the one that gives the result."""
 
     def add(self, images: Sequence[int] | Ints, detections: Sequence[Detections]) -> None:
@@ -118,10 +118,9 @@ def _as_objects(rows: CocoRows) -> list[dict[str, Any]]:
 def _evaluate(truth: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
     from faster_coco_eval import COCO, COCOeval_faster  # slow to import, and only some runs need it
 
-    truth_and_found = (
-        COCO(document, print_function=_say_nothing) for document in (truth, {**truth, "annotations": found})
-    )
-    evaluation = COCOeval_faster(*truth_and_found, iouType="bbox")
+    documents = (truth, {**truth, "annotations": found})
+    both = (COCO(document, print_function=_say_nothing) for document in documents)
+    evaluation = COCOeval_faster(*both, iouType="bbox")
     evaluation.print_function = _say_nothing
     evaluation.evaluate()
     evaluation.accumulate()

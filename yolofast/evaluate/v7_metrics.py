@@ -130,11 +130,8 @@ class V7Metrics:
 
     def add_laid_out(self, found: Found, truth: Truth, places: Ints) -> None:
         passed = right_detections(pairs_of(found, truth, same_class=True)).sum(axis=1, dtype=np.uint8)
-        places = np.asarray(places, np.int64)
-        batch = _Batch(
-            places, found.per_image(), passed, found.detections.scores, found.detections.labels, truth.labels
-        )
-        self._batches.append(batch)
+        places, counts, own = np.asarray(places, np.int64), found.per_image(), found.detections
+        self._batches.append(_Batch(places, counts, passed, own.scores, own.labels, truth.labels))
 
     def merge(self, other: "V7Metrics") -> None:
         """Add what another process gathered."""
