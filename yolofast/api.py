@@ -59,11 +59,13 @@ class Detector(ImageDetector):
         config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
         given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
         folder = train(config, {name: getattr(config, name) for name in given})
-        map50, best = _best_scores(folder)
+        run = RunFolder(folder)
+        best = run.best_row()
+        map50, map50_95 = (0.0 if best is None else float(run.column(one.name)[best]) for one in (MAP50, MAP))
         return TrainedRun(
             folder=folder,
             map50=map50,
-            map=best,
+            map=map50_95,
             detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
         )
 
@@ -77,7 +79,7 @@ class Detector(ImageDetector):
         if config.task in ("speed", "study"):
             raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
         trained = read_all_trained(self.weights, self.cfg, config.head_config or None)
-        subject = open_subject(config, trained, _say_nothing)
+        subject = open_subject(config, trained, lambda text: None)
         return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
 
 
@@ -93,14 +95,3 @@ def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
             command = f"use the command: {own_command()} train --{name}"
             fix = command if name in ("resume", "explain") else "make another Detector of it"
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
-
-
-def _best_scores(folder: Path) -> tuple[float, float]:
-    """mAP50 and mAP50-95 of the epoch that best.pt was saved in."""
-    run = RunFolder(folder)
-    best = run.best_row()
-    return (0.0, 0.0) if best is None else (float(run.column(MAP50.name)[best]), float(run.column(MAP.name)[best]))
-
-
-def _say_nothing(_: object) -> None:
-    pass

@@ -20,7 +20,7 @@ def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignme
     candidates, as published. Otherwise width and height are used, and each is a candidate once.
     """
     shapes, anchors_LA2, strides = level_shapes(raw), head.anchors_in_cells(), head.layout.strides
-    candidates = find_candidates(targets, anchors_LA2, shapes, head.anchor_t, head.reach, unique=not head.faithful)
+    candidates = find_candidates(targets, head, shapes)
     cells = [candidates.cell[:, candidates.level(level)] for level in range(len(raw))]
     rows = [rows_at(raw_map, cell) for raw_map, cell in zip(raw, cells, strict=True)]
     height, width = shapes[0][0] * strides[0], shapes[0][1] * strides[0]

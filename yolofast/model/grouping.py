@@ -54,7 +54,7 @@ def geometry_grouping(labels: LabelStatistics, heads: int = 4, seed: int = 42) -
             f"the classes have {distinct} distinct mean shapes, too few for {heads} heads",
             fix=f"ask for at most {distinct} heads, or give labels in which more classes occur",
         )
-    kmeans = _sklearn("cluster").KMeans(n_clusters=heads, n_init=10, random_state=seed).fit(log_ratio_C[:, None])
+    kmeans = _sklearn_cluster().KMeans(n_clusters=heads, n_init=10, random_state=seed).fit(log_ratio_C[:, None])
     centres = kmeans.cluster_centers_[:, 0]
     order = np.argsort(centres)
     names = _unique_names([_shape_name(float(np.exp(centres[cluster]))) for cluster in order])
@@ -80,7 +80,7 @@ def hybrid_grouping(
     if heads in (1, labels.nc):  # nothing to choose, and the eigen solver refuses as many vectors as classes
         cluster_C = np.arange(labels.nc) % heads
     else:
-        spectral = _sklearn("cluster").SpectralClustering(heads, affinity="precomputed", random_state=seed)
+        spectral = _sklearn_cluster().SpectralClustering(heads, affinity="precomputed", random_state=seed)
         cluster_C = spectral.fit_predict(similarity_CC)
     found = len(np.unique(cluster_C))
     if found < heads:
@@ -165,8 +165,8 @@ def _check_head_count(nc: int, heads: int) -> None:
         raise UserError(f"{nc} classes cannot be split into {heads} heads: every head needs at least one", fix=fix)
 
 
-def _sklearn(module: str) -> Any:
+def _sklearn_cluster() -> Any:
     try:
-        return importlib.import_module(f"sklearn.{module}")
+        return importlib.import_module("sklearn.cluster")
     except ImportError as error:
         raise UserError("grouping classes needs scikit-learn", fix="pip install yolofast[grouping]") from error

@@ -1,7 +1,6 @@
 """`build_model`: a network by its name. Mostly about graphs: layers, the way maps flow between them, and one head."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from torch import Tensor, nn
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.model.blocks import cascade_pools
 from yolofast.model.contract import Layer, Network
-from yolofast.model.families import FAMILIES, GRAPH, family_named, model_file
-from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
+from yolofast.model.families import FAMILIES, GRAPH, family_named
+from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, model_file, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import HEADS, MULTI_HEADS, AnchorHead
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
@@ -45,7 +44,7 @@ class GraphNetwork(Network):
         self.names = graph.names or tuple(str(i) for i in range(graph.nc))
         sources = graph.layers[-1].sources
         lead = sources[: head.layout.levels]
-        layers = _rewired(graph.layers[:-1], cascade_pools(graph.layers[:-1], modules))
+        layers = cascade_pools(graph.layers[:-1], modules)
         self._train_plan = (_schedule(layers, sources), sources)
         # Layers that only feed auxiliary maps are not run at inference.
         self._eval_plan = (_schedule(layers, lead), lead)
@@ -194,8 +193,8 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
     lead = inputs[: len(inputs) // 2] if aux else inputs
     anchors, bins = _head_args(graph, layer, levels=len(lead))
     strides = _strides(lead, inputs[len(lead) :])
-    if isinstance(anchors, int):
-        rows = _placeholder_anchors(anchors, strides)
+    if isinstance(anchors, int):  # squares of 2 to 8 cells, until they are fitted to data
+        rows = [[stride * 2.0 * 4 ** (i / anchors) for i in range(anchors) for _ in range(2)] for stride in strides]
     else:
         rows = _in_order_of_stride(anchors, strides)
     layout = HeadLayout(
@@ -242,11 +241,6 @@ def _strides(lead: list[MapShape], aux: list[MapShape]) -> tuple[int, ...]:
     return tuple(int(x.stride) for x in lead)
 
 
-def _placeholder_anchors(count: int, strides: tuple[int, ...]) -> list[list[float]]:
-    """Squares of 2 to 8 cells for a file that only says how many anchors it wants, until they are fitted to data."""
-    return [[stride * 2.0 * 4 ** (i / count) for i in range(count) for _ in range(2)] for stride in strides]
-
-
 def _in_order_of_stride(anchors: tuple[tuple[float, ...], ...], strides: tuple[int, ...]) -> list[list[float]]:
     """Small anchors on fine levels: the rows are turned round if their sizes run against the strides."""
     rows = [list(row) for row in anchors]
@@ -278,11 +272,6 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
         fix = f"build the model with {config.nc} classes (--nc {config.nc}), or group its {graph.nc} classes"
         raise UserError(what, where=None if isinstance(given, Mapping | HeadConfig) else given, fix=fix)
     return config
-
-
-def _rewired(layers: Sequence[LayerSpec], reads: Mapping[int, int]) -> list[LayerSpec]:
-    """The layers as they run: some read another map than the file says, to the same effect."""
-    return [replace(spec, sources=(reads[spec.index],)) if spec.index in reads else spec for spec in layers]
 
 
 def _schedule(

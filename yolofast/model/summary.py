@@ -2,9 +2,9 @@
 
 import copy
 import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -34,9 +34,9 @@ class LayerRow:
     def state(self) -> str:
         if self.parameters == 0:
             return "-"
-        return (
-            "trainable" if self.trainable == self.parameters else "frozen" if self.trainable == 0 else "partly frozen"
-        )
+        if self.trainable in (0, self.parameters):
+            return "trainable" if self.trainable else "frozen"
+        return "partly frozen"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +78,10 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
     shapes: dict[int, tuple[int, ...]] = {}
     macs: dict[int, int] = dict.fromkeys(range(len(probe.layers)), 0)
     for index, layer in enumerate(probe.layers):
-        layer.module.register_forward_hook(_record_shape(index, shapes))
+        layer.module.register_forward_hook(partial(_record_shape, shapes, index))
         for module in layer.module.modules():
             if isinstance(module, nn.Conv2d):
-                module.register_forward_hook(_count_macs(index, macs))
+                module.register_forward_hook(partial(_count_macs, macs, index))
     kept = _SavedBytes(probe)
     images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
     with torch.autograd.graph.saved_tensors_hooks(kept, lambda tensor: tensor):
@@ -123,20 +123,15 @@ class _SavedBytes:
         return tensor
 
 
-def _record_shape(index: int, shapes: dict[int, tuple[int, ...]]) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-        if isinstance(output, Tensor):
-            shapes[index] = tuple(output.shape[1:])
+def _record_shape(
+    shapes: dict[int, tuple[int, ...]], index: int, module: nn.Module, inputs: object, output: object
+) -> None:
+    if isinstance(output, Tensor):
+        shapes[index] = tuple(output.shape[1:])
 
-    return hook
 
-
-def _count_macs(index: int, macs: dict[int, int]) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-        assert isinstance(module, nn.Conv2d)
-        macs[index] += output.numel() // _PROBE_BATCH * (module.weight.numel() // module.out_channels)
-
-    return hook
+def _count_macs(macs: dict[int, int], index: int, conv: nn.Conv2d, inputs: object, output: Tensor) -> None:
+    macs[index] += output.numel() // _PROBE_BATCH * (conv.weight.numel() // conv.out_channels)
 
 
 def _layer_row(layer: Layer, index: int, output: tuple[int, ...], macs: int, frozen: bool, numbered: bool) -> LayerRow:

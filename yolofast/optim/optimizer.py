@@ -1,14 +1,10 @@
-"""Which parameters are decayed, and which warm up from another learning rate.
-
-What a training step needs of an optimizer, what all of ours share, and the one way to get one.
+"""The optimizer of a training step: its parameter groups, what all kinds share, and the moving average of the weights.
 
 Learning rates and momentum live on the device, so that a captured CUDA graph reads what the schedule says. Torch's own
 optimizers take momentum (β1 of Adam) as a Python number, which a graph would freeze, and YOLOv7 warms it up.
 
-A moving average of a model's weights and statistics, moved inside the step.
-
-What is evaluated and shipped is the average. Its decay grows from 0, so that the first weights are forgotten quickly.
-The decay is computed on the device, so that moving the average does not wait for the host.
+The average is what is evaluated and shipped. Its decay grows from 0, so that the first weights are forgotten quickly,
+and is computed on the device, so that moving the average does not wait for the host.
 """
 
 import copy
@@ -22,6 +18,8 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from yolofast.extensions import OPTIMIZERS, found
 
+YOLOV7_DECAY = 0.9999
+_RAMP = 2000.0
 BIASES = 2
 """The index of the biases' group: they warm up from a learning rate of their own."""
 
@@ -125,10 +123,6 @@ def build_optimizer(name: str, groups: Sequence[dict[str, Any]]) -> Optimizer:
 
 def _flat(groups: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     return [tensor for group in groups for tensor in group]
-
-
-YOLOV7_DECAY = 0.9999
-_RAMP = 2000.0
 
 
 class ModelEma:
