@@ -35,7 +35,7 @@ class TrainedRun:
 class Detector(ImageDetector):
     """`Detector("best.pt").predict("street.jpg")`.
 
-    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
     side pictures are resized to, for YOLOX also height and width, by default as in training.
     """
 
@@ -44,7 +44,7 @@ class Detector(ImageDetector):
 
         `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
         """
-        from yolofast.train.session import train  # takes a second, which whoever only asks a detector need not wait
+        from yolofast.train.session import train  # takes a second, which prediction does not need
 
         if len(self.weights) > 1:
             raise UserError(f"{len(self.weights)} networks cannot be trained together", fix="train one of them")

@@ -54,11 +54,11 @@ def iou(first: Tensor, second: Tensor) -> Tensor:
 
 
 def ciou_cxcywh(first: Tensor, second: Tensor) -> Tensor:
-    """IoU less the squared distance of the centres over the squared diagonal of the enclosing box, and less a term for
-    the difference in aspect ratio, whose weight carries no gradient; of boxes given as centre and size.
+    """Complete IoU of boxes given as centre and size: IoU less two terms.
 
-    Sizes are used as they are instead of being taken from the corners again: of a box shrunk to a point, the slope of
-    the aspect ratio is so steep that it would drown the slope of the position it passes through.
+    One is the squared distance of the centres over the squared diagonal of the enclosing box. The other is for the
+    difference in aspect ratio; its weight carries no gradient. Sizes are used as they are instead of being taken from
+    the corners again. For a box shrunk to a point, the slope of the aspect ratio would drown that of the position.
     """
     first, second = _at_least_float32(first), _at_least_float32(second)
     first_w, first_h, second_w, second_h = (

@@ -65,7 +65,7 @@ class InputConvention:
     top_left: bool = False
     """The image is in the corner and padded behind; otherwise it is in the middle."""
     whole: bool = False
-    """It is padded to the whole size asked for; otherwise only as far as the strides need."""
+    """It is padded to the whole given size; otherwise only as far as the strides need."""
     linear: bool = False
     """For validation too, images that shrink are resized linearly; otherwise they are averaged over areas."""
     size: int = 640

@@ -41,8 +41,9 @@ class AnchorCandidates:
 
 
 def find_candidates(targets: Targets, head: Head, shapes: Sequence[tuple[int, int]]) -> AnchorCandidates:
-    """A faithful head counts a neighbour that is the containing cell itself (a centre on a boundary or at the border)
-    twice, as the published rule does; otherwise it is left out.
+    """A neighbour is the containing cell itself if the centre is on a boundary or at the border.
+
+    A faithful head counts it twice, as the published rule does; otherwise it is left out.
     """
     anchors_LA2 = head.anchors_in_cells()
     cells, valids = [], []

@@ -62,15 +62,15 @@ def _decode(
 
 
 def _once_per_cell(candidates: AnchorCandidates, shapes: Sequence[tuple[int, int]]) -> Tensor:
-    """The candidates with every anchor of every cell kept once, in its lowest column."""
-    kept = []
+    """The candidates with every anchor of every cell once, in its lowest column."""
+    once = []
     for level, (height, width) in enumerate(shapes):
         at = candidates.level(level)
         column = torch.arange(candidates.per_level, device=candidates.cell.device).expand_as(candidates.cell[:, at])
         cells = candidates.anchors * height * width
         from_the_end = candidates.per_level - 1 - column  # the lowest column is the last from the end
-        kept.append(last_of_each_cell(candidates.cell[:, at], from_the_end, candidates.valid[:, at], cells))
-    return torch.cat(kept, dim=1)
+        once.append(last_of_each_cell(candidates.cell[:, at], from_the_end, candidates.valid[:, at], cells))
+    return torch.cat(once, dim=1)
 
 
 def _by_level(

@@ -69,7 +69,7 @@ def network_of(
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
-    # Heads own classes by the file's grouping unless another is asked for: weights mean nothing under a different one.
+    # Heads own classes by the file's grouping unless another is given: weights mean nothing under a different one.
     fits = file.head_config is not None and (nc is None or file.head_config.get("nc") == nc)
     groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
     model = build_model(graph, file.nc if nc is None else nc, groups)
@@ -159,31 +159,31 @@ def read_all_trained(
     return trained
 
 
-def shape_of(trained: Sequence[TrainedModel], asked: Sequence[int] | None) -> tuple[int, int]:
-    """Height and width of the input: those asked for, or the largest they were trained for.
+def shape_of(trained: Sequence[TrainedModel], size: Sequence[int] | None) -> tuple[int, int]:
+    """Height and width of the input: the given ones, or the largest they were trained for.
 
     One number is the long side, the form being that of training. With two different sides images are fitted into both,
     which changes the size of objects: a network detects them best at the scale it was trained at.
     """
     usual = max(one.shape[0] for one in trained), max(one.shape[1] for one in trained)
-    if not asked:
+    if not size:
         return usual
-    if len(asked) == 1:
+    if len(size) == 1:
         square = usual[0] == usual[1]
-        return (asked[0], asked[0]) if square else shape_in_form(usual, asked[0])
-    if asked[0] != asked[1] and not all(one.model.inputs.whole for one in trained):
-        what = f"the size is {asked[0]} {asked[1]}, but height and width are for YOLOX"
-        raise UserError(what, fix=f"give the long side alone: --img {max(asked)}")
-    return asked[0], asked[1]
+        return (size[0], size[0]) if square else shape_in_form(usual, size[0])
+    if size[0] != size[1] and not all(one.model.inputs.whole for one in trained):
+        what = f"the size is {size[0]} {size[1]}, but height and width are for YOLOX"
+        raise UserError(what, fix=f"give the long side alone: --img {max(size)}")
+    return size[0], size[1]
 
 
 def in_strides(
-    sides: tuple[int, ...], stride: int, say: Callable[[str], None], asked_by: str = "--img"
+    sides: tuple[int, ...], stride: int, say: Callable[[str], None], setting: str = "--img"
 ) -> tuple[int, ...]:
     whole = tuple(-(-side // stride) * stride for side in sides)
     if whole != sides:
-        asked, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
-        say(f"warning: {asked_by} {asked} is not a multiple of the stride {stride}: {used} is used")
+        given, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
+        say(f"warning: {setting} {given} is not a multiple of the stride {stride}: {used} is used")
     return whole
 
 

@@ -53,7 +53,7 @@ def _predict_one(
         changed = F.interpolate(changed, size=(low, narrow), mode="bilinear", align_corners=False)
         changed = F.pad(changed, (0, -narrow % stride, 0, -low % stride), value=fill)
     found = predict(changed)
-    # Sides are whole pixels, so the true scale differs a little from the one asked for, and between the axes.
+    # Sides are whole pixels, so the true scale differs a little from the nominal one, and between the axes.
     to_x, to_y = width / narrow, height / low
     x, y, w, h = found[..., :4].unbind(-1)
     x, y, w, h = x * to_x, y * to_y, w * to_x, h * to_y

@@ -82,8 +82,8 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
         raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
     precision = Precision.choose(config.precision, device_of(config.device))
     predictor = Predictor([one.model for one in trained], precision)
-    asked_by = "--img" if config.img_size else "the network's image size"
-    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say, asked_by)
+    setting = "--img" if config.img_size else "the network's image size"
+    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say, setting)
     return Subject(config, index, predictor, (height, width), say)
 
 

@@ -4,8 +4,8 @@ Detections and true boxes of several images are laid end to end instead of in a 
 for any number of images, and the layout is made once for all metrics.
 
 The rule: in order of falling score each detection looks at the true box of its class that it overlaps most. If the
-overlap is more than 0.5 and no earlier detection took that box, it takes it, and is right at every threshold its
-overlap exceeds. There is no second choice; COCO's rule has one.
+overlap is more than 0.5 and no earlier detection took that box, it takes the box. It is then right at every threshold
+that its overlap exceeds. There is no second choice; COCO's rule has one.
 """
 
 import itertools

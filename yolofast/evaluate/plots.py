@@ -34,7 +34,7 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")  # which would start a formula
 
 
-# More lines than this cannot be told apart by colour, and more numbers than this not be read.
+# More lines than this have colours too alike, and more numbers than this cannot be read.
 _MOST_NAMED_CURVES = 20
 _MOST_NAMED_CLASSES = 40
 _MOST_NUMBERED_CLASSES = 30

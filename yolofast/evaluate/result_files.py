@@ -1,7 +1,7 @@
 """What evaluation writes: label files, COCO results files, the scores of each class, labels completed by detections.
 
 In a results file boxes are rounded to 3 and scores to 5 decimals, as published. Evaluation uses the rounded numbers
-too, so that whoever evaluates the saved file finds the same AP.
+too, so that evaluating the saved file gives the same AP.
 """
 
 import json

@@ -1,7 +1,7 @@
 """YOLOv7's own metrics: precision, recall, F1 and mAP per class, gathered batch by batch.
 
 They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read
-(`average_precision`), and are what YOLOv7 prints and chooses its best checkpoint by.
+(`average_precision`). YOLOv7 prints them and chooses its best checkpoint by them.
 """
 
 from collections.abc import Sequence
@@ -107,7 +107,8 @@ class _Batch(NamedTuple):
     true_labels: Ints
 
 
-_EMPTY = _Batch(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.uint8, np.float32, np.int64, np.int64)))
+_NONE = np.zeros(0, np.int64)
+_EMPTY = _Batch(_NONE, _NONE, _NONE.astype(np.uint8), _NONE.astype(np.float32), _NONE, _NONE)
 
 
 class V7Metrics:
@@ -120,7 +121,7 @@ class V7Metrics:
         """One entry per image in both, in pixels of the same image.
 
         `places` number the images, by default as they come. Of equal scores the image with the lower number counts
-        first, so with their places in the split the result does not depend on the order of batches and processes.
+        first. With places in the split the result thus does not depend on the order of batches and processes.
         """
         assert len(detections) == len(truth)
         if places is None:

@@ -162,8 +162,8 @@ class ImplicitM(nn.Module):
 def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> list[LayerSpec]:
     """Shrinks the windows of `SP` layers that can build on an earlier one; the layers as they run, which read that one.
 
-    The largest of 9×9 values is the largest of 5×5 largest of 5×5, so after a window of j one of k costs as much as
-    one of k - j + 1. Values are the same to the bit; where several cells tie, gradients may choose another of them.
+    The maximum of 9×9 values is the maximum of 5×5 maxima of 5×5. So after a window of j one of k costs as much as one
+    of k - j + 1. Values are the same to the bit; where several cells tie, gradients may choose another of them.
     """
     layers = list(specs)
     widest: dict[int, tuple[int, int]] = {}  # source -> layer and its window

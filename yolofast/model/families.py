@@ -1,4 +1,4 @@
-"""Which families of networks can be built, and how their files and weights are told apart.
+"""Which families of networks can be built, and how their files and weights are recognised.
 
 A model file names its family (`family: yolox`); a graph of layers, which is YOLOv7's, names none.
 """

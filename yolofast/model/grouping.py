@@ -1,7 +1,7 @@
 """Groupings of classes into heads computed from a data set's labels.
 
-Pure functions on arrays: whoever reads the labels (`dataset.split`) and whoever uses the grouping meet in the
-command line. scikit-learn is needed here only, so it is an extra and imported when a grouping is asked for.
+Pure functions on arrays: the command line reads the labels (`dataset.split`) and uses the grouping. scikit-learn is
+needed here only, so it is an extra and imported when a grouping is computed.
 """
 
 import importlib
@@ -71,7 +71,7 @@ def hybrid_grouping(
     beta: float = 0.5,
     balance: bool = True,
 ) -> HeadConfig:
-    """Classes alike in shape (weight `alpha`) or seen in the same images (weight `beta`) together.
+    """Classes alike in shape (weight `alpha`) or that occur in the same images (weight `beta`) together.
 
     Spectral clustering of `class_similarity`; `balance` then evens out heads more than 5 classes from the average.
     """
@@ -84,7 +84,7 @@ def hybrid_grouping(
         cluster_C = spectral.fit_predict(similarity_CC)
     found = len(np.unique(cluster_C))
     if found < heads:
-        raise UserError(f"only {found} of {heads} groups can be told apart", fix=f"ask for {found} heads")
+        raise UserError(f"only {found} of {heads} groups can be distinguished", fix=f"ask for {found} heads")
     if balance:
         cluster_C = balance_clusters(cluster_C, similarity_CC, heads)
     groups = sorted((np.flatnonzero(cluster_C == cluster) for cluster in range(heads)), key=lambda group: int(group[0]))
@@ -151,11 +151,11 @@ def _shape_name(width_over_height: float) -> str:
 
 def _unique_names(names: list[str]) -> list[str]:
     """tall, square-1, square-2, wide: numbered where repeated, so that a log line names one head."""
-    total, seen = Counter(names), Counter[str]()
+    total, number = Counter(names), Counter[str]()
     unique = []
     for name in names:
-        seen[name] += 1
-        unique.append(name if total[name] == 1 else f"{name}-{seen[name]}")
+        number[name] += 1
+        unique.append(name if total[name] == 1 else f"{name}-{number[name]}")
     return unique
 
 

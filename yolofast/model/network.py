@@ -1,4 +1,4 @@
-"""`build_model`: a network by its name. Mostly about graphs: layers, the way maps flow between them, and one head."""
+"""`build_model`: a network by its name, and the networks built from graphs of layers that end in one head."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -215,8 +215,8 @@ def _head_args(graph: Graph, layer: LayerSpec, levels: int) -> tuple[tuple[tuple
     """The anchors and the number of bins, from `[nc, anchors]` or, for IBin, `[nc, anchors, bins]`."""
     with_bins = layer.module == "IBin"
     if not 2 <= len(layer.args) <= (3 if with_bins else 2):
-        wanted = "[nc, anchors, bins]" if with_bins else "[nc, anchors]"
-        raise LayerProblem(f"takes {wanted}, got {shorten(list(layer.args))}", f"write {wanted}")
+        form = "[nc, anchors, bins]" if with_bins else "[nc, anchors]"
+        raise LayerProblem(f"takes {form}, got {shorten(list(layer.args))}", f"write {form}")
     classes, anchors = layer.args[:2]
     if classes != "nc" and not (is_whole(classes) and classes == graph.nc):
         raise LayerProblem(f"its first argument is {shorten(classes)}, but nc is {graph.nc}", "write nc")

@@ -82,9 +82,9 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         for module in layer.module.modules():
             if isinstance(module, nn.Conv2d):
                 module.register_forward_hook(partial(_count_macs, macs, index))
-    kept = _SavedBytes(probe)
+    saved = _SavedBytes(probe)
     images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
-    with torch.autograd.graph.saved_tensors_hooks(kept, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(saved, lambda tensor: tensor):
         probe(images)
     layers = tuple(
         _layer_row(layer, index, shapes.get(index, ()), macs[index], index in frozen, model.numbered)
@@ -99,7 +99,7 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         parameters=sum(row.parameters for row in layers),
         trainable=sum(row.trainable for row in layers),
         gflops=sum(row.gflops for row in layers),
-        activation_bytes=kept.total // _PROBE_BATCH,
+        activation_bytes=saved.total // _PROBE_BATCH,
         outputs=outputs,
         sections=_sections(layers, image_size[0]) if model.numbered else layers,
         layers=layers,
@@ -112,13 +112,13 @@ class _SavedBytes:
 
     def __init__(self, model: nn.Module) -> None:
         # Storages are held, not only their addresses: a freed address may be given to another map.
-        self._seen = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
+        self._counted = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
         self.total = 0
 
     def __call__(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in self._seen:
-            self._seen[storage._cdata] = tensor
+        if storage._cdata not in self._counted:
+            self._counted[storage._cdata] = tensor
             self.total += storage.nbytes()
         return tensor
 

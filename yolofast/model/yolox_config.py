@@ -50,7 +50,7 @@ class YoloXConfig:
         return max(round(3 * self.depth), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the layout of the yaml, without the names: a checkpoint keeps those beside it."""
+        """Plain values in the layout of the yaml, without the names: a checkpoint has an entry for those."""
         return {
             "family": FAMILY,
             "nc": self.nc,

@@ -37,7 +37,7 @@ class Adam(Optimizer):
             if not params:
                 continue
             steps, lr, decay = self._steps[group].add_(1), self.lr[group], self._decay[group]
-            grads, mean, square = self._gradients(group), self._kept["mean"][group], self._kept["square"][group]
+            grads, mean, square = self._gradients(group), self._state["mean"][group], self._state["square"][group]
             # Both averages start at 0; these say how much of them is there yet.
             mean_share = (1 - self.momentum.double() ** steps).float()
             square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
