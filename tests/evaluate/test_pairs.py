@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes, truth
-from yolofast.evaluate.average_precision import average_precision, precision_recall
 from yolofast.evaluate.matching import ground_truth, lay_out, lay_out_truth, pair_up, truth_of
-from yolofast.evaluate.v7_metrics import average_precisions
+from yolofast.evaluate.v7_metrics import average_precision, average_precisions, precision_recall
 
 
 def test_the_truth_of_a_batch_is_that_of_its_images():

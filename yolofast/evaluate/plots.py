@@ -8,9 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.evaluate.v7_metrics import GRID, V7Result
 from yolofast.files.atomic_file import write_output
 from yolofast.runs.layout import FILES
 

@@ -1,17 +1,16 @@
 """YOLOv7's own metrics: precision, recall, F1 and mAP per class, gathered batch by batch.
 
-They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read
-(`average_precision`). YOLOv7 prints them and chooses its best checkpoint by them.
+They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read. YOLOv7 prints
+them and chooses its best checkpoint by them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.average_precision import GRID, Curves, Sentinel, average_precision, fill_row, precision_recall
 from yolofast.evaluate.matching import (
     THRESHOLDS,
     Found,
@@ -27,6 +26,29 @@ from yolofast.runs.layout import fitness
 from yolofast.structures import Detections
 
 Floats = npt.NDArray[np.float64]
+Sentinel = Literal["v7", "v5"]
+"""Where the curve of precision over recall is brought down to 0: `v7` 0.01 behind the highest recall reached, `v5`
+(`--v5-metric`) at a recall of 1."""
+GRID = np.linspace(0, 1, 1000)
+"""The confidences, and the recalls, the curves are read at."""
+_RECALLS = np.linspace(0, 1, 101)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves behind the numbers at an overlap of 0.5; one row per class of the result."""
+
+    precision: Floats
+    """[k, 1000] over confidence."""
+    recall: Floats
+    """[k, 1000] over confidence."""
+    precision_at_recall: Floats
+    """[k, 1000] over recall."""
+
+    @property
+    def f1(self) -> Floats:
+        """[k, 1000] over confidence."""
+        return 2 * self.precision * self.recall / (self.precision + self.recall + 1e-16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +189,37 @@ def _of_each(classes: Ints, whole: _Batch) -> list[Ints]:
     labels, in_order = labels[by_label], in_order[by_label]
     first, last = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
     return [in_order[start:stop] for start, stop in zip(first, last, strict=True)]
+
+
+def fill_row(
+    curves: Curves, row: int, scores: npt.NDArray[np.float32], precision: Floats, recall: Floats, sentinel: Sentinel
+) -> None:
+    """Read one class's curves from its detections, [n] each in order of falling score."""
+    # Above the best score nothing is detected: recall is 0, precision by convention 1.
+    curves.precision[row] = np.interp(-GRID, -scores, precision, left=1)
+    curves.recall[row] = np.interp(-GRID, -scores, recall, left=0)
+    curves.precision_at_recall[row] = np.interp(GRID, *envelope(precision, recall, sentinel))
+
+
+def precision_recall(right: npt.NDArray[np.bool_], boxes: int) -> tuple[Floats, Floats]:
+    """[n, …] both, if the detections down to this one are counted; `boxes` is how many there are to find."""
+    hits = right.cumsum(axis=0)
+    tries = np.arange(1, len(right) + 1).reshape(-1, *[1] * (right.ndim - 1))
+    return hits / tries, hits / boxes
+
+
+def envelope(precision: Floats, recall: Floats, sentinel: Sentinel) -> tuple[Floats, Floats]:
+    """Recall and precision of the curve's corners, [n + 2] each; precision never rises again with recall."""
+    end = recall[-1] + 0.01 if sentinel == "v7" else 1.0
+    corners = np.concatenate(([0.0], recall, [end]))
+    heights = np.concatenate(([1.0], precision, [0.0]))
+    return corners, np.maximum.accumulate(heights[::-1])[::-1]
+
+
+def average_precision(precision: Floats, recall: Floats, sentinel: Sentinel) -> float:
+    """The area below the envelope, read at 101 recalls and joined by straight lines."""
+    heights = np.interp(_RECALLS, *envelope(precision, recall, sentinel))
+    return float(((heights[1:] + heights[:-1]) / 2 * np.diff(_RECALLS)).sum())
 
 
 def average_precisions(passed: npt.NDArray[np.uint8], boxes: int, sentinel: Sentinel) -> list[float]:

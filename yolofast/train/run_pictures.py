@@ -21,9 +21,9 @@ from yolofast.dataset.overview_picture import draw_overview
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.detect.evaluation import accumulate_metrics
-from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.mosaic_picture import draw_boxes, save_mosaics
 from yolofast.evaluate.plots import save_plots
+from yolofast.evaluate.v7_metrics import GRID
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
