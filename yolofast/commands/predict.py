@@ -14,7 +14,7 @@ from yolofast.commands.console import console
 from yolofast.commands.predict_files import PredictFiles
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
-from yolofast.detect.detector import DetectionFilter, PictureDetector
+from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError
 from yolofast.media.sources import frame_batches
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     # The source is checked before anything is read or made.
     batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
     weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
-    detector = PictureDetector(
+    detector = ImageDetector(
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
-from yolofast.detect.detector import PictureDetector
+from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
 from yolofast.report.run.run_page import leave_report
 from yolofast.report.run.samples import save_samples
@@ -81,14 +81,14 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
-    detector = PictureDetector(best, device=str(run.step.precision.device))
+    detector = ImageDetector(best, device=str(run.step.precision.device))
     trainer.best_found = run.evaluation.of_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     """Of what is in the file, read as a user would read it."""
     index, found = run.data.val, trainer.best_found
-    detector = PictureDetector(best, device=str(run.step.precision.device))
+    detector = ImageDetector(best, device=str(run.step.precision.device))
     if found is not None:
         trainer.pictures.scores(found)
         _draw_worst(run, trainer, best.parent.parent, found)
