@@ -28,15 +28,13 @@ class PredictConfig(RunConfig):
         help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
     batch_size: int = _data(
         16, "--batch-size", "--batch", published=1, least=1, help="images of a folder, or frames of a video, at once")
-    vid_stride: int = _data(
-        1, "--vid-stride", least=1, help="use every N-th frame of a video")
+    vid_stride: int = _data(1, "--vid-stride", least=1, help="use every N-th frame of a video")
 
     conf_thres: float = _evaluation(
         0.25, "--conf-thres", "--conf", yolov7=True, least=0, most=1, help="omit detections with a lower score")
     iou_thres: float = _evaluation(
         0.45, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="IoU above which a box is suppressed")
-    max_det: int = _evaluation(
-        300, "--max-det", least=1, most=30_000, help="detections per image, at most")
+    max_det: int = _evaluation(300, "--max-det", least=1, most=30_000, help="detections per image, at most")
     classes: tuple[int | str, ...] = _evaluation(
         (), "--classes", yolov7=True, metavar="CLASS", least=0, counts=(0, 100_000),
         help="only these classes, by number or name")
@@ -51,20 +49,13 @@ class PredictConfig(RunConfig):
 
     project: str = _output(
         "runs/predict", "--project", published="runs/detect", yolov7=True, metavar="FOLDER", help="folder of runs")
-    view_img: bool = _output(
-        False, "--view-img", "--show", yolov7=True, help="show each image in a window")
-    nosave: bool = _output(
-        False, "--nosave", yolov7=True, help="save no drawn images or videos")
-    save_txt: bool = _output(
-        False, "--save-txt", yolov7=True, help="detections as label files")
-    save_conf: bool = _output(
-        False, "--save-conf", yolov7=True, help="with the score as last column")
-    save_json: bool = _output(
-        False, "--save-json", help="detections of all images as one JSON file")
-    save_coco: bool = _output(
-        False, "--save-coco", help="detections of all images as a COCO results file")
-    save_crop: bool = _output(
-        False, "--save-crop", help="save every object as an image of its own")
+    view_img: bool = _output(False, "--view-img", "--show", yolov7=True, help="show each image in a window")
+    nosave: bool = _output(False, "--nosave", yolov7=True, help="save no drawn images or videos")
+    save_txt: bool = _output(False, "--save-txt", yolov7=True, help="detections as label files")
+    save_conf: bool = _output(False, "--save-conf", yolov7=True, help="with the score as last column")
+    save_json: bool = _output(False, "--save-json", help="detections of all images as one JSON file")
+    save_coco: bool = _output(False, "--save-coco", help="detections of all images as a COCO results file")
+    save_crop: bool = _output(False, "--save-crop", help="save every object as an image of its own")
     line_width: int | None = _output(
         None, "--line-width", least=1, most=1000, help="of the boxes; by default as suits the image")
     # fmt: on

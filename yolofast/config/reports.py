@@ -48,11 +48,9 @@ class CompareConfig(Settings):
         REQUIRED, "runs", metavar="RUN", help="run folders of yolofast, YOLOv7, Ultralytics or YOLOX")
     names: tuple[str, ...] = setting(
         (), "--names", metavar="NAME", counts=(0, 10_000), help="what to call them, default: their folders")
-    price: float | None = _positive(
-        None, "--price", metavar="X", help="price of an hour, in any currency")
+    price: float | None = _positive(None, "--price", metavar="X", help="price of an hour, in any currency")
     epochs: tuple[int, ...] = _count(
-        (), "--epochs", commas=True, metavar="N,N", counts=(0, 10_000),
-        help="epochs for the tables, from 1: 10,50,100")
+        (), "--epochs", commas=True, metavar="N,N", counts=(0, 10_000), help="epochs for the tables, from 1: 10,50,100")
     last: int = _count(10, "--last", metavar="N", help="final epochs to average, default: {default}")
     group: tuple[str, ...] = setting(
         (), "--group", metavar="[LABEL=]PATTERN", counts=(0, 10_000),
@@ -61,12 +59,10 @@ class CompareConfig(Settings):
         (), "--hours", metavar="H", counts=(0, 10_000), help="of each run, if its files do not say")
     pace: tuple[float, ...] = _positive(
         (), "--pace", metavar="P", counts=(0, 10_000), help="it/s of each run, if known")
-    images: int | None = _count(
-        None, "--images", metavar="N", help="training images, if the run's files do not say")
+    images: int | None = _count(None, "--images", metavar="N", help="training images, if the run's files do not say")
     output: str = setting("compare.html", "--output", metavar="FILE", help="the page, default: {default}")
     markdown: str | None = setting(None, "--markdown", metavar="FILE", help="the same as Markdown")
-    json: str | None = setting(
-        None, "--json", bare="-", metavar="FILE", help="the same as JSON; without FILE printed")
+    json: str | None = setting(None, "--json", bare="-", metavar="FILE", help="the same as JSON; without FILE printed")
     # fmt: on
 
 
@@ -84,8 +80,7 @@ class ReportConfig(Settings):
 class WatchConfig(Settings):
     # fmt: off
     runs: str = setting("runs", "runs", help="folder to look for runs in, default: {default}")
-    port: int = setting(
-        8420, "--port", least=0, most=65_535, help="default: {default}; 0 takes a free one")
+    port: int = setting(8420, "--port", least=0, most=65_535, help="default: {default}; 0 takes a free one")
     host: str = setting("127.0.0.1", "--host", help="default: {default}; any other needs a token")
     token: str | None = setting(
         None, "--token", help="what the address must contain; generated where it is needed and not given")

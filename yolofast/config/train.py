@@ -65,8 +65,7 @@ class TrainConfig(RunConfig):
         help="N: layers 0 to N-1; several numbers: exactly those layers; or names: backbone, neck, backbone.dark*")
     noautoanchor: bool = _model(
         False, "--noautoanchor", yolov7=True, help="keep the anchors, even if they do not suit the boxes")
-    sync_bn: bool = _model(
-        False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
+    sync_bn: bool = _model(False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
 
     data: str = _data(
         "data/shapes.yaml", "--data", published="data/coco.yaml", yolov7=True, metavar="FILE",
@@ -76,10 +75,8 @@ class TrainConfig(RunConfig):
         counts=(1, 2),
         help="pixels of the long side to train and to test at; one value serves for both; rounded up to a multiple of "
         "the stride; for YOLOX: height and width")
-    single_cls: bool = _data(
-        False, "--single-cls", yolov7=True, help="treat all classes as one")
-    fraction: float = _data(
-        1.0, "--fraction", above=0, most=1, help="share of the training images to use")
+    single_cls: bool = _data(False, "--single-cls", yolov7=True, help="treat all classes as one")
+    fraction: float = _data(1.0, "--fraction", above=0, most=1, help="share of the training images to use")
     skip_bad: bool = _data(
         False, "--skip-bad", help="omit images that `yolofast check` finds faulty, instead of stopping")
 
@@ -92,8 +89,7 @@ class TrainConfig(RunConfig):
     epochs: int = _training(
         100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
         help="passes over the images; a resumed run may have more")
-    max_steps: int | None = _training(
-        None, "--max-steps", least=1, help="end the run after that many batches")
+    max_steps: int | None = _training(None, "--max-steps", least=1, help="end the run after that many batches")
     resume: bool | str = _training(
         False, "--resume", yolov7=True, bare=True, metavar="RUN", changes_on_resume=True,
         help="resume the latest run, or that of the given folder or last.pt, exactly where it stopped")
@@ -109,8 +105,7 @@ class TrainConfig(RunConfig):
         help="how the learning rate falls; auto: cosine, yoloxwarmcos for YOLOX")
     auto_lr: bool = _training(
         False, "--auto-lr", help="for batches above 64: lr0 × √(batch / 64); from 128 on 5 epochs of warm-up at least")
-    seed: int = _training(
-        0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")
+    seed: int = _training(0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")
     faithful: bool = _training(
         False, "--faithful", published=True, shortcuts={"--fixed": False},
         help="compute what the published code computes, defects included (docs/differences.md)")
@@ -135,34 +130,26 @@ class TrainConfig(RunConfig):
         None, "--ota-from-epoch", least=0, help="anchor before that epoch, OTA from it on")
     ignore_other_heads: bool = _loss(
         False, "--ignore-other-heads", help="1B4H: omit other heads' objects from a head's objectness")
-    ignore_weight: float = _loss(
-        0.0, "--ignore-weight", least=0, most=1, help="1B4H: how much they count after all")
+    ignore_weight: float = _loss(0.0, "--ignore-weight", least=0, most=1, help="1B4H: how much they count after all")
 
     cache: Cache = _loader(
         "auto", "--cache", yolov7="--cache-images", bare="ram", shortcuts={"--cache-images": "ram"},
         help="where the pixels live; auto says what it chose and why")
     loader: Literal["auto", "cpu", "gpu"] = _loader(
         "auto", "--loader", help="who makes the batches: worker processes, or the GPU")
-    workers: int = _loader(
-        8, "--workers", yolov7=True, least=0, most=4096, help="worker processes per GPU, at most")
-    persistent_workers: bool = _loader(
-        False, "--persistent-workers", help="workers survive the end of an epoch")
-    worker_tensor: bool = _loader(
-        False, "--worker-tensor", help="workers render into a shared ring of whole batches")
-    fast_dataloader: bool = _loader(
-        False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
+    workers: int = _loader(8, "--workers", yolov7=True, least=0, most=4096, help="worker processes per GPU, at most")
+    persistent_workers: bool = _loader(False, "--persistent-workers", help="workers survive the end of an epoch")
+    worker_tensor: bool = _loader(False, "--worker-tensor", help="workers render into a shared ring of whole batches")
+    fast_dataloader: bool = _loader(False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
     image_weights: bool = setting(
-        False, "--image-weights", section=LOADER, yolov7=True,
-        help="draw images of badly learnt classes more often")
+        False, "--image-weights", section=LOADER, yolov7=True, help="draw images of badly learnt classes more often")
 
     rect: bool = _augmentation(
         False, "--rect", yolov7=True, help="batches of similar shapes, padded as little as they need; no mosaics")
-    quad: bool = _augmentation(
-        False, "--quad", yolov7=True, help="every four images become one of twice the size")
+    quad: bool = _augmentation(False, "--quad", yolov7=True, help="every four images become one of twice the size")
     multi_scale: bool = _augmentation(
         False, "--multi-scale", yolov7=True, help="sizes from half to one and a half times --img-size")
-    close_mosaic: int = _augmentation(
-        0, "--close-mosaic", least=0, help="no mosaic and no mixup in the last N epochs")
+    close_mosaic: int = _augmentation(0, "--close-mosaic", least=0, help="no mosaic and no mixup in the last N epochs")
     style: Literal["auto", "yolov7", "yolox"] = _augmentation(
         "auto", "--style", help="augmentation of YOLOv7 or YOLOX; auto: the model's")
     class_aware_aug: bool = _augmentation(
@@ -180,16 +167,14 @@ class TrainConfig(RunConfig):
 
     project: str = setting(
         "runs/train", "--project", section=OUTPUT, yolov7=True, metavar="FOLDER", help="folder of runs")
-    nosave: bool = _output(
-        False, "--nosave", yolov7=True, help="save only the last checkpoint")
+    nosave: bool = _output(False, "--nosave", yolov7=True, help="save only the last checkpoint")
     save_period: int = _output(
         -1, "--save_period", "--save-period", yolov7=True, least=1, special=(-1,),
         help="keep a checkpoint every N epochs; -1: no more than best and last")
     profile_every: int = _output(
         0, "--profile-every", least=0, metavar="N",
         help="time every N-th step by phase, for profile.csv and profile.json in the run's folder; 0: none")
-    plots: bool = _output(
-        True, "--plots", help="draw curves, labels and batches into the run's folder")
+    plots: bool = _output(True, "--plots", help="draw curves, labels and batches into the run's folder")
 
     bbox_interval: int = _logging(
         -1, "--bbox_interval", "--bbox-interval", yolov7=True, least=1, special=(-1,),
@@ -197,8 +182,7 @@ class TrainConfig(RunConfig):
     entity: str | None = _logging(
         None, "--entity", yolov7=True, help="account at Weights & Biases; turns that logger on")
     upload_dataset: bool = _logging(
-        False, "--upload_dataset", "--upload-dataset", yolov7=True,
-        help="upload images and labels to Weights & Biases")
+        False, "--upload_dataset", "--upload-dataset", yolov7=True, help="upload images and labels to Weights & Biases")
     artifact_alias: str = _logging(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
     bucket: str = _logging(
@@ -215,16 +199,13 @@ class TrainConfig(RunConfig):
         help="instead of training print the schedule that would run, epoch by epoch; FILE.png: draw it too")
     stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = _plan(
         "", "--stage", help="a packaged plan for yolov7-tiny, with the values of the flags below")
-    lr_mult_head: float = _plan(
-        1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
-    lr_mult_neck: float = _plan(
-        0.3, "--lr-mult-neck", least=0, help="factor of the learning rate of the neck")
+    lr_mult_head: float = _plan(1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
+    lr_mult_neck: float = _plan(0.3, "--lr-mult-neck", least=0, help="factor of the learning rate of the neck")
     lr_mult_backbone: float = _plan(
         0.05, "--lr-mult-backbone", least=0, help="factor of the learning rate of the backbone")
     bn_phase1_epochs: int = _plan(
         20, "--bn-phase1-epochs", least=0, help="epochs with frozen statistics in the late backbone")
-    bn_unfreeze_late: bool = _plan(
-        False, "--bn-unfreeze-late", help="update them afterwards")
+    bn_unfreeze_late: bool = _plan(False, "--bn-unfreeze-late", help="update them afterwards")
     warmup_restart_epochs: int = _plan(
         -1, "--warmup-restart-epochs", least=0, special=(-1,),
         help="warm up again for that long; -1: as suits the stage")
