@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from yolofast.config.common import SECTIONS
+from yolofast.config.section import HEADINGS
 from yolofast.config.settings import (
     REQUIRED,
     Setting,
@@ -84,7 +84,7 @@ def _python_name(flag: str) -> str:
 def add_flags(parser: argparse.ArgumentParser, config_class: type[Config], defaults: Config | None = None) -> None:
     """A flag for every setting, in the sections of the documentation. A parser may have those of several classes."""
     parser.set_defaults(**{DEFAULTS: {**(parser.get_default(DEFAULTS) or {}), config_class: defaults}})
-    for section in (None, *SECTIONS):
+    for section in (None, *HEADINGS):
         names = [name for name, declared in settings_of(config_class).items() if declared.section == section]
         group: argparse._ActionsContainer = parser
         if names and section:

@@ -4,9 +4,9 @@ import sys
 from typing import Any
 
 from yolofast.config.commands import COMMANDS, Command
-from yolofast.config.common import SECTIONS
 from yolofast.config.flags import help_text, shown
 from yolofast.config.hyp import HYP_KEYS
+from yolofast.config.section import HEADINGS
 from yolofast.config.settings import REQUIRED, Setting, Settings, choices, settings_of
 from yolofast.config.train import TrainConfig
 
@@ -44,7 +44,7 @@ def flags_page() -> str:
     parts = [_INTRODUCTION]
     for command in (one for one in COMMANDS if one.script):
         parts.append(f"## `yolofast {command.name}` and `{command.script}`")
-        parts += filter(None, (_table(command, section) for section in SECTIONS))
+        parts += filter(None, (_table(command, section) for section in HEADINGS))
     parts += [_ENVIRONMENT, _HYPER_PARAMETERS, _hyp_table()]
     parts += [_tool(one) for one in COMMANDS if not one.script]
     return "\n\n".join(parts) + "\n"

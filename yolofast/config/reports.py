@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from functools import partial
 
-from yolofast.config.common import PROFILE
+from yolofast.config import section
 from yolofast.config.settings import REQUIRED, Settings, setting
 
-_profile = partial(setting, section=PROFILE)
-_steps = partial(_profile, least=1, most=1_000_000, metavar="N")
+_steps = partial(section.profile, least=1, most=1_000_000, metavar="N")
 _count = partial(setting, least=1, most=10**9)
 _positive = partial(setting, least=1e-9, most=1e9)  # beyond, the ratio of two of them could overflow
 
@@ -29,15 +28,16 @@ class ProfileConfig(Settings):
     warm_up: int = _steps(10, "--warm-up", help="steps before those")
     at_epoch: int | None = _steps(
         None, "--at-epoch", help="the epoch whose steps are measured, from 1 (default: the middle one)")
-    against: str | None = _profile(
+    against: str | None = section.profile(
         None, "--against", metavar="FLAGS",
         help='measure a second configuration in turn with the first: what differs, as "--loader cpu --workers 8"')
-    trace: str | None = _profile(
+    trace: str | None = section.profile(
         None, "--trace", metavar="FILE", help="write a trace of some steps for ui.perfetto.dev: trace.json")
-    json: str | None = _profile(None, "--json", bare="-", metavar="FILE", help="print JSON, or write it to a file")
-    output: str | None = _profile(
+    json: str | None = section.profile(
+        None, "--json", bare="-", metavar="FILE", help="print JSON, or write it to a file")
+    output: str | None = section.profile(
         None, "--output", metavar="FOLDER", help="write profile.json there; by default nothing is written")
-    compile_report: bool = _profile(False, "--compile-report", help="say what torch.compile makes of the step")
+    compile_report: bool = section.profile(False, "--compile-report", help="say what torch.compile makes of the step")
     # fmt: on
 
 
