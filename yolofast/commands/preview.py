@@ -39,9 +39,8 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 def run(args: argparse.Namespace) -> None:
     config = from_args(PreviewConfig, args)
     _check(config)
-    recipe = (
-        Recipe.yolox() if config.style == "yolox" else Recipe.from_hyp(read_hyp(config.hyp, read_hyp(_DEFAULT_HYP)))
-    )
+    hyp = read_hyp(config.hyp, read_hyp(_DEFAULT_HYP))
+    recipe = Recipe.yolox() if config.style == "yolox" else Recipe.from_hyp(hyp)
     index = read_split(data_file(config.data), config.split, skip_bad=config.skip_bad)
     height, width = (*config.img_size, config.img_size[0])[:2]
     count = min(config.n, len(index))

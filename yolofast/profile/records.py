@@ -122,11 +122,9 @@ class Waits:
         """Per step."""
         return sum(place.count for place in self.places)
 
-    def within(self, phases: Collection[str]) -> "Waits":
-        return Waits(tuple(place for place in self.places if place.phase in phases))
-
-    def outside(self, phases: Collection[str]) -> "Waits":
-        return Waits(tuple(place for place in self.places if place.phase not in phases))
+    def within(self, phases: Collection[str], *, outside: bool = False) -> "Waits":
+        """Those in these phases, or all others."""
+        return Waits(tuple(place for place in self.places if (place.phase in phases) is not outside))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +158,6 @@ class Profile:
 
 DATA, TRANSFER, ASSIGNMENT, LOSSES = "data", "host→device", "assignment", "loss"
 HOST, WAIT, UPDATE, BETWEEN, NOTHING = "host", "wait per step", "update", "between steps", "nothing"
-
 
 ENOUGH_DATA = SLOW_TRANSFER = 0.10
 SLOW_LOSS = 0.30

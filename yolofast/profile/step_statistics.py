@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
+from typing import Any
 
 from scipy import stats
 
@@ -34,34 +35,18 @@ def phase_figures(
     for name in columns.keys() & set(_AROUND_GRAPHS):
         columns[name] += [step.get(name, 0.0) for step in around]
     total = sum(fmean(column) for column in columns.values())
-    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()} if asleep else {}
-    figures = []
-    for name, column in columns.items():
-        own = spread(column)
-        figures.append(
-            PhaseFigures(
-                name=name,
-                mean_ms=own.mean,
-                std_ms=own.std,
-                median_ms=median(column),
-                share=own.mean / total if total else 0.0,
-                asleep_ms=sleeping.get(name, 0.0),
-            )
-        )
-    return tuple(figures)
+    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()}
+    return tuple(_figures(name, column, total, asleep_ms=sleeping.get(name, 0.0)) for name, column in columns.items())
 
 
-def beside(name: str, values: Sequence[float], step_ms: float, where: str) -> PhaseFigures:
+def parallel_phase(name: str, values: Sequence[float], step_ms: float, where: str) -> PhaseFigures:
     """A phase that runs at the same time as the step."""
-    own = spread(values)
-    return PhaseFigures(
-        name=name,
-        mean_ms=own.mean,
-        std_ms=own.std,
-        median_ms=median(values),
-        share=own.mean / step_ms,
-        beside=where,
-    )
+    return _figures(name, values, step_ms, beside=where)
+
+
+def _figures(name: str, values: Sequence[float], whole_ms: float, **more: Any) -> PhaseFigures:
+    own, share = spread(values), fmean(values) / whole_ms if whole_ms else 0.0
+    return PhaseFigures(name=name, mean_ms=own.mean, std_ms=own.std, median_ms=median(values), share=share, **more)
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
