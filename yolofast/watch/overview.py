@@ -151,10 +151,9 @@ def _longest(times: list[float | None]) -> float | None:
 
 def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> float | None:
     """mAP50-95 of the epoch of `best.pt`, as in reports and comparisons; comparison.js has the same rule."""
-    both = [
-        (score, score if half is None else half) for score, half in zip_longest(scores, at_half) if score is not None
-    ]
-    return max(((fitness(half, score), score) for score, half in both), default=(0.0, None))[1]
+    both = ((score, half) for score, half in zip_longest(scores, at_half) if score is not None)
+    rated = ((fitness(score if half is None else half, score), score) for score, half in both)
+    return max(rated, default=(0.0, None))[1]
 
 
 def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:
