@@ -13,7 +13,7 @@ from yolofast.config.train import TrainConfig
 _INTRODUCTION = """\
 # Flags and hyper-parameters
 
-`yolofast train`, `val` and `predict` and the drop-in scripts `train.py`, `test.py` and `detect.py` have the same flags;
+`yolofast train`, `val` and `predict` have the same flags as the drop-in scripts `train.py`, `test.py` and `detect.py`;
 only defaults differ. The other commands follow at the end. All flags are declared in `yolofast/config/`; this page
 is made from it.
 
@@ -22,8 +22,8 @@ is made from it.
 - **published** marks the flags of the published scripts.
 - Python uses the same names with `_`: `TrainConfig(img_size=(320,))`. `from_settings(TrainConfig, {"imgsz": 320})`
   takes every other spelling too.
-- A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
-  may then be given anew, and those that name a file which has gone.
+- A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint. Only flags marked ↻
+  may then be changed, and those that name a file which no longer exists.
 - *no effect*: known so that old commands are understood."""
 _ENVIRONMENT = """\
 ## Environment variables
@@ -35,7 +35,7 @@ _ENVIRONMENT = """\
 _HYPER_PARAMETERS = """\
 ## Hyper-parameters
 
-`--hyp FILE`. A file may say only what it changes: other keys have the values published for the model
+`--hyp FILE`. A file may contain only what it changes. Other keys have the values published for the model
 (`hyp.scratch.tiny`, `p5` or `p6`; defaults below are those of `p5`). Unknown keys and values of the wrong kind are
 refused, with the line."""
 
