@@ -93,7 +93,7 @@ class PackConfig(Settings):
     cache: Literal["disk", "jpeg"] = setting("disk", "--cache", help="plain pixels, or JPEG (a seventh)")
     splits: tuple[str, ...] = setting(("train", "val"), "--splits", metavar="SPLIT", help="default: {default}")
     out: str | None = setting(
-        None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast beside the data")
+        None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast next to the data")
     verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
     skip_bad: bool = _skip_bad()
     workers: int | None = setting(None, "--workers", least=1, metavar="N", help="threads, by default one per core")

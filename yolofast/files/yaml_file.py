@@ -193,12 +193,12 @@ def dump_yaml(values: Mapping[str, Any], **form: Any) -> str:
 
 def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
     """YAML would silently keep the last of two equal keys."""
-    waiting, seen = [root], set()
+    waiting, visited = [root], set()
     while waiting:
         node = waiting.pop()
-        if node is None or id(node) in seen:
+        if node is None or id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):

@@ -112,7 +112,7 @@ def in_words(found: ProfileComparison) -> str:
     change = f"{abs(found.relative):.1%} ± {found.relative_uncertainty:.1%}"
     if not found.is_real:
         more = "; more --steps would tell more" if found.relative_uncertainty > _COARSE else ""
-        return f"no difference that can be told from chance: {change} over {pairs}{more}"
+        return f"no difference beyond chance: {change} over {pairs}{more}"
     factor = found.first.mean / found.second.mean
     more, speed = ("less", f"{factor:.2f}× faster") if factor > 1 else ("more", f"{1 / factor:.2f}× slower")
     return f"the second takes {change} {more} time per image: {speed} ({pairs}, 95 % interval)"

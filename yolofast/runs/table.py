@@ -100,8 +100,8 @@ def read_columns(path: Path) -> Columns:
     if not whole:
         raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
     is_torn = has_no_end(text) and (whole[-1] is not rows[-1] or may_be_torn([row[-1] for row in whole]))
-    kept = [row for row in whole if not (is_torn and row is rows[-1])]
-    cells = {name: [row[i] for row in kept] for i, name in enumerate(headings)}
+    complete = [row for row in whole if not (is_torn and row is rows[-1])]
+    cells = {name: [row[i] for row in complete] for i, name in enumerate(headings)}
     return Columns(path, cells, (TORN,) if is_torn else ())
 
 
@@ -148,7 +148,7 @@ def number(cell: bytes) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def row_of(line: bytes, count: int, kept: Sequence[int]) -> Row | None:
+def row_of(line: bytes, count: int, indices: Sequence[int]) -> Row | None:
     """The cells at these indices; None for a torn row, which has fewer cells than there are columns."""
     cells = line.split(b",")
-    return tuple([number(cells[i]) for i in kept]) if len(cells) == count else None
+    return tuple([number(cells[i]) for i in indices]) if len(cells) == count else None

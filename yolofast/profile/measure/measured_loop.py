@@ -93,9 +93,9 @@ class StepLoop:
     def first_batch(self) -> Batch:
         """One that is full, on the device, as the step sees it. Its tensors are its own."""
         number, batch = self._next()
-        moved, resize = self.run.step.on_device(batch), self.run.resize
-        seen = moved if resize is None else resize(moved, self.epoch, number)
-        return Batch(seen.images.clone(memory_format=torch.preserve_format), seen.targets, seen.sources)
+        inputs, resize = self.run.step.on_device(batch), self.run.resize
+        inputs = inputs if resize is None else resize(inputs, self.epoch, number)
+        return Batch(inputs.images.clone(memory_format=torch.preserve_format), inputs.targets, inputs.sources)
 
     def steps(self, count: int, gear: Gear, sampler: PhaseSampler) -> None:
         for _ in range(count):
@@ -122,10 +122,10 @@ class StepLoop:
         self.made += 1
         self.moved += made.kind.updates
 
-    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+    def next_is(self, batch: Batch, inputs: Batch, lr: float) -> None:
         """As the record of a run gets it."""
         self._sizes.loaded[_size(batch.images)] += 1
-        self._sizes.used[_size(seen.images)] += 1
+        self._sizes.used[_size(inputs.images)] += 1
         assert self.run.step.record is not None
         self.run.step.record.next_is(self._number)
 

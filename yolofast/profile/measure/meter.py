@@ -101,7 +101,7 @@ class Meter:
 
     def block(self, steps: int, *, in_turn: bool = False) -> float:
         """Milliseconds per step; `in_turn` with others, whose steps came before. Measured again if a graph had to be
-        captured meanwhile, for a number of boxes that warming up had not seen."""
+        captured meanwhile, for a number of boxes that the warm-up did not have."""
         for _ in range(_MOST_TURNS):
             before = self._gear.graphs
             self._lead_in(steps, in_turn=in_turn)

@@ -68,7 +68,7 @@ def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: t
 
 
 def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:
-    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait."""
+    """While `steps` run on a GPU, which returns how many there were; `phase` is called at each wait."""
     found: Counter[tuple[str, str]] = Counter()
 
     def note(
