@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def _mosaic(run: Explanation) -> str:
 
 
 def _losses(run: Explanation) -> str:
-    starts = [run.rows[0], *(b for a, b in zip(run.rows, run.rows[1:], strict=False) if a.loss != b.loss)]
+    starts = [run.rows[0], *(b for a, b in pairwise(run.rows) if a.loss != b.loss)]
     return ", ".join([starts[0].loss, *(f"{row.loss} from epoch {row.epoch + 1} on" for row in starts[1:])])
 
 
@@ -189,7 +190,7 @@ def _chosen(run: Explanation) -> list[EpochFacts]:
     if len(run.rows) <= _MOST_ROWS:
         return list(run.rows)
     chosen = {0, len(run.rows) - 1}
-    for n, (a, b) in enumerate(zip(run.rows, run.rows[1:], strict=False)):
+    for n, (a, b) in enumerate(pairwise(run.rows)):
         if (a.phase, a.chances, a.loss) != (b.phase, b.chances, b.loss):
             chosen |= {n, n + 1}
     for end in _ends_of_warmups(run):

@@ -103,12 +103,10 @@ def from_args(config_class: type[Config], namespace: argparse.Namespace) -> Conf
     """The defaults given to `add_flags`, changed by the flags."""
     defaults: Config | None = getattr(namespace, DEFAULTS)[config_class]
     given = given_settings(config_class, namespace)
-    longer = {
-        name: [*_default(config_class, defaults, name), *given[name]]
-        for name in given
-        if settings_of(config_class)[name].adds_up
-    }
-    return from_settings(config_class, given | longer, defaults)
+    for name in given:
+        if settings_of(config_class)[name].adds_up:
+            given[name] = [*_default(config_class, defaults, name), *given[name]]
+    return from_settings(config_class, given, defaults)
 
 
 def _default(config_class: type[Config], defaults: Config | None, name: str) -> Any:

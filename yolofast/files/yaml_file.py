@@ -134,21 +134,20 @@ class YamlFile:
         node = self._root
         for key in keys:
             node = _child(node, key)
-        is_text = isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value)
-        return node.value if is_text and isinstance(node, yaml.ScalarNode) else str(value)
+        if isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value):
+            return str(node.value)
+        return str(value)
 
 
 def read_yaml(path: Path) -> YamlFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UserError(
-            f"cannot be read: {error.strerror}", where=path, fix="check the path and its permissions"
-        ) from None
+        what = f"cannot be read: {error.strerror}"
+        raise UserError(what, where=path, fix="check the path and its permissions") from None
     if len(content) > _MAX_BYTES:
-        raise UserError(
-            f"is {len(content)} bytes, too large for a YAML settings file", where=path, fix="check the path"
-        )
+        what = f"is {len(content)} bytes, too large for a YAML settings file"
+        raise UserError(what, where=path, fix="check the path")
     try:
         return parse_yaml(content.decode("utf-8"), str(path))
     except UnicodeDecodeError as error:
@@ -205,11 +204,12 @@ def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
             keys: set[str] = set()
             for key, value in node.value:
                 waiting.append(value)
-                if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in keys:
                     what = f"the key {shorten(key.value)} stands twice"
                     raise UserError(what, where=where, line=key.start_mark.line + 1, fix="keep one of them")
-                if isinstance(key, yaml.ScalarNode):
-                    keys.add(key.value)
+                keys.add(key.value)
 
 
 def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:
