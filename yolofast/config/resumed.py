@@ -26,6 +26,7 @@ _KINDS = {
     "head_params": "head_params", "plan": "plan", "weights": "",
 }  # fmt: skip
 """Settings that name a file, and where its short names are looked up; weights have none."""
+Config = TypeVar("Config", bound=RunConfig)
 
 
 def with_lasting_names(config: TrainConfig) -> TrainConfig:
@@ -121,9 +122,6 @@ def other_images(before: int | None, now: int, data: str) -> list[str]:
 def _plain(value: Any) -> Any:
     """Checkpoints keep lists where settings have tuples."""
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-Config = TypeVar("Config", bound=RunConfig)
 
 
 def to_yaml(config: RunConfig, path: str | Path) -> None:

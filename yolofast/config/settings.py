@@ -23,6 +23,12 @@ REQUIRED: Any = dataclasses.MISSING
 """The default of a setting that has none: the user must give it."""
 _KEY = "setting"
 _AS_DEFAULT = object()
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_PLURALS: dict[Any, str] = {
+    int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
+}  # fmt: skip
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+"""Types by class and field: finding them takes milliseconds, and every value is checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +107,6 @@ class Settings:
 
     def check_together(self) -> None:
         """Settings that exclude or need one another; raises `UserError`."""
-
-
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-_PLURALS: dict[Any, str] = {
-    int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
-}  # fmt: skip
-_HINTS: dict[type[Any], dict[str, Any]] = {}
-"""Types by class and field: finding them takes milliseconds, and every value is checked."""
 
 
 def kinds(config_class: type[Any], name: str) -> tuple[Any, ...]:

@@ -19,6 +19,17 @@ LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
 
 _QUAD = 4
 """Images that `--quad` joins."""
+_OF_STAGES = (
+    "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
+)  # fmt: skip
+_DEMONSTRATION: dict[str, Any] = {
+    "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
+}  # fmt: skip
+# Flags that say where and how to train, not what.
+_LEAVE_IT_A_DEMONSTRATION = {
+    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
+    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
+}  # fmt: skip
 
 
 # ruff: noqa: RUF009 - `section` makes dataclass fields
@@ -266,11 +277,6 @@ def _check_course(config: TrainConfig) -> None:
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
 
 
-_OF_STAGES = (
-    "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
-)  # fmt: skip
-
-
 def _check_plan(config: TrainConfig) -> None:
     ways = {"--freeze": config.freeze != (0,), "--plan": config.plan, "--stage": config.stage}
     given = [flag for flag, is_given in ways.items() if is_given]
@@ -283,16 +289,6 @@ def _check_plan(config: TrainConfig) -> None:
             raise UserError(f"{declared.flag} changes a value of --stage, which is not given", fix=fix)
     if isinstance(config.explain, str) and not config.explain.lower().endswith(".png"):
         raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="name it schedule.png")
-
-
-_DEMONSTRATION: dict[str, Any] = {
-    "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
-}  # fmt: skip
-# Flags that say where and how to train, not what.
-_LEAVE_IT_A_DEMONSTRATION = {
-    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
-}  # fmt: skip
 
 
 def is_demonstration(given: Mapping[str, Any]) -> bool:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from yolofast.errors import UserError
 
+DATA_CACHE = ".yolofast"
+"""The folder of caches next to the data they were made of."""
+_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Written under another name, flushed to the disk and renamed; raises OSError, and then leaves the earlier file.
@@ -44,11 +48,6 @@ def _write(path: Path, content: bytes, write: Callable[[Path, bytes], object]) -
     except OSError as error:
         raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
     return path
-
-
-DATA_CACHE = ".yolofast"
-"""The folder of caches next to the data they were made of."""
-_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def user_cache_folder() -> Path:

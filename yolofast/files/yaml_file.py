@@ -27,6 +27,11 @@ File = TypeVar("File", FileIO, BinaryIO)
 
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+# A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
+_MAX_BYTES = 8 * 2**20
+_WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+_MOST_BITS = 4096
+"""About 1,200 digits."""
 
 
 class Stamp(NamedTuple):
@@ -81,21 +86,12 @@ def read_plain(path: Path, most: int) -> bytes | None:
     return content if len(content) <= most else None
 
 
-# A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
-_MAX_BYTES = 8 * 2**20
-_WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
-
-
 class _Loader(yaml.SafeLoader):
     pass
 
 
 class _Dumper(yaml.SafeDumper):
     pass
-
-
-_MOST_BITS = 4096
-"""About 1,200 digits."""
 
 
 def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:

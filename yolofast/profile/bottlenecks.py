@@ -20,6 +20,9 @@ from yolofast.profile.step_bottlenecks import (
 from yolofast.profile.step_phases import BACKWARD, FORWARD
 
 ARITHMETIC, MEMORY, BUS = "arithmetic", "memory", "bus to the device"
+_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
+    slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,6 @@ def limits(profile: Profile) -> tuple[Limit, ...]:
         floor_ms, achieved = amount / ceiling * 1e3, amount / step_ms * 1e3
         found.append(Limit(name, floor_ms, floor_ms / step_ms, achieved, ceiling))
     return tuple(sorted(found, key=lambda limit: -limit.floor_ms))
-
-
-_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
-    slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
-)  # fmt: skip
 
 
 def verdicts(profile: Profile) -> tuple[Bottleneck, ...]:

@@ -18,6 +18,9 @@ from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, ORDER, TO_DEVICE
 Milliseconds = Mapping[str, float]
 """By phase."""
 _AROUND_GRAPHS = (DATA_WAIT, TO_DEVICE, AUGMENT)
+_CONFIDENCE = 0.95
+_COARSE = 0.05
+"""Of the time: a difference that matters could hide in a wider interval."""
 
 
 def spread(values: Sequence[float]) -> TimeSpread:
@@ -64,11 +67,6 @@ def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:
     names = {name for step in steps for name in step}
     ordered = [name for name in ORDER if name in names] + sorted(names - set(ORDER))
     return {name: [step.get(name, 0.0) for step in steps] for name in ordered}
-
-
-_CONFIDENCE = 0.95
-_COARSE = 0.05
-"""Of the time: a difference that matters could hide in a wider interval."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,17 @@ _SLACK = 120.0
 _EPOCHS_OF_SILENCE = 3
 _COPYING = 60.0
 """Copied folders have the times of copying, in any order."""
+_LIFE_SIGNS = (FILES.results, FILES.batches, FILES.settings)
+_LOOKED_AT = (
+    *_LIFE_SIGNS, FILES.environment, FILES.hyp, FILES.summary, FILES.report, FILES.labels, FILES.interrupted,
+)  # fmt: skip
+_COLUMNS = (EPOCH, TIME, MAP, MAP50, SPEED)
+_MAX_SETTINGS = 2**18
+_NOTHING_KNOWN: dict[str, Any] = {
+    "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
+    "state": "stopped",
+}  # fmt: skip
+_EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +76,6 @@ def _has_ended(signs: Signs) -> bool:
     if signs.rows > signs.summary_epochs:
         return False
     return has_all or (not signs.interrupted and signs.settings_at <= signs.summary_at + _COPYING)
-
-
-_LIFE_SIGNS = (FILES.results, FILES.batches, FILES.settings)
-_LOOKED_AT = (
-    *_LIFE_SIGNS, FILES.environment, FILES.hyp, FILES.summary, FILES.report, FILES.labels, FILES.interrupted,
-)  # fmt: skip
-_COLUMNS = (EPOCH, TIME, MAP, MAP50, SPEED)
-_MAX_SETTINGS = 2**18
-_NOTHING_KNOWN: dict[str, Any] = {
-    "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
-    "state": "stopped",
-}  # fmt: skip
-_EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
 class Overview:

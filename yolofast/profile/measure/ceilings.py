@@ -24,6 +24,8 @@ from yolofast.train.step import StepKind, TrainStep
 _ALONE = StepKind(sums=False, updates=True)
 _FEW = 2
 """Images: BatchNorm cannot learn from a single one where its map is a single cell."""
+_SECONDS = 0.15
+"""For each of the ceilings."""
 
 
 def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) -> Work:
@@ -71,10 +73,6 @@ class _BytesMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 leaf.nbytes for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)
             )
         return out
-
-
-_SECONDS = 0.15
-"""For each of them."""
 
 
 def measure_ceilings(precision: Precision) -> Ceilings | None:

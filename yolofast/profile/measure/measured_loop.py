@@ -26,6 +26,10 @@ from yolofast.train.step import StepRecord
 from yolofast.train.timing import NoSampler, PhaseSampler
 
 _Size = tuple[int, int]
+_WARM_UP, _STEPS = 8, 16
+"""Of a twin."""
+_IN_REGION = (ASSIGN, LOSS)
+_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
 
 
 @dataclass
@@ -153,11 +157,6 @@ class StepLoop:
             end.record()
             end.synchronize()
             torch.cuda.synchronize(self.device)
-
-
-_WARM_UP, _STEPS = 8, 16
-_IN_REGION = (ASSIGN, LOSS)
-_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
 
 
 class Split(NamedTuple):

@@ -38,6 +38,7 @@ _LEAD_IN, _LEAD_IN_ON_GPU = 2, 4
 _SHORT_BATCH = _CROWDED_BATCH = 1
 """Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
 of which two are hardly ever as near to one another as the steps of a block."""
+STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,9 +229,6 @@ def profile_run(run: Run, request: Request, say: Say) -> Profile:
     meter.warm_up(request.warm_up)
     meter.block(request.steps)
     return meter.profile(request)
-
-
-STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 class Against(NamedTuple):
