@@ -1,12 +1,10 @@
-"""Opening what should be a plain file: a pipe or a device of that name is an error instead of an endless wait.
+"""Files that anybody may have written, read safely: plain files only, and YAML with the line of every entry.
 
-Run folders may come from strangers, so links in them are refused too (`open_plain`): a `results.png` could link to a
-private file.
+A pipe or a device is an error instead of an endless wait. `open_plain` refuses links too, because run folders may come
+from strangers: a `results.png` could link to a private file.
 
-YAML read safely, remembering the line every entry came from, so that messages can point at it.
-
-Numbers may be written `1e-5`, which YAML 1.2 and everybody take for one; the library follows YAML 1.1, where it is text
-unless there is a dot and a sign (`1.0e-5`). What is written here puts such text in quotes.
+Numbers may be written `1e-5`, as in YAML 1.2. The library follows YAML 1.1, where that is text unless it has a dot and
+a sign (`1.0e-5`). What is written here puts such text in quotes.
 """
 
 import errno
