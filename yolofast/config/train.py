@@ -1,8 +1,6 @@
-"""The settings of training.
+"""The settings of training: all flags of the published train.py, and more under names that other trainers use.
 
-The published train.py's flags are all here with their meaning; what it lacks is added under names its users or those of
-other trainers know. Defaults of `yolofast train` are chosen for a first run: a small network on the built-in data set,
-with the published code's defects repaired.
+Defaults of `yolofast train` suit a first run: a small network on the built-in data set, published defects repaired.
 """
 
 from collections.abc import Mapping
