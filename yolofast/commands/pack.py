@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -50,9 +51,10 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: 
             packed += 1
             show(done, total)
 
+        say = partial(print, flush=True)
         store = pack(
             index, width, height, folder,
-            flavour=flavour, augmented=augmented, threads=config.workers, progress=count, say=_say,
+            flavour=flavour, augmented=augmented, threads=config.workers, progress=count, say=say,
         )  # fmt: skip
     seconds = time.perf_counter() - started
     work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"
@@ -69,10 +71,6 @@ def _verify(store: PackedStore, split: str, threads: int | None) -> None:
         what = f"{len(damaged):,} of {len(store):,} stored images are damaged:{named}{more}"
         raise UserError(what, where=store.data, fix="delete this file and pack again; check the disk")
     print(f"  all {len(store):,} checksums are right")
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 @contextmanager

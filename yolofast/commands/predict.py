@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 import cv2
-from rich.console import Console
 
 from yolofast.commands.console import console
 from yolofast.commands.predict_files import PredictFiles
@@ -20,7 +19,6 @@ from yolofast.errors import UserError
 from yolofast.media.sources import frame_batches
 from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
-from yolofast.structures import Detections
 from yolofast.words import counted
 
 _ESCAPE = 27
@@ -42,10 +40,16 @@ def run(args: argparse.Namespace) -> None:
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip
     files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))
+    chosen = DetectionFilter(
+        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
+        most=config.max_det, augment=config.augment,
+    )  # fmt: skip
     window = Window(out.print) if config.view_img else None
     try:
-        for one in detector.detect_in(batches, _filter(config)):
-            _print(out, str(one.frame), one.detections, detector.names)
+        for one in detector.detect_in(batches, chosen):
+            counts = Counter(detector.names[label] for label in one.detections.labels)
+            listed = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
+            out.print(f"{one.frame}: {listed}", soft_wrap=True)
             drawn = files.add(one.frame, one.detections)
             if window is not None and not window.show(one.frame.name, drawn):
                 break
@@ -56,19 +60,6 @@ def run(args: argparse.Namespace) -> None:
     if faults:
         out.print(f"{counted(len(faults), 'source')} could not be read to the end")
     out.print(f"results: {files.folder}", soft_wrap=True)
-
-
-def _filter(config: PredictConfig) -> DetectionFilter:
-    return DetectionFilter(
-        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
-        most=config.max_det, augment=config.augment,
-    )  # fmt: skip
-
-
-def _print(out: Console, name: str, detections: Detections, names: tuple[str, ...]) -> None:
-    counts = Counter(names[label] for label in detections.labels)
-    found = ", ".join(f"{count} {one}" for one, count in counts.items()) or "nothing"
-    out.print(f"{name}: {found}", soft_wrap=True)
 
 
 class Window:

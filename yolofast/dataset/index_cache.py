@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
-from yolofast.files.atomic_file import BESIDE, may_be_written, user_cache_folder, write_whole
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
@@ -129,7 +129,7 @@ def _folders(data_yaml: Path) -> Iterator[Path]:
     """Next to the data yaml, or in the user's cache if nothing can or should be written there."""
     parent = data_yaml.absolute().parent
     if may_be_written(parent) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
-        yield parent / BESIDE
+        yield parent / DATA_CACHE
     yield user_cache_folder() / "index"
 
 

@@ -42,7 +42,7 @@ def in_order(work: Callable[[int], Result], items: range, threads: int) -> Gener
 def in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None
 ) -> list[Result]:
-    """[function(item) for item in items]; `done` hears how many more are finished."""
+    """[function(item) for item in items]; `done` is told how many more are finished."""
 
     def block(first: int) -> list[Result]:
         results = [function(item) for item in items[first : first + _FILES_PER_TASK]]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.atomic_file import BESIDE, may_be_written, user_cache_folder
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder
 from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
@@ -190,4 +190,4 @@ def _data_folder(index: ImageIndex) -> Path | None:
         while common.name != "images":
             common = common.parent
         common = common.parent
-    return None if common == common.parent else common / BESIDE
+    return None if common == common.parent else common / DATA_CACHE

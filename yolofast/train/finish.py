@@ -23,7 +23,7 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import telling_confidence
 from yolofast.words import clock, counted, own_command
 
-_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
+_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.predictions)
 
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:

@@ -184,7 +184,7 @@ class RunPictures:
 
     def predictions(self, detector: ImageDetector, index: ImageIndex, conf: float) -> None:
         """Images from all over the split with what the detector sees in them."""
-        self._draw(FILES.seen, lambda path: self._draw_predictions(path, detector, index, conf))
+        self._draw(FILES.predictions, lambda path: self._draw_predictions(path, detector, index, conf))
 
     def boxes_after(
         self, epoch: int, model: Network, precision: Precision, batches: Iterable[Batch], index: ImageIndex
@@ -196,7 +196,7 @@ class RunPictures:
             path.parent.mkdir(exist_ok=True)
             accumulate_metrics(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
 
-        return self._draw(f"{FILES.seen_after}/{numbered(FILES.seen_after_epoch, epoch + 1, 3)}", draw)
+        return self._draw(f"{FILES.predictions_folder}/{numbered(FILES.predictions_of_epoch, epoch + 1, 3)}", draw)
 
     def _draw_batch(self, batch: Batch, path: Path) -> None:
         height, width = batch.images.shape[2:]
