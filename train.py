@@ -6,6 +6,6 @@ from yolofast.interrupts import interrupts_end_at_once
 
 if __name__ == "__main__":
     interrupts_end_at_once()
-    from yolofast.commands.scripts import train  # only now: it takes seconds
+    from yolofast.commands.scripts import run  # only now: it takes seconds
 
-    sys.exit(train())
+    sys.exit(run("train.py"))

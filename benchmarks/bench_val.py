@@ -25,11 +25,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import environment
-from yolofast.detect.evaluation import evaluate
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.detect.predictor import Predictor
-from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
-from yolofast.evaluate.greedy import suppress_torch
+from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 from yolofast.evaluate.nms import non_max_suppression
 from yolofast.image_index import ImageIndex, starts_of
 from yolofast.loader.validation_batches import ValidationBatches, validation_batches
@@ -87,11 +86,11 @@ def row(batches: ValidationBatches, kept: ValidationBatches, index: ImageIndex, 
         seconds(lambda: [None for _ in batches]),
         seconds(lambda: look(False)),
         seconds(lambda: look(True)),
-        seconds(lambda: evaluate(model, batches, index, precision)),
+        seconds(lambda: accumulate_metrics(model, batches, index, precision).result()),
     ]
     for _ in range(2):  # the second time they are kept
         deque(kept, maxlen=0)
-    return [*times, seconds(lambda: evaluate(model, kept, index, precision))]
+    return [*times, seconds(lambda: accumulate_metrics(model, kept, index, precision).result())]
 
 
 def suppression_row(batches: ValidationBatches, predictor: Predictor) -> dict[str, float]:
@@ -103,8 +102,8 @@ def suppression_row(batches: ValidationBatches, predictor: Predictor) -> dict[st
 
     found = candidates()
     ways: dict[str, Callable[[], object]] = {"candidates": candidates}
-    if greedy_triton.can_run(found.boxes):
-        ways["kernel"] = lambda: greedy_triton.suppress(found, _IOU, agnostic=False, most=_MOST)
+    if found.boxes.is_cuda and find_spec("triton") is not None:
+        ways["kernel"] = lambda: suppress_triton(found, _IOU, agnostic=False, most=_MOST)
     ways["torch"] = lambda: suppress_torch(found, _IOU, agnostic=False, most=_MOST)
     if find_spec("torchvision") is not None:
         ways["torchvision"] = lambda: _torchvision(found)

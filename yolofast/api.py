@@ -8,7 +8,7 @@ from typing import Any
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.detect.detector import PictureDetector
+from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import read_all_trained
 from yolofast.detect.validation import Validation, open_subject, validate
 from yolofast.errors import UserError
@@ -32,10 +32,10 @@ class TrainedRun:
     """With the weights of the best epoch."""
 
 
-class Detector(PictureDetector):
+class Detector(ImageDetector):
     """`Detector("best.pt").predict("street.jpg")`.
 
-    Several weights are asked together. `cfg` names the network for weights that do not hold theirs. `size` is the long
+    Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
     side pictures are resized to, for YOLOX also height and width, by default as in training.
     """
 
@@ -44,7 +44,7 @@ class Detector(PictureDetector):
 
         `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
         """
-        from yolofast.train.session import train  # takes a second, which whoever only asks a detector need not wait
+        from yolofast.train.session import train  # takes a second, which prediction does not need
 
         if len(self.weights) > 1:
             raise UserError(f"{len(self.weights)} networks cannot be trained together", fix="train one of them")
@@ -59,11 +59,13 @@ class Detector(PictureDetector):
         config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
         given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
         folder = train(config, {name: getattr(config, name) for name in given})
-        map50, best = _best_scores(folder)
+        run = RunFolder(folder)
+        best = run.best_row()
+        map50, map50_95 = (0.0 if best is None else float(run.column(one.name)[best]) for one in (MAP50, MAP))
         return TrainedRun(
             folder=folder,
             map50=map50,
-            map=best,
+            map=map50_95,
             detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
         )
 
@@ -77,11 +79,11 @@ class Detector(PictureDetector):
         if config.task in ("speed", "study"):
             raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
         trained = read_all_trained(self.weights, self.cfg, config.head_config or None)
-        subject = open_subject(config, trained, _say_nothing)
+        subject = open_subject(config, trained, lambda text: None)
         return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
 
 
-def _size_setting(detector: PictureDetector) -> tuple[int, ...]:
+def _size_setting(detector: ImageDetector) -> tuple[int, ...]:
     """Only YOLOX knows two sides, and says both only where they differ: one leaves the form to the recipe."""
     height, width = detector.shape
     return (width,) if height == width else (height, width)
@@ -93,14 +95,3 @@ def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
             command = f"use the command: {own_command()} train --{name}"
             fix = command if name in ("resume", "explain") else "make another Detector of it"
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)
-
-
-def _best_scores(folder: Path) -> tuple[float, float]:
-    """mAP50 and mAP50-95 of the epoch that best.pt was saved in."""
-    run = RunFolder(folder)
-    best = run.best_row()
-    return (0.0, 0.0) if best is None else (float(run.column(MAP50.name)[best]), float(run.column(MAP.name)[best]))
-
-
-def _say_nothing(_: object) -> None:
-    pass

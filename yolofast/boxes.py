@@ -8,7 +8,6 @@ negative size, identical, far apart): two empty boxes overlap by 0. They compare
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,8 +15,6 @@ from torch import Tensor
 # The published eps of the losses, for boxes in cells or pixels; boxes normalised to [0, 1] would be moved by it.
 EPS = 1e-7
 _SMALLEST_AREA = 1e-30
-
-_Size: TypeAlias = tuple[Tensor, Tensor]
 
 
 def cxcywh_to_xyxy(boxes: Tensor) -> Tensor:
@@ -51,25 +48,28 @@ def pairwise(overlap: Callable[[Tensor, Tensor], Tensor], first: Tensor, second:
 def iou(first: Tensor, second: Tensor) -> Tensor:
     """Intersection over union, exact: without the eps of the loss below."""
     first, second = _at_least_float32(first), _at_least_float32(second)
-    width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
-    height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
-    intersection = width.clamp(min=0) * height.clamp(min=0)
+    intersection = _intersection(first, second)
     union = area(first) + area(second) - intersection
     return intersection / union.clamp(min=_SMALLEST_AREA)
 
 
 def ciou_cxcywh(first: Tensor, second: Tensor) -> Tensor:
-    """IoU less the squared distance of the centres over the squared diagonal of the enclosing box, and less a term for
-    the difference in aspect ratio, whose weight carries no gradient; of boxes given as centre and size.
+    """Complete IoU of boxes given as centre and size: IoU less two terms.
 
-    Sizes are used as they are instead of being taken from the corners again: of a box shrunk to a point, the slope of
-    the aspect ratio is so steep that it would drown the slope of the position it passes through.
+    One is the squared distance of the centres over the squared diagonal of the enclosing box. The other is for the
+    difference in aspect ratio; its weight carries no gradient. Sizes are used as they are instead of being taken from
+    the corners again. For a box shrunk to a point, the slope of the aspect ratio would drown that of the position.
     """
     first, second = _at_least_float32(first), _at_least_float32(second)
-    first_size, second_size = ((boxes[..., 2].clamp(min=0), boxes[..., 3].clamp(min=0)) for boxes in (first, second))
+    first_w, first_h, second_w, second_h = (
+        boxes[..., side].clamp(min=0) for boxes in (first, second) for side in (2, 3)
+    )
     first, second = cxcywh_to_xyxy(first), cxcywh_to_xyxy(second)
-    overlap = _iou_with_eps(first, second, first_size, second_size)
-    aspect = (4 / math.pi**2) * (_aspect_angle(second_size) - _aspect_angle(first_size)) ** 2
+    intersection = _intersection(first, second)
+    union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
+    overlap = intersection / union
+    angles = torch.atan(second_w / (second_h + EPS)) - torch.atan(first_w / (first_h + EPS))
+    aspect = (4 / math.pi**2) * angles**2
     with torch.no_grad():
         weight = aspect / (aspect - overlap + (1 + EPS))
     return overlap - _centre_distance(first, second) - weight * aspect
@@ -80,13 +80,10 @@ def _at_least_float32(boxes: Tensor) -> Tensor:
     return boxes.float() if boxes.dtype in (torch.float16, torch.bfloat16) or not boxes.is_floating_point() else boxes
 
 
-def _iou_with_eps(first: Tensor, second: Tensor, first_size: _Size, second_size: _Size) -> Tensor:
+def _intersection(first: Tensor, second: Tensor) -> Tensor:
     width = torch.minimum(first[..., 2], second[..., 2]) - torch.maximum(first[..., 0], second[..., 0])
     height = torch.minimum(first[..., 3], second[..., 3]) - torch.maximum(first[..., 1], second[..., 1])
-    intersection = width.clamp(min=0) * height.clamp(min=0)
-    (first_w, first_h), (second_w, second_h) = first_size, second_size
-    union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
-    return intersection / union
+    return width.clamp(min=0) * height.clamp(min=0)
 
 
 def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
@@ -95,8 +92,3 @@ def _centre_distance(first: Tensor, second: Tensor) -> Tensor:
     dx = first[..., 0] + first[..., 2] - second[..., 0] - second[..., 2]
     dy = first[..., 1] + first[..., 3] - second[..., 1] - second[..., 3]
     return (dx**2 + dy**2) / 4 / (width**2 + height**2 + EPS)
-
-
-def _aspect_angle(size: _Size) -> Tensor:
-    width, height = size
-    return torch.atan(width / (height + EPS))

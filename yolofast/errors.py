@@ -37,27 +37,20 @@ def shorten(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """', did you mean 'x'?' for the closest known word, or '' when nothing is close."""
-    return _question(_meant(word, known))
+def nearest(word: str, known: Iterable[str], folder: Path | None = None) -> str:
+    """', did you mean 'x'?' for the closest known word, or '' when nothing is close. `folder` goes before the word."""
+    close = difflib.get_close_matches(word, list(known))
+    meant = next((one for one in close if _is_slip(word, one)), None)
+    return "" if meant is None else f", did you mean {meant if folder is None else str(folder / meant)!r}?"
 
 
 def nearest_file(path: str | Path) -> str:
     """As `nearest`, among the neighbours of a file that does not exist: a path, to be typed as it is."""
     folder = Path(path).parent
     try:
-        meant = _meant(Path(path).name, [other.name for other in folder.iterdir()])
+        return nearest(Path(path).name, [other.name for other in folder.iterdir()], folder)
     except (OSError, ValueError):  # no such folder either, or a name that no file can have
         return ""
-    return _question(None if meant is None else str(folder / meant))
-
-
-def _meant(word: str, known: Iterable[str]) -> str | None:
-    return next((one for one in difflib.get_close_matches(word, list(known)) if _is_slip(word, one)), None)
-
-
-def _question(meant: str | None) -> str:
-    return "" if meant is None else f", did you mean {meant!r}?"
 
 
 def _is_slip(word: str, meant: str) -> bool:

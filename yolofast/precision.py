@@ -39,9 +39,10 @@ class Precision:
 
 
 class LossScale:
-    """float16 gradients are computed of a scaled loss, lest they vanish; steps whose gradients overflow are skipped.
+    """float16 gradients are computed of a scaled loss, so that they do not vanish.
 
-    All of it happens on the device. For other types the scale is 1 and nothing is ever skipped.
+    Steps whose gradients overflow are skipped. All of it happens on the device. For other types the scale is 1 and
+    nothing is ever skipped.
     """
 
     GROW_EVERY, START = 2000, 2.0**16

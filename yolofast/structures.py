@@ -65,7 +65,7 @@ class InputConvention:
     top_left: bool = False
     """The image is in the corner and padded behind; otherwise it is in the middle."""
     whole: bool = False
-    """It is padded to the whole size asked for; otherwise only as far as the strides need."""
+    """It is padded to the whole given size; otherwise only as far as the strides need."""
     linear: bool = False
     """For validation too, images that shrink are resized linearly; otherwise they are averaged over areas."""
     size: int = 640
@@ -238,6 +238,13 @@ class Detections:
     @staticmethod
     def none() -> "Detections":
         return Detections(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+
+    @staticmethod
+    def joined(several: Sequence["Detections"]) -> "Detections":
+        """Those of several images, one after the other."""
+        parts = [Detections.none(), *several]
+        boxes, scores = np.concatenate([one.boxes for one in parts]), np.concatenate([one.scores for one in parts])
+        return Detections(boxes, scores, np.concatenate([one.labels for one in parts]))
 
     def __len__(self) -> int:
         return len(self.scores)

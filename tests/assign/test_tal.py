@@ -10,7 +10,7 @@ from tests.reference import ota, yolox_loss
 from tests.reference import tal as reference
 from tests.reference.candidates import AnchorGrid, Candidate
 from yolofast.assign import cells as chunks
-from yolofast.assign.tal import alignment, assign_tal
+from yolofast.assign.tal import alignment, by_tal
 from yolofast.raw_maps import RowReader
 from yolofast.structures import Assignment, HeadLayout, Targets
 
@@ -26,8 +26,12 @@ def anchor_head(nc: int) -> Head:
 HEADS = [anchor_head, point_head]
 
 
+def to_assign(head: Head) -> chunks.Head:
+    return chunks.Head(layout=head.layout, anchors_px=head.anchors_px, reader=RowReader(), faithful=False)
+
+
 def assign(maps: list[Tensor], targets: Targets, head: Head) -> list[Assignment]:
-    return assign_tal(maps, targets, head.layout, head.anchors_px, RowReader())
+    return by_tal(maps, targets, to_assign(head))
 
 
 def reference_inputs(maps: list[Tensor], image: int, kind: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,10 +70,7 @@ def matches(assignment: list[Assignment], maps: list[Tensor], image: int) -> dic
 
 def dense_alignment(maps, targets, head):
     """Of all levels, as the reference has it."""
-    levels = [
-        alignment(raw, targets, stride, anchors, head.layout, RowReader())
-        for raw, stride, anchors in zip(maps, head.layout.strides, head.anchors_px, strict=True)
-    ]
+    levels = [alignment(raw, targets, to_assign(head), level) for level, raw in enumerate(maps)]
     return [torch.cat(parts, dim=-1) for parts in zip(*levels, strict=True)]
 
 

@@ -147,7 +147,7 @@ def test_nobody_wins_in_times_that_count_different_things(tmp_path, watched):
         page = opened(watched(), server, "#run=ours&run=theirs")
         page.wait_for_selector("#figures-table")
         assert winners(page, "training time") == [False, False]
-        assert "some count training alone" in page.locator("#no-contest").inner_text()
+        assert "some runs count training only" in page.locator("#no-contest").inner_text()
 
 
 def test_a_run_without_settings_is_left_out_of_what_differs(root, watched):

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.checkpoint.files import save_published, write_zip
-from yolofast.checkpoint import read_weights
 from yolofast.checkpoint.containers import MAGIC
 from yolofast.checkpoint.pickle_graph import read_graph
+from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]  # busy machines are slow, not wrong

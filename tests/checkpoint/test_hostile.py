@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from tests.checkpoint.files import group, integer, save_published, state_dict, tensor, text, write_pickle, write_zip
-from yolofast.checkpoint import read_weights
 from yolofast.checkpoint.pickle_graph import MAX_OPCODES, read_graph
+from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 MODULE = b"cmodels.yolo\nModel\n)\x81"

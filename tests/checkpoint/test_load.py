@@ -5,8 +5,7 @@ import torch
 from torch import nn
 
 from tests.checkpoint.files import Model, save_published
-from yolofast.checkpoint import load_weights
-from yolofast.checkpoint.load import apply_weights
+from yolofast.checkpoint.load import apply_weights, load_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from tests.checkpoint.files import GRAPH, NAMES, Model, published_modules, save_published
 from tests.sample_data import sample
-from yolofast.checkpoint import read_weights
+from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 

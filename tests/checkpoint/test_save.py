@@ -14,7 +14,9 @@ from torch import nn
 
 from tests.checkpoint.files import GRAPH, NAMES, save_published
 from tests.patience import PATIENCE
-from yolofast.checkpoint import load_weights, model_content, read_weights, save_checkpoint, strip_checkpoint
+from yolofast.checkpoint.load import load_weights
+from yolofast.checkpoint.read import read_weights
+from yolofast.checkpoint.save import model_content, save_checkpoint, strip_checkpoint
 from yolofast.errors import UserError
 
 
@@ -121,7 +123,7 @@ def test_real_write_failure_midway(tmp_path):
     before = path.read_bytes()
     script = f"""
 import resource, signal, torch
-from yolofast.checkpoint import save_checkpoint
+from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -8,8 +8,8 @@ import pytest
 
 from tests.patience import PATIENCE
 from yolofast.config.commands import COMMANDS
-from yolofast.config.common import SECTIONS
 from yolofast.config.flags import FlagParser, add_flags, from_args, given_settings, parse_flags, with_full_flags
+from yolofast.config.section import HEADINGS
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 
@@ -105,7 +105,7 @@ def test_no_spelling_stands_twice_and_every_section_is_shown(config_class, capsy
     declared = settings_of(config_class).values()
     spellings = [flag for one in declared for flag in (*one.flags, *one.shortcuts)]
     assert len(spellings) == len(set(spellings))
-    assert {one.section for one in declared} <= {None, *SECTIONS}
+    assert {one.section for one in declared} <= {None, *HEADINGS}
     with pytest.raises(SystemExit):
         parse_flags(config_class, None, ["--help"], "x")
     shown = capsys.readouterr().out

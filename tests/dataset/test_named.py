@@ -2,8 +2,8 @@
 
 import pytest
 
-from yolofast.dataset import named as data_file
-from yolofast.dataset.named import data_yaml_of, read_named_split
+from yolofast.dataset import named
+from yolofast.dataset.named import data_file, read_named_split
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.errors import UserError
 
@@ -11,19 +11,19 @@ from yolofast.errors import UserError
 def test_the_built_in_data_set_is_announced_when_it_is_made(tmp_path, monkeypatch):
     """With a few pictures instead of its thousand."""
     folder = tmp_path / "few"
-    monkeypatch.setattr(data_file, "shapes_data_yaml", lambda: make_shapes(folder, n=5))
-    monkeypatch.setattr(data_file, "is_made", lambda _: folder.exists())
+    monkeypatch.setattr(named, "shapes_data_yaml", lambda: make_shapes(folder, n=5))
+    monkeypatch.setattr(named, "is_made", lambda _: folder.exists())
     said = []
-    assert data_yaml_of("shapes", said.append) == data_yaml_of("shapes", said.append) == folder / "data.yaml"
+    assert data_file("shapes", said.append) == data_file("shapes", said.append) == folder / "data.yaml"
     assert said == ["data: the built-in shapes are made, once"]
 
 
 def test_a_name_that_is_no_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"one of: coco.*, shapes"):
-        data_yaml_of("nope.yaml", print)
+        data_file("nope.yaml", print)
     with pytest.raises(UserError, match="did you mean 'shapes'"):
-        data_yaml_of("shape", print)
+        data_file("shape", print)
 
 
 def test_a_split_to_validate_on_without_labels(tmp_path):

@@ -279,10 +279,10 @@ def test_the_largest_seed(tmp_path):
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full_disk(path, text):
+    def full_disk(records):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shapes_files, "_write_text", full_disk)
+    monkeypatch.setattr(shapes_files, "_coco", full_disk)
     with pytest.raises(UserError, match="No space left"):
         make_shapes(tmp_path / "out", n=3)
     assert not list(tmp_path.iterdir())

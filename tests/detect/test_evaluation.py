@@ -9,11 +9,11 @@ import torch
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model, decode
-from yolofast.detect.evaluation import LateComparison, accumulate_metrics, evaluate, in_original
+from yolofast.detect.evaluation import LateComparison, accumulate_metrics, in_original
 from yolofast.evaluate.matching import ground_truth
-from yolofast.evaluate.nms import begin_suppression, non_max_suppression
+from yolofast.evaluate.nms import Thresholds, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
-from yolofast.loader.validation_batches import KeptBatches, validation_batches
+from yolofast.loader.validation_batches import BatchCache, validation_batches
 from yolofast.pixels import fitted_size
 from yolofast.precision import Precision
 from yolofast.structures import Detections
@@ -25,7 +25,7 @@ CPU = Precision(torch.device("cpu"), torch.float32)
 def subject():
     torch.manual_seed(0)
     model = build_model(SMALL, nc=4)
-    index = made_up_index(random_sizes(30))
+    index = made_up_index(random_sizes(14))
     images = packed(fitted_size(index.sizes, 64, 64))
     return model, index, validation_batches(index, images, 4, 64, 16, rect=True)
 
@@ -40,7 +40,7 @@ def test_it_equals_the_steps_done_one_by_one(subject):
         found = non_max_suppression(predictions, 0.001, 0.65, multi_label=True)
         plain.add(in_original(found, batch, index), ground_truth(index, batch.sources), batch.sources)
     model.train()
-    result = evaluate(model, batches, index, CPU)
+    result = accumulate_metrics(model, batches, index, CPU).result()
     assert model.training  # as it was
     assert np.array_equal(result.metrics.ap, plain.result().ap)
     assert np.array_equal(result.metrics.curves.recall, plain.result().curves.recall)
@@ -48,31 +48,31 @@ def test_it_equals_the_steps_done_one_by_one(subject):
 
 def test_parts_of_the_batches_join_to_the_whole(subject):
     model, index, batches = subject
-    whole = evaluate(model, batches, index, CPU, keep=True)
+    whole = accumulate_metrics(model, batches, index, CPU, keep=True).result()
     all_batches = list(batches)
     first, second = (accumulate_metrics(model, all_batches[r::2], index, CPU, keep=True) for r in range(2))
     second.merge(first)
     joined = second.result()
     assert np.array_equal(whole.metrics.ap, joined.metrics.ap)
-    assert [place for place, _ in whole.found] == [place for place, _ in joined.found] == list(range(30))
+    assert [place for place, _ in whole.found] == [place for place, _ in joined.found] == list(range(14))
     assert np.array_equal(whole.confusion.counts, joined.confusion.counts)
 
 
 def test_each_batch_is_shown_in_order_in_input_pixels(subject):
     model, index, batches = subject
     seen = []
-    evaluate(model, batches, index, CPU, on_batch=lambda *what: seen.append(what))
+    accumulate_metrics(model, batches, index, CPU, on_batch=lambda *what: seen.append(what))
     assert [number for number, _, _ in seen] == list(range(len(batches)))
     assert all(len(found) == len(batch.images) for _, batch, found in seen)
 
 
 def test_batches_that_were_kept_give_the_same_numbers(subject):
     model, index, batches = subject
-    fresh = dataclasses.replace(batches, kept=None)
-    batches = dataclasses.replace(batches, kept=KeptBatches())
-    expected = evaluate(model, fresh, index, CPU, keep=True)
+    fresh = dataclasses.replace(batches, cache=None)
+    batches = dataclasses.replace(batches, cache=BatchCache())
+    expected = accumulate_metrics(model, fresh, index, CPU, keep=True).result()
     for _ in range(3):
-        result = evaluate(model, batches, index, CPU, keep=True)
+        result = accumulate_metrics(model, batches, index, CPU, keep=True).result()
         assert np.array_equal(result.metrics.ap, expected.metrics.ap)
         for (_, one), (_, other) in zip(result.found, expected.found, strict=True):
             assert np.array_equal(one.boxes, other.boxes) and np.array_equal(one.scores, other.scores)
@@ -109,10 +109,10 @@ def test_a_batch_is_suppressed_after_the_next_one_was_looked_at(subject):
             super()._hand_over()
 
     model.eval()
-    seen = []
+    seen, thresholds = [], Thresholds(conf=0.1, iou=0.65, multi_label=True)
     with Told(lambda number, batch, found: seen.append(number)) as comparison:
         for number, batch in enumerate(batches):
-            comparison.add(number, batch, begin_suppression(predict(batch.images), 0.1, 0.65, multi_label=True))
+            comparison.add(number, batch, thresholds.begin(predict(batch.images)))
         comparison.finish()
     model.train()
     assert events == ["look", *["look", "suppress"] * (len(batches) - 1), "suppress"]
@@ -126,4 +126,4 @@ def test_what_goes_wrong_in_the_other_thread_is_raised(subject):
         raise ValueError("torn")
 
     with pytest.raises(ValueError, match="torn"):
-        evaluate(model, batches, index, CPU, on_batch=fail)
+        accumulate_metrics(model, batches, index, CPU, on_batch=fail)

@@ -10,7 +10,7 @@ from tests.model.small import small
 from yolofast import build_loss, build_model
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
-from yolofast.detect.evaluation import evaluate
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.detect.predictor import to_validate
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.order import EpochOrder
@@ -73,9 +73,8 @@ def test_training_and_validation_losses_agree(make, assigner):
     if model.layout.kind == "point":
         criterion.use_l1 = True
     batches = validation_batches(index, images, BATCH, SIZE, 32, inputs=model.inputs)
-    found = evaluate(
-        model, batches, index, CPU, criterion=criterion, thresholds=to_validate(model, 0.9)
-    )  # few detections to compare
+    few = to_validate(model, 0.9)  # detections to compare
+    found = accumulate_metrics(model, batches, index, CPU, criterion=criterion, thresholds=few).result()
     assert found.losses == pytest.approx(training_losses(model, criterion, index, images), rel=1e-5)
     assert min(found.losses.values()) > 0
 
@@ -87,8 +86,8 @@ def test_auxiliary_maps_change_neither_detections_nor_the_network():
     index.labels[:] %= 3
     batches = validation_batches(index, packed(index.sizes), BATCH, SIZE, 32)
     criterion = build_loss(model, HYP, SIZE, faithful=False)
-    alone = evaluate(model, batches, index, CPU, keep=True)
-    with_loss = evaluate(model, batches, index, CPU, criterion=criterion, keep=True)
+    alone = accumulate_metrics(model, batches, index, CPU, keep=True).result()
+    with_loss = accumulate_metrics(model, batches, index, CPU, criterion=criterion, keep=True).result()
     for (_, one), (_, other) in zip(alone.found, with_loss.found, strict=True):
         np.testing.assert_array_equal(one.boxes, other.boxes)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -100,8 +99,7 @@ def test_published_behaviour_leaves_auxiliary_maps_out():
     index = made_up_index(np.full((IMAGES, 2), SIZE), seed=1)
     index.labels[:] %= 3
     batches = validation_batches(index, packed(index.sizes), BATCH, SIZE, 32)
-    losses = [
-        evaluate(model, batches, index, CPU, criterion=build_loss(model, HYP, SIZE, "anchor", faithful)).losses["box"]
-        for faithful in (True, False)
-    ]
+    criteria = [build_loss(model, HYP, SIZE, "anchor", faithful) for faithful in (True, False)]
+    found = [accumulate_metrics(model, batches, index, CPU, criterion=one).result() for one in criteria]
+    losses = [one.losses["box"] for one in found]
     assert losses[0] < 0.9 * losses[1]

@@ -35,13 +35,13 @@ def test_the_kernel_keeps_what_plain_torch_does():
     script = """
 import torch
 from tests.evaluate.greedy_problems import candidates, problems
-from yolofast.evaluate.greedy import suppress_torch
-from yolofast.evaluate.greedy_triton import suppress
+from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 compared = 0
 for number, (name, images) in enumerate(problems().items()):
     found = candidates(images)
     for agnostic, most, threshold in ((False, 300, 0.5), (True, 70, 0.5 if number % 2 else 0.65)):
-        ours, expected = (way(found, threshold, agnostic=agnostic, most=most) for way in (suppress, suppress_torch))
+        options = {"agnostic": agnostic, "most": most}
+        ours, expected = (way(found, threshold, **options) for way in (suppress_triton, suppress_torch))
         assert torch.equal(ours[1], expected[1]), (name, agnostic, most)
         assert all(torch.equal(a[:n], b[:n]) for a, b, n in zip(ours[0], expected[0], ours[1])), (name, agnostic, most)
         compared += int(ours[1].sum())
@@ -61,10 +61,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from yolofast.evaluate._greedy_kernel import greedy_kernel
-from yolofast.evaluate.greedy_triton import _BLOCK, _WARPS
+from yolofast.evaluate.greedy import _KERNEL_BLOCK, _KERNEL_WARPS
 types = ["*fp32", "*i64", "*i64", "*i64", "*i64", "i32", "i32", "fp32", "constexpr", "constexpr"]
-source = ASTSource(greedy_kernel, dict(zip(greedy_kernel.arg_names, types)), {"AGNOSTIC": False, "BLOCK": _BLOCK})
-options = {"num_warps": _WARPS, "enable_fp_fusion": False}
+constants = {"AGNOSTIC": False, "BLOCK": _KERNEL_BLOCK}
+source = ASTSource(greedy_kernel, dict(zip(greedy_kernel.arg_names, types)), constants)
+options = {"num_warps": _KERNEL_WARPS, "enable_fp_fusion": False}
 ptx = triton.compile(source, target=GPUTarget("cuda", 80, 32), options=options).asm["ptx"]
 print("div.rn.f32" in ptx, "div.full" in ptx, "fma." in ptx)
 """

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from yolofast.evaluate.image_faults import KEPT, ImageFaults, judge
+from yolofast.evaluate.image_faults import MOST_IMAGES, ImageFaults, judge
 from yolofast.evaluate.matching import GroundTruth
 from yolofast.structures import Detections
 
@@ -58,7 +58,7 @@ def test_the_detections_of_the_worst_are_kept():
         places = np.arange(len(CASES)) + turn * len(CASES)
         faults.add([case[0] for case in CASES], [case[1] for case in CASES], places)
     worst = faults.worst()
-    assert [list(image[:3]) for image in worst] == faults.per_image()[:KEPT].tolist()
+    assert [list(image[:3]) for image in worst] == faults.per_image()[:MOST_IMAGES].tolist()
     for image in worst:
         judged = judge(image.counted, CASES[image.place % len(CASES)][1])
         assert (len(judged.missed.labels), len(judged.wrong)) == (image.missed, image.wrong)

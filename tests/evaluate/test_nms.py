@@ -8,7 +8,7 @@ from tests.evaluate.made_up import CASES, golden
 from tests.evaluate.plain_nms import plain_nms
 from yolofast.errors import UserError
 from yolofast.evaluate import greedy
-from yolofast.evaluate.nms import begin_suppression, non_max_suppression
+from yolofast.evaluate.nms import Thresholds, non_max_suppression
 
 RUNS = {
     "test": ((0.001, 0.65), {"multi_label": True}),
@@ -144,7 +144,7 @@ def test_thousands_of_candidates_on_one_spot():
 def test_several_batches_may_be_under_way():
     """As in an evaluation, where the next batch is begun before the last one is launched, and results come later."""
     made = [torch.from_numpy(predictions(np.random.default_rng(seed), n=80)) for seed in range(3)]
-    begun = [begin_suppression(one, 0.1, 0.5, multi_label=True) for one in made]
+    begun = [Thresholds(conf=0.1, iou=0.5, multi_label=True).begin(one) for one in made]
     late = [one.launch() for one in begun]
     for one, batch in zip(late, made, strict=True):
         for ours, expected in zip(one.get(), non_max_suppression(batch, 0.1, 0.5, multi_label=True), strict=True):

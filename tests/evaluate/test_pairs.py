@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes, truth
-from yolofast.evaluate.average_precision import average_precision, precision_recall
 from yolofast.evaluate.matching import ground_truth, lay_out, lay_out_truth, pair_up, truth_of
-from yolofast.evaluate.v7_metrics import average_precisions
+from yolofast.evaluate.v7_metrics import average_precision, average_precisions, precision_recall
 
 
 def test_the_truth_of_a_batch_is_that_of_its_images():
@@ -54,9 +53,9 @@ def test_only_what_is_out_of_order_is_sorted():
     laid_out = lay_out(
         [found((0.2, 0, 1, 1, 2, 2), (0.9, 1, 1, 1, 2, 2), (0.2, 2, 1, 1, 2, 2)), found((0.5, 3, 1, 1, 2, 2))]
     )
-    assert laid_out.labels.tolist() == [1, 0, 2, 3] and laid_out.image.tolist() == [0, 0, 0, 1]
+    assert laid_out.detections.labels.tolist() == [1, 0, 2, 3] and laid_out.image.tolist() == [0, 0, 0, 1]
     assert laid_out.per_image().tolist() == [3, 1]
-    assert laid_out.above(0.4).labels.tolist() == [1, 3]
+    assert laid_out.above(0.4).detections.labels.tolist() == [1, 3]
 
 
 def test_nothing_pairs_with_nothing():

@@ -10,11 +10,10 @@ from tests.evaluate.greedy_problems import candidates, problems
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from tests.model.small import SMALL
 from yolofast import build_model
-from yolofast.detect.evaluation import evaluate
-from yolofast.evaluate import greedy_triton
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
-from yolofast.evaluate.greedy import suppress_torch
-from yolofast.evaluate.nms import begin_suppression, non_max_suppression
+from yolofast.evaluate.greedy import suppress_torch, suppress_triton
+from yolofast.evaluate.nms import Thresholds, non_max_suppression
 from yolofast.loader.validation_batches import validation_batches
 from yolofast.pixels import fitted_size
 from yolofast.precision import Precision
@@ -56,9 +55,7 @@ def assert_same(ours, expected):
 @pytest.mark.parametrize(("agnostic", "most", "threshold"), [(False, 300, 0.5), (True, 70, 0.65), (True, 1, 0.0)])
 def test_the_kernel_keeps_what_plain_torch_does_on_hard_problems(name, agnostic, most, threshold):
     found = on_cuda(candidates(problems()[name]))
-    ours, expected = (
-        way(found, threshold, agnostic=agnostic, most=most) for way in (greedy_triton.suppress, suppress_torch)
-    )
+    ours, expected = (way(found, threshold, agnostic=agnostic, most=most) for way in (suppress_triton, suppress_torch))
     assert_same(ours, expected)
 
 
@@ -69,7 +66,7 @@ def test_the_kernel_keeps_what_plain_torch_does_on_batches(batch, n, nc, spread)
         found = best_candidates(rows, 0.001, **VALIDATION)
         for agnostic in (False, True):
             ours, expected = (
-                way(found, 0.65, agnostic=agnostic, most=300) for way in (greedy_triton.suppress, suppress_torch)
+                way(found, 0.65, agnostic=agnostic, most=300) for way in (suppress_triton, suppress_torch)
             )
             assert_same(ours, expected)
 
@@ -88,10 +85,10 @@ def test_nothing_waits_but_for_the_number_of_rows_and_the_result():
     made = predictions(8, 1500, 10).cuda()
     expected = non_max_suppression(made, 0.001, 0.65, multi_label=True)  # kernels are loaded
     found = best_candidates(find_usable_rows(made, 0.001), 0.001, **VALIDATION)
-    greedy_triton.suppress(found, 0.65, agnostic=False, most=300)
+    suppress_triton(found, 0.65, agnostic=False, most=300)
     with no_waiting():
-        greedy_triton.suppress(found, 0.65, agnostic=False, most=300)
-        begun = begin_suppression(made, 0.001, 0.65, multi_label=True)
+        suppress_triton(found, 0.65, agnostic=False, most=300)
+        begun = Thresholds(conf=0.001, iou=0.65, multi_label=True).begin(made)
         launched = torch.cuda.Event()
         torch.cuda._sleep(2_000_000_000)  # about a second of other work
         launched.record()
@@ -116,9 +113,9 @@ def test_kept_batches_give_the_same_numbers(subject):
     fresh, kept = (
         validation_batches(index, images, 8, 64, 16, rect=True, keep=keep, device=device) for keep in (False, True)
     )
-    expected = evaluate(model, fresh, index, precision, keep=True)
+    expected = accumulate_metrics(model, fresh, index, precision, keep=True).result()
     for _ in range(3):
-        result = evaluate(model, kept, index, precision, keep=True)
+        result = accumulate_metrics(model, kept, index, precision, keep=True).result()
         assert np.array_equal(result.metrics.ap, expected.metrics.ap)
         assert np.array_equal(result.confusion.counts, expected.confusion.counts)
         for (_, one), (_, other) in zip(result.found, expected.found, strict=True):

@@ -3,7 +3,7 @@
 import torch
 
 from yolofast import build_model
-from yolofast.model import heads, multihead
+from yolofast.model import heads
 
 SMALL = {
     "nc": 3,
@@ -47,8 +47,8 @@ def small(head="IDetect", full_head=False, prior=True):
     if prior:
         return build_model(small_cfg(head), head_config=groups)
     add_prior = heads.add_prior
-    heads.add_prior = multihead.add_prior = lambda *args: None
+    heads.add_prior = lambda *args: None
     try:
         return build_model(small_cfg(head), head_config=groups)
     finally:
-        heads.add_prior = multihead.add_prior = add_prior
+        heads.add_prior = add_prior

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.model.small import GROUPS, SMALL, small_cfg
 from yolofast import UserError, build_model
+from yolofast.model.heads import HEADS
 from yolofast.model.module_table import BLOCKS
-from yolofast.model.network import HEADS
 from yolofast.resources import ROOT
 
 TINY = (ROOT / "cfg/training/yolov7-tiny.yaml").read_text()

@@ -6,7 +6,7 @@ import torch
 from yolofast import UserError, build_model, load_weights
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import model_content, save_checkpoint
-from yolofast.model.families import model_file
+from yolofast.model.graph import model_file
 from yolofast.model.yolox_config import read_yolox, yolox_of
 
 SIZES = ("nano", "tiny", "s", "m", "l", "x")

@@ -12,7 +12,7 @@ def test_a_difference_and_its_interval_by_hand():
     # Student's t for 95 % and two degrees of freedom is 4.303, the standard error 1/√3.
     assert found.uncertainty == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)
     assert not found.is_real
-    assert "no difference that can be told from chance" in in_words(found) and "more --steps" in in_words(found)
+    assert "no difference beyond chance" in in_words(found) and "more --steps" in in_words(found)
 
 
 def test_drift_that_hits_both_does_not_hide_a_difference():

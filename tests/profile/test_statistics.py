@@ -1,7 +1,7 @@
 import pytest
 
 from yolofast.profile.step_phases import BACKWARD, DATA_WAIT, EMA, FORWARD, GRAPH, REST
-from yolofast.profile.step_statistics import beside, covered, phase_figures, spread
+from yolofast.profile.step_statistics import covered, parallel_phase, phase_figures, spread
 
 
 def test_means_spreads_and_shares_by_hand():
@@ -30,7 +30,7 @@ def test_graphs_that_are_not_looked_into_tell_what_happened_around_them():
 
 
 def test_beside_is_measured_in_steps():
-    assert beside("augment", [2.0, 4.0], 10.0, "elsewhere").share == pytest.approx(0.3)
+    assert parallel_phase("augment", [2.0, 4.0], 10.0, "elsewhere").share == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

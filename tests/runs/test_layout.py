@@ -16,7 +16,7 @@ from yolofast.runs.layout import COLUMNS, FILES, FITNESS, MAP, MAP50, TERM, TRAI
 
 PACKAGE = Path(yolofast.__file__).parent
 OWNER = PACKAGE / "runs"
-WORDS = {FILES.weights, FILES.samples, FILES.seen_after, "epoch", "time"}
+WORDS = {FILES.weights, FILES.samples, FILES.predictions_folder, "epoch", "time"}
 """Words that mean other things too: keys of checkpoints, attributes, settings."""
 UNITS = {"img/s"}
 """The unit images per second is called the same as the column."""

@@ -1,16 +1,18 @@
 """Which cache is chosen, with what reason, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from yolofast.errors import UserError
-from yolofast.store import choose_cache
+from yolofast.store import Room, choose_cache
 from yolofast.store.choose import cgroup_room
 
 GB = 10**9
 
 
 def choose(request, needed, gpu=0, ram=0, disk=0):
-    return choose_cache(request, int(needed * GB), gpu_free=gpu * GB, ram_free=ram * GB, disk_free=disk * GB, cores=8)
+    return choose_cache(request, int(needed * GB), Room(gpu * GB, ram * GB, disk * GB, cores=8))
 
 
 @pytest.mark.parametrize(
@@ -51,18 +53,18 @@ def test_the_reason_has_the_numbers():
 
 def test_auto_among_some():
     """Whoever did not ask for a kind is not told so, nor refused when it does not fit."""
-    room = {"gpu_free": 100 * GB, "ram_free": 100 * GB, "cores": 8, "among": ("disk", "off")}
-    choice = choose_cache("auto", 10 * GB, disk_free=50 * GB, **room)
+    room, kinds = Room(100 * GB, 100 * GB, 50 * GB, cores=8), ("disk", "off")
+    choice = choose_cache("auto", 10 * GB, room, among=kinds)
     assert (choice.kind, choice.reason) == ("disk", "10.0 GB fits 95% of the 50.0 GB of free disk")
-    assert choose_cache("auto", 10 * GB, disk_free=5 * GB, **room).kind == "off"
-    assert choose_cache("ram", 10 * GB, disk_free=50 * GB, **room).kind == "ram"
+    assert choose_cache("auto", 10 * GB, replace(room, disk_free=5 * GB), among=kinds).kind == "off"
+    assert choose_cache("ram", 10 * GB, room, among=kinds).kind == "ram"
 
 
 @pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg", "off"])
 def test_what_is_asked_for_and_fits_is_taken(kind):
     choice = choose(kind, 80, 100, 100, 100)  # more than auto would take of the GPU's memory
     assert choice.kind == kind
-    assert choice.reason.startswith("as asked for")
+    assert choice.reason.startswith("as requested")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_finished_store_needs_no_more_room(index, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(10**6, 10**6, 0))
     for cache in ("disk", "jpeg"):
-        assert open_images(index, 48, 48, cache, say=str)[1].reason == "as asked for; no more disk is needed"
+        assert open_images(index, 48, 48, cache, say=str)[1].reason == "as requested; no more disk is needed"
         with pytest.raises(UserError, match=f"--cache {cache} cannot work"):
             open_images(index, 40, 40, cache, say=str)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.patience import PATIENCE
 from tests.watch.made_runs import make_run
 from yolofast.cli import main
-from yolofast.commands.watch import address_for_others, address_of, make_server
+from yolofast.commands.watch import address_of, make_server
 
 
 @pytest.mark.slow
@@ -35,11 +35,11 @@ def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path):
 
 def test_the_address_is_one_that_others_can_type(tmp_path):
     with make_server(tmp_path, "0.0.0.0", 0, "a-token-for-the-tests") as server:
-        others = urlsplit(address_for_others(server))
+        others = urlsplit(address_of(server, socket.gethostname()))
         assert (others.hostname, others.port) == (socket.gethostname().lower(), server.server_port)
         assert urlsplit(address_of(server)).hostname == "localhost"
     with make_server(tmp_path, "127.0.0.1", 0, None) as server:
-        assert address_for_others(server) == address_of(server) == f"http://127.0.0.1:{server.server_port}/"
+        assert address_of(server, "gpu-box") == address_of(server) == f"http://127.0.0.1:{server.server_port}/"
 
 
 def test_mistakes_are_named(tmp_path, capsys):

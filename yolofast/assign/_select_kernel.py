@@ -21,13 +21,13 @@ def choose_kernel(cost_ptr, iou_ptr, chosen_ptr, columns, TOPK: tl.constexpr, BL
         total += best
         first = tl.min(tl.where(iou == best, column, BLOCK), axis=0)
         iou = tl.where(column == first, -1.0, iou)
-    wanted = tl.maximum(total.to(tl.int32), 1)
+    k = tl.maximum(total.to(tl.int32), 1)
 
     # Which: the cheapest, the lower column among equals; infinite cost is no candidate.
     cost = tl.load(cost_ptr + row * columns + column, mask=inside, other=float("inf"))
     for rank in range(TOPK):
         cheapest = tl.min(cost, axis=0)
         first = tl.min(tl.where(cost == cheapest, column, BLOCK), axis=0)
-        taken = (rank < wanted) & (cheapest < float("inf"))
+        taken = (rank < k) & (cheapest < float("inf"))
         tl.store(chosen_ptr + row * TOPK + rank, tl.where(taken, first, columns).to(tl.int64))
         cost = tl.where(column == first, float("inf"), cost)

@@ -40,26 +40,19 @@ class AnchorCandidates:
         return slice(level * self.per_level, (level + 1) * self.per_level)
 
 
-def find_candidates(
-    targets: Targets,
-    anchors_LA2: Tensor,
-    shapes: Sequence[tuple[int, int]],
-    anchor_t: float,
-    reach: float,
-    unique: bool,
-) -> AnchorCandidates:
-    """`anchors_LA2` in cells of their level. `reach` 0.5 is the 3-cell rule, 1.0 the 5-cell rule of auxiliary heads.
+def find_candidates(targets: Targets, head: Head, shapes: Sequence[tuple[int, int]]) -> AnchorCandidates:
+    """A neighbour is the containing cell itself if the centre is on a boundary or at the border.
 
-    `unique` leaves out a neighbour that is the containing cell itself (a centre on a boundary or at the border), which
-    the published rule counts twice.
+    A faithful head counts it twice, as the published rule does; otherwise it is left out.
     """
+    anchors_LA2 = head.anchors_in_cells()
     cells, valids = [], []
     for anchors_A2, (height, width) in zip(anchors_LA2, shapes, strict=True):
         centre_BG2, size_BG2 = to_pixels(targets.boxes, width, height).chunk(2, dim=-1)  # in cells
         ratio_BAG2 = size_BG2[:, None] / anchors_A2[None, :, None]
-        fits_BAG = torch.maximum(ratio_BAG2, 1 / ratio_BAG2).amax(-1) < anchor_t
-        x_BNG, y_BNG, near_BNG = _neighbours(centre_BG2, width, height, reach)
-        if unique:
+        fits_BAG = torch.maximum(ratio_BAG2, 1 / ratio_BAG2).amax(-1) < head.anchor_t
+        x_BNG, y_BNG, near_BNG = _neighbours(centre_BG2, width, height, head.reach)
+        if not head.faithful:
             same = (x_BNG == x_BNG[:, :1]) & (y_BNG == y_BNG[:, :1])
             same[:, 0] = False
             near_BNG = near_BNG & ~same
@@ -89,9 +82,8 @@ def _neighbours(centre_BG2: Tensor, width: int, height: int, reach: float) -> tu
 
 
 def by_anchor(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
-    shapes, unique = level_shapes(raw), not head.faithful
-    candidates = find_candidates(targets, head.anchors_in_cells(), shapes, head.anchor_t, head.reach, unique)
-    result = []
+    shapes, result = level_shapes(raw), []
+    candidates = find_candidates(targets, head, shapes)
     for level, (height, width) in enumerate(shapes):
         at, count = candidates.level(level), candidates.anchors * height * width
         positive = candidates.valid[:, at]

@@ -3,10 +3,8 @@
 k is the number of good overlaps a box has (the sum of its best IoUs). Among equal costs the lower column wins, among
 equal boxes the first, so the result is the same on every device and in every run. Infinite cost is no candidate.
 
-Dynamic-k selection as one Triton kernel: a program reads one box's row of overlaps and costs once and picks from it.
-
-`choose_columns_torch` is the same in plain torch, which this is tested against (on a CPU with TRITON_INTERPRET=1).
-There rows are packed into 64-bit keys and partially sorted, several passes over memory; here a row stays in registers.
+On a GPU it is one Triton kernel: a program reads one box's row of overlaps and costs once and picks from it. Plain
+torch packs rows into 64-bit keys and sorts them partially, in several passes over memory. Both give the same.
 """
 
 import torch
@@ -21,24 +19,6 @@ except ImportError:  # Triton is not there on every platform
 
 # A row lives in the registers of one program; beyond this it would spill, and plain torch takes over.
 _LONGEST_ROW = 32_768
-
-
-def can_run(cost_BGA: Tensor) -> bool:
-    return choose_kernel is not None and cost_BGA.is_cuda and cost_BGA.shape[-1] <= _LONGEST_ROW
-
-
-def choose_columns_triton(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
-    """As `choose_columns_torch`."""
-    batch, boxes, columns = cost_BGA.shape
-    topk = min(topk, columns)
-    cost, iou = cost_BGA.contiguous(), iou_BGA.contiguous()
-    chosen = torch.empty(batch, boxes, topk, dtype=torch.int64, device=cost.device)
-    block = max(32, 1 << (columns - 1).bit_length())
-    warps = max(1, min(16, block // 512))
-    choose_kernel[(batch * boxes,)](cost, iou, chosen, columns, TOPK=topk, BLOCK=block, num_warps=warps)
-    return chosen
-
-
 _IOU_WEIGHT = 3.0
 # Where a score is exactly 0 or 1 its logarithm is infinite; cut off there, as torch does in binary_cross_entropy.
 _LARGEST_LOG = 100.0
@@ -61,9 +41,20 @@ def class_and_iou_cost(objectness_BA: Tensor, classes_BAC: Tensor, labels_BG: Te
 
 def choose_columns(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
     """`[B, G, min(topk, A)]`: the columns each box takes, in order of cost; A where it takes fewer."""
-    if can_run(cost_BGA):
+    if choose_kernel is not None and cost_BGA.is_cuda and cost_BGA.shape[-1] <= _LONGEST_ROW:
         return choose_columns_triton(cost_BGA, iou_BGA, topk)
     return choose_columns_torch(cost_BGA, iou_BGA, topk)
+
+
+def choose_columns_triton(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:
+    batch, boxes, columns = cost_BGA.shape
+    topk = min(topk, columns)
+    cost, iou = cost_BGA.contiguous(), iou_BGA.contiguous()
+    chosen = torch.empty(batch, boxes, topk, dtype=torch.int64, device=cost.device)
+    block = max(32, 1 << (columns - 1).bit_length())
+    warps = max(1, min(16, block // 512))
+    choose_kernel[(batch * boxes,)](cost, iou, chosen, columns, TOPK=topk, BLOCK=block, num_warps=warps)
+    return chosen
 
 
 def choose_columns_torch(cost_BGA: Tensor, iou_BGA: Tensor, topk: int) -> Tensor:

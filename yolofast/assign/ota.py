@@ -20,7 +20,7 @@ def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignme
     candidates, as published. Otherwise width and height are used, and each is a candidate once.
     """
     shapes, anchors_LA2, strides = level_shapes(raw), head.anchors_in_cells(), head.layout.strides
-    candidates = find_candidates(targets, anchors_LA2, shapes, head.anchor_t, head.reach, unique=not head.faithful)
+    candidates = find_candidates(targets, head, shapes)
     cells = [candidates.cell[:, candidates.level(level)] for level in range(len(raw))]
     rows = [rows_at(raw_map, cell) for raw_map, cell in zip(raw, cells, strict=True)]
     height, width = shapes[0][0] * strides[0], shapes[0][1] * strides[0]
@@ -62,15 +62,15 @@ def _decode(
 
 
 def _once_per_cell(candidates: AnchorCandidates, shapes: Sequence[tuple[int, int]]) -> Tensor:
-    """The candidates with every anchor of every cell kept once, in its lowest column."""
-    kept = []
+    """The candidates with every anchor of every cell once, in its lowest column."""
+    once = []
     for level, (height, width) in enumerate(shapes):
         at = candidates.level(level)
         column = torch.arange(candidates.per_level, device=candidates.cell.device).expand_as(candidates.cell[:, at])
         cells = candidates.anchors * height * width
         from_the_end = candidates.per_level - 1 - column  # the lowest column is the last from the end
-        kept.append(last_of_each_cell(candidates.cell[:, at], from_the_end, candidates.valid[:, at], cells))
-    return torch.cat(kept, dim=1)
+        once.append(last_of_each_cell(candidates.cell[:, at], from_the_end, candidates.valid[:, at], cells))
+    return torch.cat(once, dim=1)
 
 
 def _by_level(

@@ -26,33 +26,23 @@ from yolofast.assign.cells import (
 from yolofast.assign.dynamic_k import choose_columns
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
 from yolofast.decoding import decode_boxes
-from yolofast.raw_maps import RowReader, cell_index, own_place
-from yolofast.structures import Assignment, HeadLayout, Targets
+from yolofast.raw_maps import cell_index, own_place
+from yolofast.structures import Assignment, Targets
 
 _POSITIVES_PER_BOX = 13
 _OVERLAP_POWER = 6
 _SMALLEST = 1e-9  # of a score or an overlap: below, predictions are equally bad
 
 
-def by_tal(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
-    """It has no notion of neighbours: auxiliary maps learn what lead maps learn."""
-    return assign_tal(raw, targets, head.layout, head.anchors_px, head.reader)
-
-
 @torch.no_grad()
-def assign_tal(
-    raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, anchors_px: Tensor, reader: RowReader
-) -> list[Assignment]:
-    """`raw` are one head's maps, and the targets' labels indices among its classes. `quality` is scaled alignment."""
+def by_tal(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignment]:
+    """It has no notion of neighbours: auxiliary maps learn what lead maps learn. `quality` is scaled alignment."""
     batch, boxes = targets.labels.shape
     positions = [raw_map[0, ..., 0].numel() for raw_map in raw]
 
     def match(at: slice) -> tuple[Tensor, ...]:
         some = targets_of(targets, at)
-        best = [
-            best_of_level(raw_map[at], some, layout.strides[level], anchors_px[level], layout, reader)
-            for level, raw_map in enumerate(raw)
-        ]
+        best = [best_of_level(raw_map[at], some, head, level) for level, raw_map in enumerate(raw)]
         return _match(best, positions)
 
     column_BS, box_BS, used_BS, quality_BS = some_images_at_a_time(match, batch, boxes * max(positions))
@@ -69,10 +59,8 @@ class Best(NamedTuple):
     overlap: Tensor
 
 
-def best_of_level(
-    raw_map: Tensor, targets: Targets, stride: int, anchors_px: Tensor, layout: HeadLayout, reader: RowReader
-) -> Best:
-    aligned_BGA, overlap_BGA, inside_BGA = alignment(raw_map, targets, stride, anchors_px, layout, reader)
+def best_of_level(raw_map: Tensor, targets: Targets, head: Head, level: int) -> Best:
+    aligned_BGA, overlap_BGA, inside_BGA = alignment(raw_map, targets, head, level)
     columns = aligned_BGA.shape[-1]
     # "How many good overlaps" is here "how many in the box": as many as there are, up to 13.
     position = choose_columns(torch.where(inside_BGA, -aligned_BGA, torch.inf), inside_BGA.float(), _POSITIVES_PER_BOX)
@@ -81,19 +69,17 @@ def best_of_level(
     return Best(position, aligned, overlap_BGA.gather(-1, place))
 
 
-def alignment(
-    raw_map: Tensor, targets: Targets, stride: int, anchors_px: Tensor, layout: HeadLayout, reader: RowReader
-) -> tuple[Tensor, Tensor, Tensor]:
+def alignment(raw_map: Tensor, targets: Targets, head: Head, level: int) -> tuple[Tensor, Tensor, Tensor]:
     """`[B, G, A]` each, on one level: ln of the alignment, overlap, and whether the box may take the prediction."""
-    height, width = raw_map.shape[2:4]
+    (height, width), stride = raw_map.shape[2:4], head.layout.strides[level]
     truth_BG4 = to_pixels(targets.boxes, width * stride, height * stride)
-    boxes_BA4 = decode_boxes(raw_map, anchors_px, stride, layout)
+    boxes_BA4 = decode_boxes(raw_map, head.anchors_px[level], stride, head.layout)
     overlap_BGA = pairwise(iou, cxcywh_to_xyxy(truth_BG4), cxcywh_to_xyxy(boxes_BA4))
     cell = torch.arange(boxes_BA4.shape[1], device=raw_map.device)
     centre_A2 = (cell_index(cell, (height, width)) + 0.5) * stride
     half_width, half_height = (truth_BG4[..., 2:, None] / 2).unbind(-2)
     inside_BGA = strictly_within(centre_A2[None], truth_BG4[..., :2], half_width, half_height)
-    score_BGA = _score(reader.scores(raw_map), targets.labels).clamp(min=_SMALLEST)
+    score_BGA = _score(head.reader.scores(raw_map), targets.labels).clamp(min=_SMALLEST)
     aligned_BGA = score_BGA.log() + _OVERLAP_POWER * overlap_BGA.clamp(min=_SMALLEST).log()
     return aligned_BGA, overlap_BGA, inside_BGA & targets.valid[..., None]
 

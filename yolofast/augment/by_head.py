@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from yolofast.augment.draws import Doubles
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
-from yolofast.image_index import ImageIndex
+from yolofast.image_index import ImageIndex, Ints
 from yolofast.resources import find_resource
-
-Ints = npt.NDArray[np.int64]
 
 _MOST = {"degrees": 180.0, "flipud": 1.0, "fliplr": 1.0, "shear": 89.0, "mixup": 1.0}
 _UNUSED = "label_filtering"
@@ -58,11 +55,12 @@ def read_head_policy(
     """The values of the file, one entry `head_0`, `head_1` … for each head that owns classes of the data set."""
     file = read_yaml(find_resource(path, "head_params"))
     names = [f"head_{head}" for head in range(len(head_classes))]
+    fix = f"the model has the heads {', '.join(names)}"
     for key in file.values:
         if key not in names and key != _UNUSED:
-            raise _fault(file, (str(key),), f"there is no {shorten(key)}{nearest(str(key), names)}", _heads(names))
+            raise _fault(file, (str(key),), f"there is no {shorten(key)}{nearest(str(key), names)}", fix)
     if lacking := [name for name in names if name not in file.values]:
-        raise _fault(file, (), f"{lacking[0]} is missing", _heads(names))
+        raise _fault(file, (), f"{lacking[0]} is missing", fix)
     rows = [_checked(file, name) for name in names]
     values = {key: np.array([row[key] for row in rows]) for key in _MOST}
     counts = count_by_head(index.image_of_box(), index.labels, len(index), head_classes)
@@ -86,10 +84,6 @@ def _checked(file: YamlFile, name: str) -> dict[str, float]:
 
 def _suits(value: Any, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _heads(names: list[str]) -> str:
-    return f"the model has the heads {', '.join(names)}"
 
 
 def _fault(file: YamlFile, keys: tuple[str, ...], what: str, fix: str) -> UserError:

@@ -1,17 +1,18 @@
-"""Random numbers that depend on nothing but their name: seed, epoch, position in the epoch, and which draw it is.
+"""Random numbers of a batch, and the matrices and places on the canvas that are made of them.
 
-A counter-based generator (Philox4x32-10, Salmon et al., SC 2011) turns those four numbers into a draw without any
-state, so the number of workers, their order, the device and a resume cannot change what is drawn, and a whole batch is
-drawn at once. NumPy's own Philox has a state per generator, which would mean one object per sample.
+A draw depends on nothing but its name: seed, epoch, position in the epoch, and which draw it is. A counter-based
+generator (Philox4x32-10, Salmon et al., SC 2011) turns those four numbers into a draw without any state. So the number
+of workers, their order, the device and a resume cannot change what is drawn, and a whole batch is drawn at once.
+NumPy's own Philox has a state per generator, which would mean one object per sample.
 
-Matrices and places on the canvas, for a whole batch at once.
-
-A canvas is where the tiles of a mosaic lie before the transform. Pixel centres have whole coordinates. Axes: n views,
+A canvas is where the tiles of a mosaic are before the transform. Pixel centres have whole coordinates. Axes: n views,
 T tiles.
 """
 
 import numpy as np
 import numpy.typing as npt
+
+from yolofast.image_index import Ints
 
 Doubles = npt.NDArray[np.float64]
 _Words = npt.NDArray[np.uint64]
@@ -52,7 +53,7 @@ class DrawTable:
         self._draws, self._next = draws, 0
 
     def take(self, *shape: int) -> Doubles:
-        """[B, *shape] draws in [0, 1) that nobody else gets."""
+        """[B, *shape] draws in [0, 1) that are taken once only."""
         count = int(np.prod(shape))
         columns = self._draws[:, self._next : self._next + count]
         assert columns.shape[1] == count, "more draws are taken than were made"
@@ -80,9 +81,6 @@ def beta_8_8(draws: Doubles) -> Doubles:
     return middle
 
 
-Ints = npt.NDArray[np.int64]
-
-
 def identity(count: int) -> Doubles:
     return np.tile(np.eye(3), (count, 1, 1))
 
@@ -100,7 +98,7 @@ def centred_transform(
 ) -> Doubles:  # fmt: skip
     """YOLOv7: canvas to output, about the canvas's centre: M = T · S · R · P · C.
 
-    `translate` is where the canvas's centre comes to lie, as a share of the output; angles are degrees.
+    `translate` is where the canvas's centre is moved to, as a share of the output; angles are degrees.
     """
     canvas = np.asarray(canvas_n2, np.float64)
     to_centre = translation(-canvas[:, 0] / 2, -canvas[:, 1] / 2)
@@ -162,7 +160,7 @@ def nine_corners(sizes_n92: Ints, width: int, height: int) -> Ints:
 
 
 def clipped_rectangles(corner: Ints, sizes: Ints, canvas: npt.ArrayLike) -> Ints:
-    """[…, 4] x1, y1, x2, y2 of what of each tile lies on its canvas (x2, y2 exclusive); empty ones have no area."""
+    """[…, 4] x1, y1, x2, y2 of the part of each tile on its canvas (x2, y2 exclusive); empty ones have no area."""
     limit = np.asarray(canvas, dtype=np.int64)
     low = np.clip(corner, 0, limit)
     high = np.clip(corner + sizes, 0, limit)

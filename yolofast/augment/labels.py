@@ -1,4 +1,4 @@
-"""What a plan does to boxes and polygons: one function for a whole batch, whoever renders the pixels.
+"""What a plan does to boxes and polygons: one function for a whole batch, whichever renderer makes the pixels.
 
 Published trainers resample each polygon to 1,000 points to find its box after the transform. Here each edge is cut to
 the image and its ends are taken, which is what more and more points tend to, at the cost of the corners there are.
@@ -6,16 +6,16 @@ the image and its ends are taken, which is what more and more points tend to, at
 Axes: n boxes of all tiles in question.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.augment.draws import Doubles, apply, translation
 from yolofast.augment.plan import Plan
-from yolofast.image_index import ImageIndex, expand, starts_of
+from yolofast.image_index import ImageIndex, Ints, expand, starts_of
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _SMALLEST_SIDE = 2.0
@@ -39,7 +39,7 @@ class LabelledBoxes:
 
 @dataclass(frozen=True)
 class PlacedBoxes:
-    """The boxes of all tiles of a batch, where they lie on their canvases."""
+    """The boxes of all tiles of a batch, where they are on their canvases."""
 
     view: Ints
     """[n] b · V + v."""
@@ -52,7 +52,15 @@ class PlacedBoxes:
     canvas: Doubles
     """[n, 2] the canvas's width and height."""
     mirrored: Bools
-    """[n] copies, seen mirrored on the canvas."""
+    """[n] copies, mirrored on the canvas."""
+
+
+Boxes = TypeVar("Boxes", LabelledBoxes, PlacedBoxes)
+
+
+def taken(boxes: Boxes, chosen: Ints | Bools) -> Boxes:
+    """These of the boxes, in this order."""
+    return type(boxes)(**{field.name: getattr(boxes, field.name)[chosen] for field in fields(boxes)})
 
 
 def transform_labels(placed: PlacedBoxes, plan: Plan, index: ImageIndex) -> LabelledBoxes:
@@ -165,7 +173,7 @@ def _warped_corners(matrix: Doubles, corners: Doubles) -> Doubles:
 
 
 def _polygon_boxes(plan: Plan, index: ImageIndex, placed: PlacedBoxes, chosen: Ints, matrix: Doubles) -> Doubles:
-    """The upright boxes around what of the warped polygons lies in the image; without area if nothing does."""
+    """The upright boxes around the parts of the warped polygons in the image; without area if there are none."""
     points, counts = polygons_on_canvas(placed, index, chosen)
     x, y = apply(matrix[chosen], points, counts)
     ends = starts_of(counts)

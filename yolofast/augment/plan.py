@@ -1,7 +1,7 @@
 """What was random in these images: every draw of a batch as arrays, before any pixel or box is touched.
 
 An output image is made of one or two views (the second one is blended in by mixup). A view is a canvas with up to nine
-images on it as tiles, seen through a matrix. Then come pasted objects, colour and flips. Boxes (`labels`) and pixels
+images on it as tiles, transformed by a matrix. Then come pasted objects, colour and flips. Boxes (`labels`) and pixels
 (the renderers) follow the same plan.
 
 Axes: B images of the batch, V = 2 views, T = 9 tiles.
@@ -16,14 +16,14 @@ from yolofast.augment import draws as geometry
 from yolofast.augment.by_head import HeadPolicy
 from yolofast.augment.draws import Doubles, DrawTable, beta_8_8, between, uniform, whole
 from yolofast.augment.recipe import Recipe
+from yolofast.image_index import Ints
 from yolofast.structures import BatchMix
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Mask = npt.NDArray[np.uint8]
 
 FILL = 114
-"""Grey level where no image lies."""
+"""Grey level where there is no image."""
 TILES = 9
 _VIEWS = 2
 _DRAWS = 112
@@ -37,7 +37,7 @@ class Plan:
     source_BVT: Ints
     """Which image a tile shows; -1 where there is no tile. Later tiles cover earlier ones."""
     corner_BVT2: Ints
-    """Where on the canvas the upper left corner of that image lies, possibly outside of it."""
+    """Where on the canvas the upper left corner of that image is, possibly outside of it."""
     tile_BVT4: Ints
     """x1, y1, x2, y2 of what is shown of it on the canvas, x2 and y2 exclusive."""
     canvas_BV2: Ints
@@ -101,7 +101,7 @@ class Pastes:
 
 @dataclass(frozen=True)
 class Copies:
-    """Canvases on which objects appear a second time, mirrored: where the mask is 1, the mirrored pixel is seen."""
+    """Canvases on which objects appear a second time, mirrored: where the mask is 1, the mirrored pixel is shown."""
 
     view: Ints
     """[C] which views, b · V + v, ascending."""
@@ -138,7 +138,8 @@ def draw_plan(
     is_nine = draws.take(_VIEWS) < recipe.nine
     source_BVT = whole(len(stored_sizes), draws.take(_VIEWS, TILES))
     source_BVT[:, 0, 0] = first
-    source_BVT = _as_many_as_shown(source_BVT, is_mosaic, is_nine)
+    shown_BV = np.where(is_mosaic[:, None], np.where(is_nine, 9, 4), 1)
+    source_BVT = np.where(np.arange(TILES) < shown_BV[..., None], source_BVT, -1)
     centre, crop = draws.take(_VIEWS, 2), draws.take(_VIEWS, 2)
     strength = _Strength.of(recipe, source_BVT, is_mosaic[:, None] & ~is_nine, draws.take(_VIEWS), heads)
     mixed = is_mosaic & (draws.take(1)[:, 0] < strength.mixup_B)
@@ -150,7 +151,8 @@ def draw_plan(
     sizes = stored_sizes[np.maximum(source_BVT, 0)]
     jitter, jitter_place, other = draws.take(1)[:, 0], draws.take(3), draws.take(1)[:, 0]
     if recipe.style == "yolox":
-        other_image = _labelled_image(other, labelled, len(stored_sizes))
+        candidates = np.arange(len(stored_sizes)) if labelled is None or not len(labelled) else labelled
+        other_image = candidates[whole(len(candidates), other)]
         blend = np.full(len(first), 0.5)
         view = _jittered_view(recipe, jitter, jitter_place, width, height)
         source_BVT[:, 1], sizes[:, 1, 0] = -1, stored_sizes[other_image]
@@ -205,16 +207,11 @@ class _Strength:
         return _Strength(degrees, shear, mixup, flip)
 
 
-def _as_many_as_shown(source_BVT: Ints, is_mosaic: Bools, is_nine: Bools) -> Ints:
-    shown = np.where(is_mosaic[:, None], np.where(is_nine, 9, 4), 1)
-    return np.where(np.arange(TILES) < shown[..., None], source_BVT, -1)
-
-
 def _lay_out(
     source_BVT: Ints, stored_sizes: Ints, is_mosaic: Bools, is_nine: Bools, centre: Doubles, crop: Doubles,
     width: int, height: int, top_left: bool,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """The canvas of each view, and where on it the upper left corners of its images lie."""
+    """The canvas of each view, and where on it the upper left corners of its images are."""
     size_BVT2 = stored_sizes[np.maximum(source_BVT, 0)]
     shape = source_BVT.shape[:2]
     output = np.array((width, height))
@@ -251,17 +248,11 @@ def _transform(
     return matrix.reshape(*shape, 3, 3), scale.reshape(shape)
 
 
-def _labelled_image(draw: Doubles, labelled: Ints | None, images: int) -> Ints:
-    if labelled is None or not len(labelled):
-        return whole(images, draw)
-    return labelled[whole(len(labelled), draw)]
-
-
 def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, height: int) -> tuple[Doubles, Doubles]:
     """YOLOX's mixup partner: fitted to the output, resized by a random factor, maybe mirrored, cut or padded."""
     factor = between(*recipe.mixup_scale, jitter)
     mirrored = place[:, 0] < 0.5
-    # The letterboxed partner, resized: mirrored within its own width, then shifted so that a random part is seen.
+    # The letterboxed partner, resized: mirrored within its own width, then shifted so that a random part is visible.
     side_n2 = (np.array((width, height)) * factor[:, None]).astype(np.int64)
     room_n2 = np.maximum(side_n2 - np.array((width, height)), 0)
     shift_n2 = whole(np.maximum(room_n2, 1), place[:, 1:])
@@ -275,9 +266,9 @@ def _jittered_view(recipe: Recipe, jitter: Doubles, place: Doubles, width: int, 
     return matrix, factor
 
 
-def _colour(recipe: Recipe, whether: Doubles, draws: Doubles, kept: Doubles) -> Doubles:
+def _colour(recipe: Recipe, whether: Doubles, draws: Doubles, per_channel: Doubles) -> Doubles:
     change = between(-1, 1, draws) * np.array(recipe.hsv)
     changes = (whether < recipe.colour)[:, None]
     if recipe.style == "yolov7":
         return np.where(changes, 1 + change, 1.0)
-    return np.where(changes & (kept < 0.5), np.trunc(change), 0.0)
+    return np.where(changes & (per_channel < 0.5), np.trunc(change), 0.0)

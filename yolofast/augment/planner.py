@@ -1,9 +1,8 @@
-"""Batches of one data set, planned: what is seen, which boxes it has, and what is pasted into it.
+"""Batches of one data set, planned: what they show, which boxes that has, and what is pasted into it.
 
-Objects that appear where they were not: mirrored on their own canvas (copy_paste), or from other images (paste_in).
-
-Both need polygons. Whether an object finds room depends on the boxes already there, so a few images of a batch are
-planned one object at a time.
+Pasted objects are mirrored on their own canvas (copy_paste), or come from other images (paste_in). Both need polygons.
+Whether an object finds room depends on the boxes already there, so a few images of a batch are planned one object at a
+time.
 """
 
 import dataclasses
@@ -22,15 +21,14 @@ from yolofast.augment.labels import (
     on_canvas,
     place_boxes,
     polygons_on_canvas,
+    taken,
     to_rows,
     transform_labels,
 )
 from yolofast.augment.plan import Copies, Mask, Pastes, Plan, draw_plan
 from yolofast.augment.recipe import Recipe
 from yolofast.errors import UserError, shorten
-from yolofast.image_index import ImageIndex
-
-Ints = npt.NDArray[np.int64]
+from yolofast.image_index import ImageIndex, Ints
 
 _COPY_STREAM, _PASTE_STREAM = 1, 2
 _MOST_COPIES = 64
@@ -96,9 +94,7 @@ def _with_mirrored(placed: PlacedBoxes, copied: Ints) -> PlacedBoxes:
     everything = np.concatenate((np.arange(len(placed.view)), copied))
     is_copy = np.arange(len(everything)) >= len(placed.view)
     order = np.argsort(placed.view[everything], kind="stable")
-    chosen = everything[order]
-    values = {field.name: getattr(placed, field.name)[chosen] for field in dataclasses.fields(PlacedBoxes)}
-    return PlacedBoxes(**(values | {"mirrored": is_copy[order]}))
+    return dataclasses.replace(taken(placed, everything[order]), mirrored=is_copy[order])
 
 
 @dataclass(frozen=True)
@@ -141,9 +137,7 @@ def add_pastes(
         np.concatenate((boxes.label, [item.label for item in items])),
         np.concatenate((boxes.corners, [item.corners for item in items])),
     )
-    order = np.argsort(boxes.image, kind="stable")
-    boxes = LabelledBoxes(boxes.image[order], boxes.view[order], boxes.label[order], boxes.corners[order])
-    return dataclasses.replace(plan, pastes=pastes), boxes
+    return dataclasses.replace(plan, pastes=pastes), taken(boxes, np.argsort(boxes.image, kind="stable"))
 
 
 def _paste_into(
@@ -239,7 +233,7 @@ class Planner:
         return self._changed[key]
 
     def plan(self, images: npt.ArrayLike, positions: npt.ArrayLike, epoch: int) -> PlannedBatch:
-        """The batch of these images, which stand at these positions of the epoch."""
+        """The batch of these images, which are at these positions of the epoch."""
         plan = draw_plan(
             self.recipe, images, positions, self.stored_sizes, self.width, self.height,
             seed=self.seed, epoch=epoch, labelled=self._labelled, heads=self.heads,
@@ -273,6 +267,5 @@ def _blend_only_into_labelled(plan: Plan, placed: PlacedBoxes) -> tuple[Plan, Pl
     bare[placed.view[placed.view % views == 0] // views] = False
     source_BVT, blend_B = plan.source_BVT.copy(), np.where(bare, 1.0, plan.blend_B)
     source_BVT[bare, 1] = -1
-    keep = ~bare[placed.view // views]
-    kept = {field.name: getattr(placed, field.name)[keep] for field in dataclasses.fields(PlacedBoxes)}
-    return dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B), PlacedBoxes(**kept)
+    plan = dataclasses.replace(plan, source_BVT=source_BVT, blend_B=blend_B)
+    return plan, taken(placed, ~bare[placed.view // views])

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from yolofast.augment.plan import Mask, Plan
+from yolofast.image_index import Ints, starts_of
 
-Ints = npt.NDArray[np.int64]
 _ALIGNED = 16
 
 
@@ -123,7 +123,5 @@ def _arrays(plan: Plan, starts: Ints, sizes: Ints) -> list[npt.NDArray[np.generi
 
 def _joined(masks: tuple[Mask, ...]) -> tuple[Ints, Mask]:
     """Where each mask starts, and all of them end to end."""
-    ends = np.cumsum([mask.size for mask in masks], dtype=np.int64)
-    starts = ends - np.array([mask.size for mask in masks], dtype=np.int64)
-    joined = np.concatenate([mask.reshape(-1) for mask in masks]) if masks else np.zeros(0, np.uint8)
-    return starts, joined
+    joined = np.concatenate([np.zeros(0, np.uint8), *(mask.reshape(-1) for mask in masks)])
+    return starts_of([mask.size for mask in masks])[:-1], joined

@@ -68,7 +68,7 @@ def _view(table: RenderTable, data: Tensor, v: int, x: Tensor, y: Tensor) -> Ten
 
 
 def _look_up(table: RenderTable, data: Tensor, v: int, x: Tensor, y: Tensor) -> Tensor:
-    """[B, H, W, 3] levels of canvas pixels; grey where no tile lies."""
+    """[B, H, W, 3] levels of canvas pixels; grey where there is no tile."""
     x = _mirrored_where_copied(table, v, x, y)
     place = torch.full(x.shape, -1, dtype=torch.int64, device=x.device)
     for t in range(int(table.tiles_BV[:, v].max())):

@@ -109,8 +109,9 @@ class _Archive:
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
         entries: dict[str, zipfile.ZipInfo] = {}
         for entry in self._zip.infolist():
-            name = entry.orig_filename
-            _check_name(name)
+            name = entry.orig_filename  # as written in the file: zipfile itself tidies names up
+            if ".." in name.split("/") or name.startswith("/") or "\\" in name or "\0" in name or _DRIVE.match(name):
+                raise damaged(f"the entry name {shorten(name)} points outside the archive")
             if name in entries:
                 raise damaged(f"the entry {shorten(name)} is there twice")
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
@@ -143,13 +144,6 @@ class _Archive:
                 "the file was written on a big-endian machine, or its byte order is damaged",
                 fix="load it there and save it as safetensors",
             )
-
-
-def _check_name(name: str) -> None:
-    """As written in the file: zipfile itself tidies names up before we would see what they tried."""
-    parts = name.split("/")
-    if ".." in parts or name.startswith("/") or "\\" in name or "\0" in name or _DRIVE.match(name):
-        raise damaged(f"the entry name {shorten(name)} points outside the archive")
 
 
 class _LegacyFile:

@@ -105,20 +105,19 @@ def _plain_dict(value: object) -> dict[str, Any] | None:
         nonlocal left
         left -= 1
         if left < 0 or depth > MAX_PLAIN_DEPTH:
-            raise _NotPlainError
+            raise ValueError
         if value is None or type(value) in (bool, int, float, str):
             return value
         if isinstance(value, list | tuple):
             return type(value)(copied(item, depth + 1) for item in value)
         if isinstance(value, dict) and all(type(key) in (int, str) for key in value):
             return {key: copied(item, depth + 1) for key, item in value.items()}
-        raise _NotPlainError
+        raise ValueError
 
     try:
-        plain: dict[str, Any] = copied(value, 0)
-    except _NotPlainError:
+        return copied(value, 0)  # type: ignore[no-any-return]
+    except ValueError:  # not plain, or too large to be a description
         return None
-    return plain
 
 
 def _choose(root: object) -> tuple[str, object]:
@@ -240,7 +239,3 @@ def _kind(top: Mapping[Any, object], source: str, holder: object, tensors: dict[
     if "start_epoch" in top or (source != "file" and any(name.startswith("backbone.backbone.") for name in tensors)):
         return "yolox checkpoint"
     return "state dict"
-
-
-class _NotPlainError(Exception):
-    """Something in a structure is not a plain value, or the structure is too large to be a description."""

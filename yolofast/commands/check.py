@@ -30,7 +30,10 @@ _SHOWN_PER_KIND = 20
 
 def run(args: argparse.Namespace) -> int:
     config = from_args(CheckConfig, args)
-    with Progress(console=_progress_console(), transient=True, disable=not sys.stderr.isatty()) as progress:
+    shown = sys.stderr.isatty()
+    # On a descriptor of its own, because the usual one is silenced while images are decoded.
+    screen = Console(file=os.fdopen(os.dup(sys.stderr.fileno()), "w")) if shown else Console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not shown) as progress:
         task = progress.add_task("decoding", total=None)
         splits = check_data(
             data_file(config.data),
@@ -38,37 +41,25 @@ def run(args: argparse.Namespace) -> int:
             single_cls=config.single_cls,
             done=lambda more, total: progress.update(task, advance=more, total=total),
         )
-    picture = None if config.plot is None else str(draw_overview(_split_to_draw(splits), config.plot))
+    picture = None
+    if config.plot is not None:
+        index = next((split.index for split in splits if split.index is not None and len(split.index)), None)
+        if index is None:
+            raise UserError("no split can be drawn: none of them could be read", fix="omit --plot to see why")
+        picture = str(draw_overview(index, config.plot))
     wrong = any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
     if config.json:
-        print(json.dumps(_as_json(config.data, splits, wrong, picture), indent=2))
+        content = {
+            "data": str(config.data),
+            "ok": not wrong,
+            "splits": {split.name: _numbers(split) for split in splits},
+            "faults": [{"split": split.name, **asdict(fault)} for split in splits for fault in split.faults],
+            "picture": picture,
+        }
+        print(json.dumps(content, indent=2))
     else:
         _print(config.data, splits, picture)
     return EXIT_WRONG if wrong else EXIT_CLEAN
-
-
-def _progress_console() -> Console:
-    """On a descriptor of its own, because the usual one is silenced while images are decoded."""
-    if not sys.stderr.isatty():
-        return Console(stderr=True)
-    return Console(file=os.fdopen(os.dup(sys.stderr.fileno()), "w"))
-
-
-def _split_to_draw(splits: list[CheckedSplit]) -> Any:
-    for split in splits:
-        if split.index is not None and len(split.index):
-            return split.index
-    raise UserError("no split can be drawn: none of them could be read", fix="omit --plot to see why")
-
-
-def _as_json(data: str, splits: list[CheckedSplit], wrong: bool, picture: str | None) -> dict[str, Any]:
-    return {
-        "data": str(data),
-        "ok": not wrong,
-        "splits": {split.name: _numbers(split) for split in splits},
-        "faults": [{"split": split.name, **asdict(fault)} for split in splits for fault in split.faults],
-        "picture": picture,
-    }
 
 
 def _numbers(split: CheckedSplit) -> dict[str, Any]:
@@ -97,35 +88,25 @@ def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
         columns = [number[name] for name in ("images", "boxes", "background")]
         columns += [f"{present} of {len(number['classes'])}", number["faults"], number["warnings"]]
         listing.add_row(split.name, *(f"{value:,}" if isinstance(value, int) else value for value in columns))
-    out.print(listing)
-    out.print()
-    _print_classes(out, splits, numbers)
-    faults = [fault for split in splits for fault in split.faults]
-    _print_faults(out, faults)
-    if picture is not None:
-        out.print(f"overview: {picture}", soft_wrap=True)
-    _print_verdict(out, data, faults)
-
-
-def _print_classes(out: Console, splits: list[CheckedSplit], numbers: list[dict[str, Any]]) -> None:
+    out.print(listing, "")
     names = dict.fromkeys(name for number in numbers for name in number["classes"])
     listing = table("class", *(f">{split.name}" for split in splits))
     for name in names:
         listing.add_row(name, *(f"{number['classes'].get(name, 0):,}" for number in numbers))
     if names:
-        out.print(listing)
-        out.print()
-
-
-def _print_faults(out: Console, faults: list[Fault]) -> None:
-    """Faults before warnings, each kind together; paths are not wrapped, so that they can be copied."""
+        out.print(listing, "")
+    faults = [fault for split in splits for fault in split.faults]
     for fatal, word in ((True, "fault"), (False, "warning")):
         chosen = [fault for fault in faults if fault.fatal is fatal]
         for kind, count in Counter(fault.kind for fault in chosen).items():
             _print_kind(out, f"{word}: {kind} ({count:,})", [fault for fault in chosen if fault.kind == kind])
+    if picture is not None:
+        out.print(f"overview: {picture}", soft_wrap=True)
+    _print_verdict(out, data, faults)
 
 
 def _print_kind(out: Console, title: str, faults: list[Fault]) -> None:
+    """Paths are not wrapped, so that they can be copied."""
     out.print(title)
     shown = faults[:_SHOWN_PER_KIND]
     fixes = {fault.fix for fault in shown}

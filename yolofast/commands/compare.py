@@ -42,13 +42,13 @@ _MOST = 30
 def run(args: argparse.Namespace) -> None:
     config = from_args(CompareConfig, args)
     request = _request(config)
-    refuse_other_formats(config)
+    _refuse_other_formats(config)
     targets = [
         Path(name) for name in (config.output, config.markdown, config.json) if name not in (None, _STANDARD_OUTPUT)
     ]
     for path in targets:
         refuse_foreign(path, MADE_BY)
-    found = compare([with_weights(one) for one in read_runs(config.runs, config.names)], request)
+    found = compare([_with_weights(one) for one in read_runs(config.runs, config.names)], request)
     page = page_of(found)
     _write(Path(config.output), render_page(page) + mark(MADE_BY))
     if config.markdown is not None:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if config.json is not None:
         _write(Path(config.json), json.dumps(as_json(found), indent=2) + "\n")
-    print_comparison(console(), found)
+    _print(console(), found)
     print(f"written: {', '.join(str(path) for path in targets)}")
 
 
@@ -69,21 +69,16 @@ def _request(config: CompareConfig) -> CompareRequest:
         if given and len(given) != len(config.runs):
             raise UserError(f"{flag} has {len(given)} numbers for {len(config.runs)} runs", fix="give one for each run")
     return CompareRequest(
-        price=config.price,
-        epochs=tuple(sorted(set(config.epochs))),
-        last=config.last,
-        groups=config.group,
-        hours=config.hours,
-        pace=config.pace,
-        images=config.images,
-    )
+        price=config.price, epochs=tuple(sorted(set(config.epochs))), last=config.last, groups=config.group,
+        hours=config.hours, pace=config.pace, images=config.images,
+    )  # fmt: skip
 
 
 def _write(path: Path, text: str) -> None:
     write_output(path, text.encode("utf-8", errors="replace"))
 
 
-def print_comparison(out: Console, found: Comparison) -> None:
+def _print(out: Console, found: Comparison) -> None:
     names = [group.name for group in found.groups]
     if len(names) <= _SIDE_BY_SIDE:
         out.print(_side_by_side(found, names))
@@ -97,9 +92,9 @@ def print_comparison(out: Console, found: Comparison) -> None:
         _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
     _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
     _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
-    _lines(out, ["", *(f"{one.kind}: {one.text}" for one in found.conclusions)])
-    if not found.conclusions:
-        _lines(out, ["all runs are of one kind, so there is nothing to compare; --group none separates them"])
+    conclusions = [f"{one.kind}: {one.text}" for one in found.conclusions]
+    nothing = "all runs are of one kind, so there is nothing to compare; --group none separates them"
+    _lines(out, ["", *(conclusions or [nothing])])
 
 
 def _side_by_side(found: Comparison, names: list[str]) -> Table:
@@ -141,28 +136,23 @@ def _lines(out: Console, lines: Sequence[str]) -> None:
         out.print(words.printable(line), soft_wrap=True)
 
 
-def with_weights(run: ComparedRun) -> ComparedRun:
+def _with_weights(run: ComparedRun) -> ComparedRun:
+    """Those of `_READ` first."""
     found = [path for path in (run.folder / FILES.weights).glob("*.pt") if path.is_file()]
-    found.sort(key=lambda path: (_order(path.name), path.name))
+    found.sort(key=lambda path: (path.name not in _READ, path.name))
     return replace(run, weights=tuple(_weights_file(path) for path in found[:_MOST]))
-
-
-def _order(name: str) -> int:
-    return _READ.index(name) if name in _READ else len(_READ)
 
 
 def _weights_file(path: Path) -> WeightsFile:
     """Of a file that cannot be read, the size alone."""
-    size = path.stat().st_size
-    if path.name not in _READ:
-        return WeightsFile(name=path.name, bytes=size)
+    file = WeightsFile(name=path.name, bytes=path.stat().st_size)
     try:
-        return WeightsFile(name=path.name, bytes=size, entries=contents_of(path))
+        return replace(file, entries=contents_of(path)) if path.name in _READ else file
     except UserError as error:
-        return WeightsFile(name=path.name, bytes=size, problem=error.what)
+        return replace(file, problem=error.what)
 
 
-def refuse_other_formats(config: CompareConfig) -> None:
+def _refuse_other_formats(config: CompareConfig) -> None:
     """A name that ends like another format is a mistake, and the next call could replace a page with it."""
     for flag, what in _WRITES.items():
         name = getattr(config, flag)

@@ -1,7 +1,4 @@
-"""Where commands print: tables for people on standard output.
-
-Tables on terminals that are narrower than they: cells are broken into lines, the widest first, and none is cut.
-"""
+"""Where commands print: tables for people on standard output."""
 
 import sys
 
@@ -29,6 +26,7 @@ def table(*columns: str) -> Table:
 
 
 def folded(listing: Table) -> Table:
+    """For terminals that are narrower: cells are broken into lines, the widest first, and none is cut."""
     for column in listing.columns:
         column.no_wrap, column.overflow = False, "fold"
     return listing

@@ -41,7 +41,9 @@ def run(args: argparse.Namespace) -> None:
     config = from_args(DiagnoseConfig, args)
     found = diagnose(read_history(Path(config.run_or_log)))
     if config.plot is not None:
-        _write(Path(config.plot), diagnosis_picture(found))
+        if Path(config.plot).suffix.lower() != ".png":
+            raise UserError(f"--plot is {config.plot}", fix="name a picture that ends in .png")
+        write_output(config.plot, diagnosis_picture(found))
     if config.json:
         print(json.dumps(as_json(found), indent=2))
         return
@@ -50,15 +52,12 @@ def run(args: argparse.Namespace) -> None:
     _print_fluctuation(out, found)
     _print_verdicts(out, found)
     if found.choice is not None:
-        _print_choice(out, found, found.choice)
+        out.print(f"ship: {found.history.epochs.unit} {found.choice.epoch} ({found.choice.why})")
+        weights = Path(found.history.source) / FILES.weights
+        if (weights / FILES.best).exists():
+            out.print(f"weights: {_weights(found.choice, weights)}", soft_wrap=True)
     if config.plot is not None:
         out.print(f"picture: {config.plot}", soft_wrap=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    if path.suffix.lower() != ".png":
-        raise UserError(f"--plot is {path}", fix="name a picture that ends in .png")
-    write_output(path, content)
 
 
 def _print_phases(out: Console, found: Diagnosis) -> None:
@@ -127,19 +126,10 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
         out.print(found.nothing)
     for line in found.advice.lines:
         out.print(f"advice: {line}")
-    if found.advice.changes:
-        out.print("settings to try:")
-    for change in found.advice.changes:
-        out.print(f"  {change}")
-    if found.advice.changes and (how := how_to_apply(found.history, found.advice.changes)) is not None:
+    if changes := found.advice.changes:
+        out.print("settings to try:", *map(str, changes), sep="\n  ")
+    if changes and (how := how_to_apply(found.history, changes)) is not None:
         out.print(f"to try them, with the run's other flags: {how}", soft_wrap=True)
-
-
-def _print_choice(out: Console, found: Diagnosis, choice: ShipChoice) -> None:
-    out.print(f"ship: {found.history.epochs.unit} {choice.epoch} ({choice.why})")
-    weights = Path(found.history.source) / FILES.weights
-    if (weights / FILES.best).exists():
-        out.print(f"weights: {_weights(choice, weights)}", soft_wrap=True)
 
 
 def _weights(choice: ShipChoice, folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.finish import nothing_left
 from yolofast.train.fitting_batch import with_fitting_batch
 from yolofast.train.resume import beginning
+from yolofast.words import counted
 
 _MOST_ROWS = 30
 
@@ -43,7 +45,10 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: R
         out.print(f"  {name:<16} {text}")
     _print_phases(out, run)
     _print_epochs(out, run)
-    _print_remarks(out, remarks(run))
+    if found := remarks(run):
+        out.print("\nworth knowing")
+    for remark in found:
+        out.print(f"  - {remark}", soft_wrap=True)
     if isinstance(config.explain, str):
         _draw(run, Path(config.explain))
         out.print(f"\ndrawn: {config.explain}")
@@ -62,15 +67,12 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
     batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
     when = "in all" if run.past is None else "to come"
     yield "images", f"{run.images:,} in {batches} of {run.batch}; {run.images_seen:,} {when}"
-    if sizes := _sizes(run):
-        yield "image sizes", sizes
+    if run.rules.size_range is not None:  # else there is one, which the title says
+        *shapes, every = run.rules.size_range
+        yield "image sizes", f"{' to '.join(f'{high}×{wide}' for high, wide in shapes)}, drawn anew for {every}"
     several = f" ({last.accumulate.last:g} batches of {run.batch})" if last.accumulate.last > 1 else ""
     images = _images_per_update(run, last).last
-    updates = "1 update" if run.updates == 1 else f"{run.updates:,} updates"
-    yield (
-        "effective batch",
-        f"{images:g} images per update{several}; {updates} {when}",
-    )
+    yield "effective batch", f"{images:g} images per update{several}; {counted(run.updates, 'update')} {when}"
     yield "warm-up", _warmup(run)
     rates = [rate for row in run.rows for rate in row.lr.values()]
     highest, lowest = max(rate.last for rate in rates), next(iter(last.lr.values())).last
@@ -84,24 +86,14 @@ def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
         yield "in every epoch", ", ".join(f"{name} {value:.3g}" for name, value in steady.items())
 
 
-def _sizes(run: Explanation) -> str | None:
-    """None where there is one, which the title says."""
-    sizes = run.rules.size_range
-    if sizes is None:
-        return None
-    *shapes, every = sizes
-    least, greatest = (f"{high}×{wide}" for high, wide in shapes)
-    return f"{least} to {greatest}, drawn anew for {every}"
-
-
 def _warmup(run: Explanation) -> str:
     iterations = run.schedule.base.warmup
     if not iterations:
         return "none"
     if iterations <= run.rows[0].epoch * run.batches:
         return "over"
-    length = "1 iteration" if iterations == 1 else f"{iterations:,} iterations"
-    return f"{length} ({iterations / run.batches:.2f} epochs), {run.schedule.base.warmup_shape}"
+    epochs, shape = iterations / run.batches, run.schedule.base.warmup_shape
+    return f"{counted(iterations, 'iteration')} ({epochs:.2f} epochs), {shape}"
 
 
 def _mosaic(run: Explanation) -> str:
@@ -115,7 +107,7 @@ def _mosaic(run: Explanation) -> str:
 
 
 def _losses(run: Explanation) -> str:
-    starts = [run.rows[0], *(b for a, b in zip(run.rows, run.rows[1:], strict=False) if a.loss != b.loss)]
+    starts = [run.rows[0], *(b for a, b in pairwise(run.rows) if a.loss != b.loss)]
     return ", ".join([starts[0].loss, *(f"{row.loss} from epoch {row.epoch + 1} on" for row in starts[1:])])
 
 
@@ -150,16 +142,13 @@ def _still(run: Explanation, number: int) -> str:
     phase = run.plan.by_number(number)
     own = {layer: until for layer, until in phase.still_until.items() if layer in phase.learning}
     frozen = [run.model.layers[layer].module for layer in phase.still_until if layer not in own]
-    words = ["of what is frozen"] if any(_has_statistics(module) for module in frozen) else []
+    parts = (part for module in frozen for part in module.modules())
+    words = ["of what is frozen"] if any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in parts) else []
     if always := [layer for layer, until in own.items() if until >= phase.end]:
         words.append(f"of {len(always)} {'layer that learns' if len(always) == 1 else 'layers that learn'}")
     if late := sorted({until for until in own.values() if phase.first < until < phase.end}):
         words.append(f"of others up to epoch {late[0]}")
     return ", ".join(words) or "none"
-
-
-def _has_statistics(module: nn.Module) -> bool:
-    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
 
 
 def _print_epochs(out: Console, run: Explanation) -> None:
@@ -201,7 +190,7 @@ def _chosen(run: Explanation) -> list[EpochFacts]:
     if len(run.rows) <= _MOST_ROWS:
         return list(run.rows)
     chosen = {0, len(run.rows) - 1}
-    for n, (a, b) in enumerate(zip(run.rows, run.rows[1:], strict=False)):
+    for n, (a, b) in enumerate(pairwise(run.rows)):
         if (a.phase, a.chances, a.loss) != (b.phase, b.chances, b.loss):
             chosen |= {n, n + 1}
     for end in _ends_of_warmups(run):
@@ -217,13 +206,6 @@ def _ends_of_warmups(run: Explanation) -> Iterator[int]:
     yield math.ceil(run.schedule.base.warmup / run.batches)
     for phase in run.plan.phases[1:]:
         yield min(phase.first + math.ceil(phase.warmup_epochs or 0), phase.end)
-
-
-def _print_remarks(out: Console, found: list[str]) -> None:
-    if found:
-        out.print("\nworth knowing")
-    for text in found:
-        out.print(f"  - {text}", soft_wrap=True)
 
 
 def _changes(run: Explanation, name: str) -> bool:

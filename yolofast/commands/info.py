@@ -18,6 +18,8 @@ from yolofast.model.freeze import frozen_of
 from yolofast.model.fuse import fuse
 from yolofast.model.summary import LayerRow, Summary, summarise
 
+_COLUMNS = ("module", "layers", ">parameters", ">share", "state", ">GFLOPs", "output")
+
 
 def run(args: argparse.Namespace) -> None:
     config = from_args(InfoConfig, args)
@@ -61,24 +63,19 @@ def _print_summary(out: Console, name: str, summary: Summary, rows: tuple[LayerR
             f"{row.gflops:.2f}",
             "×".join(map(str, row.output)),
         )
-    out.print(listing)
+    out.print(listing, "")
     share = summary.trainable / summary.parameters
-    out.print()
     out.print(f"parameters   {summary.parameters:,}")
     out.print("             " + ", ".join(f"{part} {count:,}" for part, count in summary.parts.items()))
     out.print(f"trainable    {summary.trainable:,} ({share:.1%}), frozen {summary.parameters - summary.trainable:,}")
     per_image = f"{summary.gflops:.2f} GFLOPs per image of {height}×{width} forward"
     out.print(f"compute      {per_image} (2 × multiply-adds of the convolutions)")
-    out.print(
-        f"activations  {summary.activation_bytes / 2**20:,.0f} MiB per image stored for backward in float32 (estimate;"
-    )
+    mib = f"{summary.activation_bytes / 2**20:,.0f} MiB"
+    out.print(f"activations  {mib} per image stored for backward in float32 (estimate;")
     out.print("             about half under autocast)")
     out.print(f"strides      {', '.join(map(str, summary.strides))}")
     for position, shape in enumerate(summary.outputs):
         out.print(("output       " if position == 0 else " " * 13) + "×".join(map(str, shape)))
-
-
-_COLUMNS = ("module", "layers", ">parameters", ">share", "state", ">GFLOPs", "output")
 
 
 def _print_report(out: Console, report: LoadReport, every: bool) -> None:
@@ -95,10 +92,9 @@ def _print_report(out: Console, report: LoadReport, every: bool) -> None:
 def _as_json(name: str, summary: Summary, report: LoadReport | None) -> dict[str, Any]:
     content: dict[str, Any] = {"model": name, **dataclasses.asdict(summary)}
     for key in ("sections", "layers"):
-        rows: tuple[LayerRow, ...] = getattr(summary, key)
         content[key] = [
             {**dataclasses.asdict(row), "share": row.parameters / summary.parameters, "state": row.state}
-            for row in rows
+            for row in getattr(summary, key)
         ]
     if report is not None:
         names = ("status", "tensor", "file_shape", "model_shape")

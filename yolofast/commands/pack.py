@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -16,9 +17,10 @@ from yolofast.dataset.named import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
-from yolofast.store import PackedStore, pack, pack_jpeg, store_folder, store_name, verify
+from yolofast.store import PackedStore, pack, store_folder, store_name, verify
 from yolofast.store.choose import usable_cores
 from yolofast.store.fitted import Fit
+from yolofast.store.packing import Flavour
 from yolofast.words import amount
 
 _MOST_NAMED = 10
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: PackConfig) -> PackedStore:
     """Packs as training will ask for it: the train split resized for augmentation, the others for evaluation."""
     augmented = split == "train"
-    make, flavour = (pack_jpeg, "jpeg") if config.cache == "jpeg" else (pack, "pixels")
+    flavour: Flavour = "jpeg" if config.cache == "jpeg" else "pixels"
     name = store_name(index, Fit(width, height, augmented), flavour)
     folder = store_folder(index, name) if config.out is None else Path(config.out)
     started, packed = time.perf_counter(), 0
@@ -49,9 +51,11 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: 
             packed += 1
             show(done, total)
 
-        store = make(
-            index, width, height, folder, augmented=augmented, threads=config.workers, progress=count, say=_say
-        )
+        say = partial(print, flush=True)
+        store = pack(
+            index, width, height, folder,
+            flavour=flavour, augmented=augmented, threads=config.workers, progress=count, say=say,
+        )  # fmt: skip
     seconds = time.perf_counter() - started
     work = f"{packed:,} packed in {seconds:.1f} s, {packed / seconds:,.0f} img/s" if packed else "already packed"
     print(f"{split}: {len(store):,} images, {amount(store.nbytes)}, {work}\n  {store.data}")
@@ -67,10 +71,6 @@ def _verify(store: PackedStore, split: str, threads: int | None) -> None:
         what = f"{len(damaged):,} of {len(store):,} stored images are damaged:{named}{more}"
         raise UserError(what, where=store.data, fix="delete this file and pack again; check the disk")
     print(f"  all {len(store):,} checksums are right")
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 @contextmanager

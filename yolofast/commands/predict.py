@@ -8,19 +8,17 @@ from collections.abc import Callable
 from functools import partial
 
 import cv2
-from rich.console import Console
 
 from yolofast.commands.console import console
 from yolofast.commands.predict_files import PredictFiles
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
-from yolofast.detect.detector import DetectionFilter, PictureDetector
+from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError
 from yolofast.media.sources import frame_batches
 from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
-from yolofast.structures import Detections
 from yolofast.words import counted
 
 _ESCAPE = 27
@@ -37,15 +35,21 @@ def run(args: argparse.Namespace) -> None:
     # The source is checked before anything is read or made.
     batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
     weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
-    detector = PictureDetector(
+    detector = ImageDetector(
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip
     files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))
+    chosen = DetectionFilter(
+        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
+        most=config.max_det, augment=config.augment,
+    )  # fmt: skip
     window = Window(out.print) if config.view_img else None
     try:
-        for one in detector.detect_in(batches, _filter(config)):
-            _print(out, str(one.frame), one.detections, detector.names)
+        for one in detector.detect_in(batches, chosen):
+            counts = Counter(detector.names[label] for label in one.detections.labels)
+            listed = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
+            out.print(f"{one.frame}: {listed}", soft_wrap=True)
             drawn = files.add(one.frame, one.detections)
             if window is not None and not window.show(one.frame.name, drawn):
                 break
@@ -56,19 +60,6 @@ def run(args: argparse.Namespace) -> None:
     if faults:
         out.print(f"{counted(len(faults), 'source')} could not be read to the end")
     out.print(f"results: {files.folder}", soft_wrap=True)
-
-
-def _filter(config: PredictConfig) -> DetectionFilter:
-    return DetectionFilter(
-        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
-        most=config.max_det, augment=config.augment,
-    )  # fmt: skip
-
-
-def _print(out: Console, name: str, detections: Detections, names: tuple[str, ...]) -> None:
-    counts = Counter(names[label] for label in detections.labels)
-    found = ", ".join(f"{count} {one}" for one, count in counts.items()) or "nothing"
-    out.print(f"{name}: {found}", soft_wrap=True)
 
 
 class Window:

@@ -25,7 +25,8 @@ _UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 
 def category_ids(names: tuple[str, ...]) -> list[int]:
     """COCO's own numbers for COCO's own classes, else the numbers of the classes."""
-    if list(names) == _coco_names():
+    coco = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
+    if list(names) == list(coco.values() if isinstance(coco, dict) else coco):
         return [number for number in range(1, 91) if number not in _UNUSED]
     return list(range(len(names)))
 
@@ -33,11 +34,6 @@ def category_ids(names: tuple[str, ...]) -> list[int]:
 def image_id(stem: str) -> int | str:
     """The number an image is named by, as in COCO's data sets, else its name."""
     return int(stem) if stem.isdecimal() else stem
-
-
-def _coco_names() -> list[str]:
-    names = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
-    return list(names.values() if isinstance(names, dict) else names)
 
 
 class PredictFiles:
@@ -87,7 +83,8 @@ class PredictFiles:
         if self._config.nosave and not self._config.view_img:
             return frame.image
         drawn = frame.image.copy()
-        draw_boxes(drawn, detections, 1.0, self._names, scores=True, line_width=self._line_width(drawn))
+        line_width = self._config.line_width or round(0.001 * sum(drawn.shape[:2])) + 1
+        draw_boxes(drawn, detections, 1.0, self._names, scores=True, line_width=line_width)
         if self._config.nosave:
             return drawn
         if frame.video is None:
@@ -95,10 +92,6 @@ class PredictFiles:
         else:
             self._videos.write(self.folder / f"{stem}.mp4", drawn, frame.video)
         return drawn
-
-    def _line_width(self, image: Image) -> int:
-        height, width = image.shape[:2]
-        return self._config.line_width or round(0.001 * (height + width)) + 1
 
     def _save_crops(self, own: str, image: Image, detections: Detections) -> None:
         for number, (box, label) in enumerate(zip(detections.boxes.tolist(), detections.labels.tolist(), strict=True)):

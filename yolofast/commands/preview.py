@@ -39,7 +39,8 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 def run(args: argparse.Namespace) -> None:
     config = from_args(PreviewConfig, args)
     _check(config)
-    recipe = _recipe(config.style, config.hyp)
+    hyp = read_hyp(config.hyp, read_hyp(_DEFAULT_HYP))
+    recipe = Recipe.yolox() if config.style == "yolox" else Recipe.from_hyp(hyp)
     index = read_split(data_file(config.data), config.split, skip_bad=config.skip_bad)
     height, width = (*config.img_size, config.img_size[0])[:2]
     count = min(config.n, len(index))
@@ -62,14 +63,8 @@ def _check(config: PreviewConfig) -> None:
         raise UserError(f"--seed is {config.seed} and --epoch {config.epoch}", fix="neither may be negative")
     if Path(config.out).suffix.lower() not in _FORMATS:
         raise UserError("cannot draw into this", where=config.out, fix=f"end the name in {', '.join(_FORMATS)}")
-
-
-def _recipe(style: str, hyp: str | None) -> Recipe:
-    if style == "yolox":
-        if hyp is not None:
-            raise UserError("--hyp holds YOLOv7's values, which YOLOX does not use", fix="omit --hyp")
-        return Recipe.yolox()
-    return Recipe.from_hyp(read_hyp(hyp, read_hyp(_DEFAULT_HYP)))
+    if config.style == "yolox" and config.hyp is not None:
+        raise UserError("--hyp holds YOLOv7's values, which YOLOX does not use", fix="omit --hyp")
 
 
 def _cell(planned: PlannedBatch, b: int, image: Image, index: ImageIndex, scale: float) -> Image:

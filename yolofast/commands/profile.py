@@ -39,7 +39,7 @@ from yolofast.train.run import Run, prepare_run
 from yolofast.train.session import refuse_unbuilt
 from yolofast.words import counted
 
-_JSON_FILE, _MADE_BY = FILES.profile, "yolofast profile"
+_MADE_BY = "yolofast profile"
 
 
 def run(args: argparse.Namespace) -> None:
@@ -48,13 +48,19 @@ def run(args: argparse.Namespace) -> None:
         steps=profile.steps,
         warm_up=profile.warm_up,
         epoch=None if profile.at_epoch is None else profile.at_epoch - 1,
-        trace=None if profile.trace is None else _trace_file(Path(profile.trace)),
+        trace=None if profile.trace is None else _writable(Path(profile.trace)),
         with_compile_report=profile.compile_report or compile_request("auto").diagnose,
     )
-    files = _json_files(profile)
+    if request.trace is not None:
+        refuse_other_than_trace(request.trace)
+    files = [_writable(Path(profile.json))] if profile.json not in (None, "-") else []
+    for path in files:
+        refuse_foreign(path, _MADE_BY)
+    files += [_file_in(Path(profile.output))] if profile.output else []
     # What --json prints has to be read by a program.
     out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if profile.json == "-" else console()
-    config, given = _configured(from_args(TrainConfig, args), given_settings(TrainConfig, args))
+    given = given_settings(TrainConfig, args)
+    config = _configured(from_args(TrainConfig, args), given)
     if profile.against is None:
         with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
@@ -72,25 +78,13 @@ def run(args: argparse.Namespace) -> None:
         out.print(f"written: {path}", soft_wrap=True)
 
 
-def _json_files(profile: ProfileConfig) -> list[Path]:
-    files = [_writable(Path(profile.json))] if profile.json not in (None, "-") else []
-    for path in files:
-        refuse_foreign(path, _MADE_BY)
-    return [*files, *([_file_in(Path(profile.output))] if profile.output else [])]
-
-
 def _file_in(folder: Path) -> Path:
     """Of `--output`."""
     if folder.exists() and not folder.is_dir():
-        raise UserError("is not a folder", where=folder, fix=f"name a folder, for {_JSON_FILE} in it")
-    path = _writable(folder / _JSON_FILE) if folder.exists() else _writable(folder) / _JSON_FILE
+        raise UserError("is not a folder", where=folder, fix=f"name a folder, for {FILES.profile} in it")
+    path = _writable(folder / FILES.profile) if folder.exists() else _writable(folder) / FILES.profile
     # That of a training is its own, and made of far more steps.
     refuse_foreign(path, _MADE_BY, "name another folder, or remove that file")
-    return path
-
-
-def _trace_file(path: Path) -> Path:
-    refuse_other_than_trace(_writable(path))
     return path
 
 
@@ -104,14 +98,14 @@ def _writable(path: Path) -> Path:
     return path
 
 
-def _configured(config: TrainConfig, given: dict[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
-    """As `train` understands them."""
+def _configured(config: TrainConfig, given: dict[str, Any]) -> TrainConfig:
+    """As `train` understands it."""
     if config.resume:
         raise UserError("--resume: a profile starts from settings, not from a run", fix="give the flags of that run")
     if len(config.devices) > 1:
         raise UserError(f"--device {config.device}: one GPU is profiled", fix=f"--device {config.devices[0]}")
     refuse_unbuilt(config)
-    return beginning(demonstration(config) if is_demonstration(given) else config, given).config, given
+    return beginning(demonstration(config) if is_demonstration(given) else config, given).config
 
 
 def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
@@ -125,11 +119,15 @@ def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
 
 def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Request, say: Say) -> Against:
     """The second configuration is the first one with these flags on top."""
-    parsed = parse_flags(TrainConfig, config, _words(flags), "yolofast profile --against")
+    try:
+        words = shlex.split(flags)
+    except ValueError as error:
+        raise UserError(f"--against {shorten(flags)}: {error}", fix="close the quotation mark") from None
+    parsed = parse_flags(TrainConfig, config, words, "yolofast profile --against")
     changes = given_settings(TrainConfig, parsed)
     if not changes:
         raise UserError("--against names no flag", fix='give what differs: --against "--loader cpu --workers 8"')
-    other, _ = _configured(from_args(TrainConfig, parsed), given | changes)
+    other = _configured(from_args(TrainConfig, parsed), given | changes)
     say(f"first: as given; second: with {flags}")
     steps = max(request.steps // STEPS_PER_BLOCK, LEAST_BLOCKS) * STEPS_PER_BLOCK
     if steps != request.steps:
@@ -141,13 +139,6 @@ def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Re
         _enough_memory(),
     ):
         return profile_against(first, second, request, say)
-
-
-def _words(flags: str) -> list[str]:
-    try:
-        return shlex.split(flags)
-    except ValueError as error:
-        raise UserError(f"--against {shorten(flags)}: {error}", fix="close the quotation mark") from None
 
 
 def _enough_memory() -> AbstractContextManager[None]:
@@ -177,8 +168,7 @@ def _print_profile(out: Console, profile: Profile) -> None:
     for row in phase_rows(profile):
         rows.add_row(*row)
     out.print(rows)
-    out.print(f"phases by {profile.measured_by}" + (f"; parts by {profile.split_by}" if profile.split else ""))
-    out.print()
+    out.print(f"phases by {profile.measured_by}" + (f"; parts by {profile.split_by}" if profile.split else "") + "\n")
     for name, text in usage_rows(profile):
         out.print(f"{name:<18} {text}", soft_wrap=True)
     for verdict in verdicts(profile):

@@ -5,24 +5,11 @@ import sys
 from yolofast.config.commands import COMMANDS
 from yolofast.config.common import RunConfig
 from yolofast.config.flags import parse_flags
-from yolofast.config.predict import PredictConfig
-from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 from yolofast.exit_codes import run_command
 
 
-def train() -> int:
-    return _call("train", TrainConfig.published(), "train.py")
-
-
-def detect() -> int:
-    return _call("predict", PredictConfig.published(), "detect.py")
-
-
-def test() -> int:
-    return _call("val", ValConfig.published(), "test.py")
-
-
-def _call(command: str, defaults: RunConfig, prog: str) -> int:
-    args = parse_flags(type(defaults), defaults, sys.argv[1:], prog)
-    return run_command(next(one.run for one in COMMANDS if one.name == command), args)
+def run(script: str) -> int:
+    command = next(one for one in COMMANDS if one.script == script)
+    assert issubclass(command.settings, RunConfig)
+    args = parse_flags(command.settings, command.settings.published(), sys.argv[1:], script)
+    return run_command(command.run, args)

@@ -46,8 +46,8 @@ def _show(result: Validation, config: ValConfig, out: Console) -> None:
     scores = (metrics.mean_precision, metrics.mean_recall, metrics.map50, metrics.map)
     listing.add_row("all", f"{metrics.images:,}", f"{metrics.boxes.sum():,}", *(f"{score:.3f}" for score in scores))
     for row in per_class_table(metrics, result.names) if config.verbose else ():
-        own = (row.precision, row.recall, row.ap50, row.ap)
-        listing.add_row(row.name, "", f"{row.boxes:,}", *(f"{score:.3f}" for score in own))
+        scores = (row.precision, row.recall, row.ap50, row.ap)
+        listing.add_row(row.name, "", f"{row.boxes:,}", *(f"{score:.3f}" for score in scores))
     out.print(listing)
 
 
@@ -74,16 +74,12 @@ def _run_study(config: ValConfig, trained: list[TrainedModel], out: Console) -> 
     for one, subject in zip(trained, subjects, strict=True):
         name = names.of(one.path)
         studies[name] = study(subject, STUDY_SIZES)
-        _show_study(name, studies[name], out)
+        listing = table(name, *(f">{column}" for column in COLUMNS))
+        for row in studies[name]:
+            size, *scores, inference, suppression, total = row.values()
+            times = (f"{value:.2f}" for value in (inference, suppression, total))
+            listing.add_row("", str(size), *(f"{score:.3f}" for score in scores), *times)
+        out.print(listing)
         save_study_text(folder / f"study_{Path(config.data).stem}_{name}.txt", studies[name])
         save_study_plot(folder / "study.png", studies)
     out.print(f"results: {folder}", soft_wrap=True)
-
-
-def _show_study(name: str, rows: list[StudyRow], out: Console) -> None:
-    listing = table(name, *(f">{column}" for column in COLUMNS))
-    for row in rows:
-        size, *scores, inference, suppression, total = row.values()
-        times = (f"{value:.2f}" for value in (inference, suppression, total))
-        listing.add_row("", str(size), *(f"{score:.3f}" for score in scores), *times)
-    out.print(listing)

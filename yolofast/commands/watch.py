@@ -39,27 +39,21 @@ def make_server(folder: Path, host: str, port: int, token: str | None) -> WatchS
     return WatchServer(folder, host, port, token, {name: web_file(name).encode() for name in _FROM_THE_PAGE_KIT})
 
 
-def address_of(server: WatchServer) -> str:
-    """As this machine's browser finds it."""
-    return _address(server, "localhost" if server.gate.host in _EVERYWHERE else server.gate.host)
-
-
-def address_for_others(server: WatchServer) -> str:
-    """As it is typed elsewhere."""
-    return _address(server, socket.gethostname() if server.gate.host in _EVERYWHERE else server.gate.host)
-
-
-def _address(server: WatchServer, name: str) -> str:
-    gate, host = server.gate, f"[{name}]" if ":" in name else name
+def address_of(server: WatchServer, this_machine: str = "localhost") -> str:
+    """As this machine's browser finds it, or another's that knows this one by that name."""
+    gate = server.gate
+    name = this_machine if gate.host in _EVERYWHERE else gate.host
+    host = f"[{name}]" if ":" in name else name
     return f"http://{host}:{gate.port}/" + ("" if gate.token is None else f"?token={gate.token}")
 
 
 def _say(folder: Path, server: WatchServer) -> None:
     if not folder.exists():
         print(f"{folder} does not exist yet: its runs appear as soon as it does")
-    print(f"{counted(len(server.runs.list()['runs']), 'run')} below {folder}: {address_for_others(server)}")
+    own = socket.gethostname()
+    print(f"{counted(len(server.runs.list()['runs']), 'run')} below {folder}: {address_of(server, own)}")
     if server.gate.host in _EVERYWHERE:
-        print(f"if {socket.gethostname()} is not known on other machines, use this machine's IP address instead")
+        print(f"if {own} is not known on other machines, use this machine's IP address instead")
     if not is_this_machine(server.gate.host):
         print("anyone with this address can see them, and the connection is not encrypted")
     print("Ctrl+C ends it; training is not affected", flush=True)

@@ -4,54 +4,41 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from yolofast.config.settings import Settings, setting, settings_of
+from yolofast.config import section
+from yolofast.config.settings import Settings, settings_of
 from yolofast.errors import UserError, shorten
 
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
 Gear = Literal["auto", "eager", "compile", "graph"]
 Cache = Literal["auto", "gpu", "ram", "disk", "jpeg", "off"]
 
-MODEL, DATA, LOADER, AUGMENTATION = "model", "data", "loader", "augmentation"
-TRAINING, LOSS, SPEED, EVALUATION, OUTPUT = "training", "loss", "speed", "evaluation", "output"
-LOGGING, PLAN = "experiment loggers and launchers", "fine-tuning by plan"
-PROFILE = "profile"
-SECTIONS = (PROFILE, MODEL, DATA, LOADER, AUGMENTATION, TRAINING, LOSS, SPEED, EVALUATION, OUTPUT, LOGGING, PLAN)
-"""In the order of `--help` and of the documentation."""
-
 _DEVICE = re.compile(r"|cpu|mps|cuda(:\d+)?|(cuda:)?\d+(,\d+)*")
 
 
-# ruff: noqa: RUF009 - `setting` makes a dataclass field
+# ruff: noqa: RUF009 - `section` makes dataclass fields
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Settings):
     """`Config()` has the defaults of `yolofast`, `Config.published()` those of the published script."""
 
-    head_config: str = setting(
-        "", "--head-config", section=MODEL, metavar="FILE", help="which head owns which classes (1B4H), or standard …"
-    )
-    device: str = setting(
-        "",
-        "--device",
-        yolov7=True,
-        section=SPEED,
-        changes_on_resume=True,
-        help="0, or cpu; empty: the first GPU; 0,1,2,3 trains on several",
-    )
-    precision: Precision = setting(
-        "auto", "--precision", section=SPEED, shortcuts={"--half": "fp16"},
-        help="number type of the network; auto: bf16 where the GPU has it, else fp16, fp32 on the CPU",
-    )  # fmt: skip
-    gear: Gear = setting(
-        "auto", "--gear", section=SPEED, shortcuts={"--compile": "compile"}, changes_on_resume=True,
-        help="how a step is run: as written, compiled, or as a CUDA graph; auto: the fastest that works",
-    )  # fmt: skip
-    project: str = setting("runs", "--project", yolov7=True, section=OUTPUT, metavar="FOLDER", help="folder of runs")
-    name: str = setting(
-        "exp", "--name", yolov7=True, section=OUTPUT, help="folder of the run below --project; numbered if it exists"
-    )
-    exist_ok: bool = setting(
-        False, "--exist-ok", yolov7=True, section=OUTPUT, changes_on_resume=True, help="use the folder if it exists"
-    )
+    # fmt: off
+    head_config: str = section.model(
+        "", "--head-config", metavar="FILE", help="which head owns which classes (1B4H), or standard …")
+    device: str = section.speed(
+        "", "--device", yolov7=True, changes_on_resume=True,
+        help="0, or cpu; empty: the first GPU; 0,1,2,3 trains on several")
+    precision: Precision = section.speed(
+        "auto", "--precision", shortcuts={"--half": "fp16"},
+        help="number type of the network; auto: bf16 where the GPU has it, else fp16, fp32 on the CPU")
+    gear: Gear = section.speed(
+        "auto", "--gear", shortcuts={"--compile": "compile"}, changes_on_resume=True,
+        help="how a step is run: as written, compiled, or as a CUDA graph; auto: the fastest that works")
+    project: str = section.output(
+        "runs", "--project", yolov7=True, metavar="FOLDER", changes_on_resume=False, help="folder of runs")
+    name: str = section.output(
+        "exp", "--name", yolov7=True, changes_on_resume=False,
+        help="folder of the run below --project; numbered if it exists")
+    exist_ok: bool = section.output(False, "--exist-ok", yolov7=True, help="use the folder if it exists")
+    # fmt: on
 
     @classmethod
     def published(cls) -> Self:

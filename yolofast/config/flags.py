@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from yolofast.config.common import SECTIONS
+from yolofast.config.section import HEADINGS
 from yolofast.config.settings import (
     REQUIRED,
     Setting,
@@ -84,7 +84,7 @@ def _python_name(flag: str) -> str:
 def add_flags(parser: argparse.ArgumentParser, config_class: type[Config], defaults: Config | None = None) -> None:
     """A flag for every setting, in the sections of the documentation. A parser may have those of several classes."""
     parser.set_defaults(**{DEFAULTS: {**(parser.get_default(DEFAULTS) or {}), config_class: defaults}})
-    for section in (None, *SECTIONS):
+    for section in (None, *HEADINGS):
         names = [name for name, declared in settings_of(config_class).items() if declared.section == section]
         group: argparse._ActionsContainer = parser
         if names and section:
@@ -103,12 +103,10 @@ def from_args(config_class: type[Config], namespace: argparse.Namespace) -> Conf
     """The defaults given to `add_flags`, changed by the flags."""
     defaults: Config | None = getattr(namespace, DEFAULTS)[config_class]
     given = given_settings(config_class, namespace)
-    longer = {
-        name: [*_default(config_class, defaults, name), *given[name]]
-        for name in given
-        if settings_of(config_class)[name].adds_up
-    }
-    return from_settings(config_class, given | longer, defaults)
+    for name in given:
+        if settings_of(config_class)[name].adds_up:
+            given[name] = [*_default(config_class, defaults, name), *given[name]]
+    return from_settings(config_class, given, defaults)
 
 
 def _default(config_class: type[Config], defaults: Config | None, name: str) -> Any:

@@ -4,22 +4,16 @@ import sys
 from typing import Any
 
 from yolofast.config.commands import COMMANDS, Command
-from yolofast.config.common import SECTIONS, RunConfig
 from yolofast.config.flags import help_text, shown
 from yolofast.config.hyp import HYP_KEYS
-from yolofast.config.predict import PredictConfig
+from yolofast.config.section import HEADINGS
 from yolofast.config.settings import REQUIRED, Setting, Settings, choices, settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 
-_SCRIPTS: dict[str, tuple[str, type[RunConfig]]] = {
-    "train": ("train.py", TrainConfig), "val": ("test.py", ValConfig), "predict": ("detect.py", PredictConfig),
-}  # fmt: skip
-"""By the command that has the same flags."""
 _INTRODUCTION = """\
 # Flags and hyper-parameters
 
-`yolofast train`, `val` and `predict` and the drop-in scripts `train.py`, `test.py` and `detect.py` have the same flags;
+`yolofast train`, `val` and `predict` have the same flags as the drop-in scripts `train.py`, `test.py` and `detect.py`;
 only defaults differ. The other commands follow at the end. All flags are declared in `yolofast/config/`; this page
 is made from it.
 
@@ -28,8 +22,8 @@ is made from it.
 - **published** marks the flags of the published scripts.
 - Python uses the same names with `_`: `TrainConfig(img_size=(320,))`. `from_settings(TrainConfig, {"imgsz": 320})`
   takes every other spelling too.
-- A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint; only flags marked ↻
-  may then be given anew, and those that name a file which has gone.
+- A run folder holds its settings in `args.yaml`. With `--resume` they are those of the checkpoint. Only flags marked ↻
+  may then be changed, and those that name a file which no longer exists.
 - *no effect*: known so that old commands are understood."""
 _ENVIRONMENT = """\
 ## Environment variables
@@ -41,21 +35,18 @@ _ENVIRONMENT = """\
 _HYPER_PARAMETERS = """\
 ## Hyper-parameters
 
-`--hyp FILE`. A file may say only what it changes: other keys have the values published for the model
+`--hyp FILE`. A file may contain only what it changes. Other keys have the values published for the model
 (`hyp.scratch.tiny`, `p5` or `p6`; defaults below are those of `p5`). Unknown keys and values of the wrong kind are
 refused, with the line."""
 
 
 def flags_page() -> str:
     parts = [_INTRODUCTION]
-    for command, (script, config_class) in _SCRIPTS.items():
-        parts.append(f"## `yolofast {command}` and `{script}`")
-        for section in SECTIONS:
-            names = [name for name, declared in settings_of(config_class).items() if declared.section == section]
-            if names:
-                parts.append(_table(config_class, section, names, command, script))
+    for command in (one for one in COMMANDS if one.script):
+        parts.append(f"## `yolofast {command.name}` and `{command.script}`")
+        parts += filter(None, (_table(command, section) for section in HEADINGS))
     parts += [_ENVIRONMENT, _HYPER_PARAMETERS, _hyp_table()]
-    parts += [_tool(one) for one in COMMANDS if one.name not in _SCRIPTS]
+    parts += [_tool(one) for one in COMMANDS if not one.script]
     return "\n\n".join(parts) + "\n"
 
 
@@ -71,19 +62,15 @@ def _tool(command: Command) -> str:
     return "\n".join([*lines, *(f"\nAnd the flags of `yolofast {name}`." for name in others)])
 
 
-def _table(config_class: type[RunConfig], section: str, names: list[str], command: str, script: str) -> str:
-    defaults = config_class()
-    lines = [f"| {section} | `{command}` | `{script}` | |", "|---|---|---|---|"]
-    for name in names:
-        declared = settings_of(config_class)[name]
-        cells = (
-            _flag_cell(config_class, name, declared),
-            _value(getattr(defaults, name)),
-            _value(declared.published),
-            _meaning(config_class, name, declared),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+def _table(command: Command, section: str) -> str:
+    """Empty if the command has no settings in that section."""
+    lines = [f"| {section} | `{command.name}` | `{command.script}` | |", "|---|---|---|---|"]
+    for name, declared in settings_of(command.settings).items():
+        if declared.section == section:
+            values = f"{_value(getattr(command.settings, name))} | {_value(declared.published)}"
+            flags, meaning = _flag_cell(command.settings, name, declared), _meaning(command.settings, declared)
+            lines.append(f"| {flags} | {values} | {meaning} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def _flag_cell(config_class: type[Settings], name: str, declared: Setting) -> str:
@@ -93,7 +80,7 @@ def _flag_cell(config_class: type[Settings], name: str, declared: Setting) -> st
     return " ".join([spellings, ", ".join(filter(None, choices(config_class, name)))]).rstrip()
 
 
-def _meaning(config_class: type[RunConfig], name: str, declared: Setting) -> str:
+def _meaning(config_class: type[Settings], declared: Setting) -> str:
     notes = [f"`{flag}`: {shown(value)}" for flag, value in declared.shortcuts.items()]
     if declared.published_flag:
         other = "" if declared.published_flag in declared.flags else f" as `{declared.published_flag}`"

@@ -17,11 +17,10 @@ from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import find_resource
 
 _NAMES = ", ".join(f"`{name}`" for name in ASSIGNERS)
-
 _P6 = ("w6", "e6", "d6", "e6e")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HypKey:
     meaning: str
     default: float | None
@@ -35,9 +34,7 @@ def _number(value: Any) -> bool:
 
 
 def _numbers(suits: Callable[[float], bool], takes: str, default: float | None, meaning: str) -> HypKey:
-    return HypKey(
-        meaning=meaning, default=default, suits=lambda value: _number(value) and suits(value), takes=f"a number {takes}"
-    )
+    return HypKey(meaning, default, lambda value: _number(value) and suits(value), f"a number {takes}")
 
 
 def _from_0_to(most: float, default: float | None, meaning: str) -> HypKey:
@@ -53,7 +50,17 @@ def _above(end: float, most: float, default: float | None, meaning: str) -> HypK
 
 
 def _switch(meaning: str) -> HypKey:
-    return HypKey(meaning=meaning, default=None, suits=lambda value: isinstance(value, bool), takes="true or false")
+    return HypKey(meaning, None, lambda value: isinstance(value, bool), "true or false")
+
+
+def _whole(most: int, meaning: str) -> HypKey:
+    return HypKey(
+        meaning, None, lambda value: type(value) is int and 1 <= value <= most, f"a whole number from 1 to {most}"
+    )
+
+
+def _one_of(values: tuple[Any, ...], default: float | None, meaning: str) -> HypKey:
+    return HypKey(meaning, default, lambda value: value in values, " or ".join(map(str, values)))
 
 
 def _assigner(value: Any) -> bool:
@@ -70,12 +77,7 @@ HYP_KEYS: dict[str, HypKey] = {
     "lrf": _from_0_to(100, 0.1, "last learning rate, as a share of lr0"),
     "momentum": _from_0_to_below(1, 0.937, "of SGD; Adam's β1"),
     "weight_decay": _from_0_to(10, 0.0005, "per update of 64 images; scaled with the batch"),
-    "nbs": HypKey(
-        meaning="images of an update: smaller batches are added up to it",
-        default=None,
-        suits=lambda value: type(value) is int and 1 <= value <= 1_000_000,
-        takes="a whole number from 1 to 1000000",
-    ),
+    "nbs": _whole(1_000_000, "images of an update: smaller batches are added up to it"),
     "warmup_epochs": _from_0_to(1000, 3.0, "epochs in which the learning rate rises; 1,000 batches at least, 0: none"),
     "warmup_momentum": _from_0_to_below(1, 0.8, "momentum at its start"),
     "warmup_bias_lr": _from_0_to(10, 0.1, "learning rate of biases at its start"),
@@ -101,35 +103,20 @@ HYP_KEYS: dict[str, HypKey] = {
     "mixup": _from_0_to(1, 0.15, "probability of blending two mosaics"),
     "copy_paste": _from_0_to(1, 0.0, "probability of mirrored copies of objects; needs polygons"),
     "paste_in": _from_0_to(1, 0.15, "probability of pasting objects of other images; needs polygons"),
-    "loss_ota": HypKey(
-        meaning="1: OTA assigns boxes to anchors; 0: their ratios do",
-        default=1,
-        suits=lambda value: isinstance(value, int | float) and value in (0, 1),
-        takes="1 or 0",
-    ),
+    "loss_ota": _one_of((1, 0), 1, "1: OTA assigns boxes to anchors; 0: their ratios do"),
     "assigner": HypKey(
-        meaning=f"instead of loss_ota: {_NAMES}, or `[[0, anchor], [70, ota]]` by epoch",
-        default=None,
-        suits=_assigner,
-        takes="a name, or a list of epochs and names: [[0, anchor], [70, ota]]",
+        f"instead of loss_ota: {_NAMES}, or `[[0, anchor], [70, ota]]` by epoch",
+        None,
+        _assigner,
+        "a name, or a list of epochs and names: [[0, anchor], [70, ota]]",
     ),
-    "anchors": HypKey(
-        meaning="anchors per level, to be fitted to the data, instead of those of the model",
-        default=None,
-        suits=lambda value: type(value) is int and 1 <= value <= 100,
-        takes="a whole number from 1 to 100",
-    ),
+    "anchors": _whole(100, "anchors per level, to be fitted to the data, instead of those of the model"),
     "label_smoothing": _from_0_to(1, None, "as `--label-smoothing`"),
     "gr": _from_0_to(1, None, "how much the objectness target follows the overlap"),
     "autobalance": _switch("let the levels' objectness weights follow their losses"),
     "ignore_other_heads": _switch("as `--ignore-other-heads`"),
     "ignore_weight": _from_0_to(1, None, "as `--ignore-weight`"),
-    "simota_version": HypKey(
-        meaning="YOLOX: `current` or `vendored`",
-        default=None,
-        suits=lambda value: isinstance(value, str) and value in ("current", "vendored"),
-        takes="current or vendored",
-    ),
+    "simota_version": _one_of(("current", "vendored"), None, "YOLOX: `current` or `vendored`"),
     "use_l1": _switch("YOLOX: the L1 term from the start"),
 }
 
@@ -139,14 +126,11 @@ def read_hyp(path: str | Path | None, cfg_defaults: Mapping[str, Any] | None = N
 
     So a file may say only what it changes. None is no file. Optional keys that are not given are absent.
     """
-    table = {key: known.default for key, known in HYP_KEYS.items() if known.default is not None}
-    given: Mapping[str, Any] = {}
-    if path is not None:
-        file = read_yaml(find_resource(path, "hyp"))
-        for key, value in file.values.items():
-            _check(key, value, file)
-        given = file.values
-    return {**table, **(cfg_defaults or {}), **given}
+    published = {key: known.default for key, known in HYP_KEYS.items() if known.default is not None}
+    file = YamlFile(None, {}) if path is None else read_yaml(find_resource(path, "hyp"))
+    for key, value in file.values.items():
+        _check(key, value, file)
+    return {**published, **(cfg_defaults or {}), **file.values}
 
 
 def published_hyp(cfg: str) -> str:
@@ -174,8 +158,7 @@ def _check(key: Any, value: Any, file: YamlFile) -> None:
     if key not in HYP_KEYS:
         what = f"there is no hyper-parameter {shorten(key)}{nearest(str(key), HYP_KEYS)}"
         raise UserError(what, where=file.where, line=line, fix="docs/flags.md lists them")
-    known = HYP_KEYS[key]
-    if not known.suits(value):
+    if not HYP_KEYS[key].suits(value):
         raise UserError(f"{key} is {shorten(value)}", where=file.where, line=line, fix=_fix(key, value))
 
 
@@ -185,9 +168,7 @@ def _fix(key: str, value: Any) -> str:
         number = float(value) if isinstance(value, str) else None
     except ValueError:
         number = None
-    takes = f"give {HYP_KEYS[key].takes}"
-    return takes if number is None or not HYP_KEYS[key].suits(number) else f"{takes}: `{key}: {_plain(number)}`"
-
-
-def _plain(number: float) -> str:
-    return f"{number:.12f}".rstrip("0").rstrip(".")
+    fix = f"give {HYP_KEYS[key].takes}"
+    if number is not None and HYP_KEYS[key].suits(number):
+        fix += f": `{key}: {f'{number:.12f}'.rstrip('0').rstrip('.')}`"
+    return fix

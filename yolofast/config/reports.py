@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from functools import partial
 
-from yolofast.config.common import PROFILE
+from yolofast.config import section
 from yolofast.config.settings import REQUIRED, Settings, setting
 
-_profile = partial(setting, section=PROFILE)
-_steps = partial(_profile, least=1, most=1_000_000, metavar="N")
+_steps = partial(section.profile, least=1, most=1_000_000, metavar="N")
 _count = partial(setting, least=1, most=10**9)
 _positive = partial(setting, least=1e-9, most=1e9)  # beyond, the ratio of two of them could overflow
 
@@ -29,15 +28,16 @@ class ProfileConfig(Settings):
     warm_up: int = _steps(10, "--warm-up", help="steps before those")
     at_epoch: int | None = _steps(
         None, "--at-epoch", help="the epoch whose steps are measured, from 1 (default: the middle one)")
-    against: str | None = _profile(
+    against: str | None = section.profile(
         None, "--against", metavar="FLAGS",
         help='measure a second configuration in turn with the first: what differs, as "--loader cpu --workers 8"')
-    trace: str | None = _profile(
+    trace: str | None = section.profile(
         None, "--trace", metavar="FILE", help="write a trace of some steps for ui.perfetto.dev: trace.json")
-    json: str | None = _profile(None, "--json", bare="-", metavar="FILE", help="print JSON, or write it to a file")
-    output: str | None = _profile(
+    json: str | None = section.profile(
+        None, "--json", bare="-", metavar="FILE", help="print JSON, or write it to a file")
+    output: str | None = section.profile(
         None, "--output", metavar="FOLDER", help="write profile.json there; by default nothing is written")
-    compile_report: bool = _profile(False, "--compile-report", help="say what torch.compile makes of the step")
+    compile_report: bool = section.profile(False, "--compile-report", help="say what torch.compile makes of the step")
     # fmt: on
 
 
@@ -48,11 +48,9 @@ class CompareConfig(Settings):
         REQUIRED, "runs", metavar="RUN", help="run folders of yolofast, YOLOv7, Ultralytics or YOLOX")
     names: tuple[str, ...] = setting(
         (), "--names", metavar="NAME", counts=(0, 10_000), help="what to call them, default: their folders")
-    price: float | None = _positive(
-        None, "--price", metavar="X", help="price of an hour, in any currency")
+    price: float | None = _positive(None, "--price", metavar="X", help="price of an hour, in any currency")
     epochs: tuple[int, ...] = _count(
-        (), "--epochs", commas=True, metavar="N,N", counts=(0, 10_000),
-        help="epochs for the tables, from 1: 10,50,100")
+        (), "--epochs", commas=True, metavar="N,N", counts=(0, 10_000), help="epochs for the tables, from 1: 10,50,100")
     last: int = _count(10, "--last", metavar="N", help="final epochs to average, default: {default}")
     group: tuple[str, ...] = setting(
         (), "--group", metavar="[LABEL=]PATTERN", counts=(0, 10_000),
@@ -61,12 +59,10 @@ class CompareConfig(Settings):
         (), "--hours", metavar="H", counts=(0, 10_000), help="of each run, if its files do not say")
     pace: tuple[float, ...] = _positive(
         (), "--pace", metavar="P", counts=(0, 10_000), help="it/s of each run, if known")
-    images: int | None = _count(
-        None, "--images", metavar="N", help="training images, if the run's files do not say")
+    images: int | None = _count(None, "--images", metavar="N", help="training images, if the run's files do not say")
     output: str = setting("compare.html", "--output", metavar="FILE", help="the page, default: {default}")
     markdown: str | None = setting(None, "--markdown", metavar="FILE", help="the same as Markdown")
-    json: str | None = setting(
-        None, "--json", bare="-", metavar="FILE", help="the same as JSON; without FILE printed")
+    json: str | None = setting(None, "--json", bare="-", metavar="FILE", help="the same as JSON; without FILE printed")
     # fmt: on
 
 
@@ -84,8 +80,7 @@ class ReportConfig(Settings):
 class WatchConfig(Settings):
     # fmt: off
     runs: str = setting("runs", "runs", help="folder to look for runs in, default: {default}")
-    port: int = setting(
-        8420, "--port", least=0, most=65_535, help="default: {default}; 0 takes a free one")
+    port: int = setting(8420, "--port", least=0, most=65_535, help="default: {default}; 0 takes a free one")
     host: str = setting("127.0.0.1", "--host", help="default: {default}; any other needs a token")
     token: str | None = setting(
         None, "--token", help="what the address must contain; generated where it is needed and not given")

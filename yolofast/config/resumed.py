@@ -26,32 +26,24 @@ _KINDS = {
     "head_params": "head_params", "plan": "plan", "weights": "",
 }  # fmt: skip
 """Settings that name a file, and where its short names are looked up; weights have none."""
+Config = TypeVar("Config", bound=RunConfig)
 
 
 def with_lasting_names(config: TrainConfig) -> TrainConfig:
     """As a run stores it: files by absolute path."""
-    changes: dict[str, Any] = {name: _lasting(getattr(config, name)) for name in _KINDS}
+    names = {setting: getattr(config, setting) for setting in _KINDS}
+    changes: dict[str, Any] = {key: os.path.abspath(name) for key, name in names.items() if name and _is_on_disk(name)}
     return dataclasses.replace(config, **changes)
 
 
 def kept_config(config: TrainConfig) -> dict[str, Any]:
-    """The same as plain values."""
+    """As plain values."""
     return _plain_values(with_lasting_names(config))
 
 
 def _plain_values(config: RunConfig) -> dict[str, Any]:
     """By name, with lists in place of tuples."""
-    values = dataclasses.asdict(config)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def names_a_file(setting: str) -> bool:
-    return setting in _KINDS
-
-
-def is_same_file(given: str, kept: str) -> bool:
-    """Whether what was typed now is the stored file, from the same folder or not."""
-    return given == kept or os.path.abspath(given) == kept
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(config).items()}
 
 
 def is_gone(config: TrainConfig, setting: str) -> bool:
@@ -68,10 +60,6 @@ def is_gone(config: TrainConfig, setting: str) -> bool:
     return False
 
 
-def _lasting(name: str) -> str:
-    return os.path.abspath(name) if name and _is_on_disk(name) else name
-
-
 def _is_on_disk(name: str) -> bool:
     """A folder counts only as a data set: another one of that name hides nothing that is packaged."""
     return os.path.isfile(name) or os.path.isfile(os.path.join(name, "data.yaml"))
@@ -82,11 +70,12 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     changes = {name: in_form(TrainConfig, name, value) for name, value in given.items()}
     if changes.get("batch_size") == -1 or stored.reduce_batch:
         changes.pop("batch_size", None)  # the run has found its own
-    for name in [name for name in changes if names_a_file(name) and is_same_file(changes[name], getattr(stored, name))]:
-        del changes[name]
+    for name in changes.keys() & _KINDS:  # the stored file is no change, from whichever folder it was typed
+        if getattr(stored, name) in (changes[name], os.path.abspath(changes[name])):
+            del changes[name]
     for name, value in changes.items():
         declared, before = settings_of(TrainConfig)[name], getattr(stored, name)
-        moved = names_a_file(name) and is_gone(stored, name)  # its content is compared when it is read
+        moved = name in _KINDS and is_gone(stored, name)  # its content is compared when it is read
         if value != before and not declared.changes_on_resume and not moved:
             what = f"{declared.flag} {shown(value)} with --resume: the run was started with {shown(before) or 'none'}"
             raise UserError(what, fix=f"omit {declared.flag}, or start a new run with --weights last.pt")
@@ -133,9 +122,6 @@ def other_images(before: int | None, now: int, data: str) -> list[str]:
 def _plain(value: Any) -> Any:
     """Checkpoints keep lists where settings have tuples."""
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-Config = TypeVar("Config", bound=RunConfig)
 
 
 def to_yaml(config: RunConfig, path: str | Path) -> None:

@@ -23,6 +23,12 @@ REQUIRED: Any = dataclasses.MISSING
 """The default of a setting that has none: the user must give it."""
 _KEY = "setting"
 _AS_DEFAULT = object()
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_PLURALS: dict[Any, str] = {
+    int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
+}  # fmt: skip
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+"""Types by class and field: finding them takes milliseconds, and every value is checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +109,6 @@ class Settings:
         """Settings that exclude or need one another; raises `UserError`."""
 
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-_PLURALS: dict[Any, str] = {
-    int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
-}  # fmt: skip
-_HINTS: dict[type[Any], dict[str, Any]] = {}
-"""Types by class and field: finding them takes milliseconds, and every value is checked."""
-
-
 def kinds(config_class: type[Any], name: str) -> tuple[Any, ...]:
     """The types a field may have: one, or the members of a union."""
     if config_class not in _HINTS:
@@ -133,11 +131,10 @@ def element(config_class: type[Any], name: str) -> Callable[[str], Any]:
     if _is_literal(kind):
         return str
     found: type[Any] = typing.get_args(kind)[0] if is_many(kind) else kind
-    return found if isinstance(found, type) else number_or_name
+    return found if isinstance(found, type) else _number_or_name
 
 
-def number_or_name(text: str) -> int | str:
-    """A word that may be either."""
+def _number_or_name(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
@@ -165,16 +162,17 @@ def in_form(config_class: type[Any], name: str, value: Any) -> Any:
 
 
 def check_value(config_class: type[Any], name: str, value: Any) -> None:
-    declared = settings_of(config_class)[name]
-    if not any(_suits(kind, value) for kind in kinds(config_class, name)):
-        raise _fault(config_class, name, value)
-    if declared.among is not None and isinstance(value, str) and value not in declared.among:
-        raise _fault(config_class, name, value)
-    if isinstance(value, tuple) and not declared.counts[0] <= len(value) <= declared.counts[1]:
-        raise _fault(config_class, name, value)
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, int | float) and not isinstance(one, bool) and not _in_range(declared, one):
-            raise _fault(config_class, name, value)
+    declared, values = settings_of(config_class)[name], value if isinstance(value, tuple) else (value,)
+    is_right = (
+        any(_suits(kind, value) for kind in kinds(config_class, name))
+        and (declared.among is None or not isinstance(value, str) or value in declared.among)
+        and (not isinstance(value, tuple) or declared.counts[0] <= len(value) <= declared.counts[1])
+        and all(_in_range(declared, one) for one in values if isinstance(one, int | float))
+    )
+    if not is_right:
+        shown = " ".join(map(str, value)) if isinstance(value, tuple) and value and len(value) < 8 else shorten(value)
+        hint = nearest(value, choices(config_class, name)) if isinstance(value, str) else ""
+        raise UserError(f"{declared.flag} is {shown}{hint}", fix=f"give {_description(config_class, name)}")
 
 
 def _suits(kind: Any, value: Any) -> bool:
@@ -194,20 +192,15 @@ def _suits(kind: Any, value: Any) -> bool:
 
 
 def _in_range(declared: Setting, value: float) -> bool:
-    if value in declared.special:
-        return True
     return (
-        (declared.least is None or value >= declared.least)
-        and (declared.above is None or value > declared.above)
-        and (declared.most is None or value <= declared.most)
+        isinstance(value, bool)
+        or value in declared.special
+        or (
+            (declared.least is None or value >= declared.least)
+            and (declared.above is None or value > declared.above)
+            and (declared.most is None or value <= declared.most)
+        )
     )
-
-
-def _fault(config_class: type[Any], name: str, value: Any) -> UserError:
-    declared = settings_of(config_class)[name]
-    shown = " ".join(map(str, value)) if isinstance(value, tuple) and value and len(value) < 8 else shorten(value)
-    hint = nearest(value, choices(config_class, name)) if isinstance(value, str) else ""
-    return UserError(f"{declared.flag} is {shown}{hint}", fix=f"give {_description(config_class, name)}")
 
 
 def _description(config_class: type[Any], name: str) -> str:

@@ -93,11 +93,10 @@ class PackConfig(Settings):
     cache: Literal["disk", "jpeg"] = setting("disk", "--cache", help="plain pixels, or JPEG (a seventh)")
     splits: tuple[str, ...] = setting(("train", "val"), "--splits", metavar="SPLIT", help="default: {default}")
     out: str | None = setting(
-        None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast beside the data")
+        None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast next to the data")
     verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
     skip_bad: bool = _skip_bad()
-    workers: int | None = setting(
-        None, "--workers", least=1, metavar="N", help="threads, by default one per core")
+    workers: int | None = setting(None, "--workers", least=1, metavar="N", help="threads, by default one per core")
     # fmt: on
 
 
@@ -105,8 +104,7 @@ class PackConfig(Settings):
 class CheckConfig(Settings):
     # fmt: off
     data: str = _data_set()
-    splits: tuple[str, ...] | None = setting(
-        None, "--splits", metavar="SPLIT", help="default: all that the yaml names")
+    splits: tuple[str, ...] | None = setting(None, "--splits", metavar="SPLIT", help="default: all that the yaml names")
     single_cls: bool = setting(False, "--single-cls", help="read all labels as one class")
     plot: str | None = setting(
         None, "--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")

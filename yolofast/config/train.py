@@ -1,30 +1,15 @@
-"""The settings of training.
+"""The settings of training: all flags of the published train.py, and more under names that other trainers use.
 
-The published train.py's flags are all here with their meaning; what it lacks is added under names its users or those of
-other trainers know. Defaults of `yolofast train` are chosen for a first run: a small network on the built-in data set,
-with the published code's defects repaired.
+Defaults of `yolofast train` suit a first run: a small network on the built-in data set, published defects repaired.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
-from yolofast.config.common import (
-    AUGMENTATION,
-    DATA,
-    EVALUATION,
-    LOADER,
-    LOGGING,
-    LOSS,
-    MODEL,
-    OUTPUT,
-    PLAN,
-    TRAINING,
-    Cache,
-    RunConfig,
-)
-from yolofast.config.settings import setting, settings_of
+from yolofast.config import section
+from yolofast.config.common import Cache, RunConfig
+from yolofast.config.settings import settings_of
 from yolofast.errors import UserError
 from yolofast.extensions import ASSIGNERS, OPTIMIZERS
 
@@ -32,203 +17,190 @@ LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
 
 _QUAD = 4
 """Images that `--quad` joins."""
+_OF_STAGES = (
+    "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
+)  # fmt: skip
+_DEMONSTRATION: dict[str, Any] = {
+    "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
+}  # fmt: skip
+# Flags that say where and how to train, not what.
+_LEAVE_IT_A_DEMONSTRATION = {
+    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
+    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
+}  # fmt: skip
 
-# Declared by section, to say it once.
-_model = partial(setting, section=MODEL)
-_data = partial(setting, section=DATA)
-_loader = partial(setting, section=LOADER, changes_on_resume=True)
-_augmentation = partial(setting, section=AUGMENTATION)
-_training = partial(setting, section=TRAINING)
-_loss = partial(setting, section=LOSS)
-_output = partial(setting, section=OUTPUT, changes_on_resume=True)
-_logging = partial(setting, section=LOGGING, changes_on_resume=True)
-_plan = partial(setting, section=PLAN)
 
-
-# ruff: noqa: RUF009 - `setting` makes a dataclass field
+# ruff: noqa: RUF009 - `section` makes dataclass fields
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(RunConfig):
     # fmt: off
-    weights: str = _model(
+    weights: str = section.model(
         "", "--weights", published="yolo7.pt", yolov7=True, metavar="FILE",
         help="weights to start from; empty: from scratch")
-    cfg: str = _model(
+    cfg: str = section.model(
         "yolov7-tiny", "--cfg", "--model", published="", yolov7=True, metavar="FILE",
         help="model file, packaged path or short name; empty: that of the weights")
-    transfer_weights: bool = _model(
+    transfer_weights: bool = section.model(
         False, "--transfer-weights",
         help="take from the weights what matches by name and shape, and nothing else: no optimizer, no epoch")
-    heads: int = _model(
+    heads: int = section.model(
         0, "--heads", least=0, most=1000, help="heads of 1B4H; their number follows from --head-config, this checks it")
-    freeze: tuple[int | str, ...] = _model(
+    freeze: tuple[int | str, ...] = section.model(
         (0,), "--freeze", yolov7=True, least=0, metavar="N",
         help="N: layers 0 to N-1; several numbers: exactly those layers; or names: backbone, neck, backbone.dark*")
-    noautoanchor: bool = _model(
+    noautoanchor: bool = section.model(
         False, "--noautoanchor", yolov7=True, help="keep the anchors, even if they do not suit the boxes")
-    sync_bn: bool = _model(
-        False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
+    sync_bn: bool = section.model(False, "--sync-bn", yolov7=True, help="BatchNorm statistics over all GPUs")
 
-    data: str = _data(
+    data: str = section.data(
         "data/shapes.yaml", "--data", published="data/coco.yaml", yolov7=True, metavar="FILE",
         help="data set yaml; data/shapes.yaml is built in")
-    img_size: tuple[int, ...] = _data(
+    img_size: tuple[int, ...] = section.data(
         (320,), "--img-size", "--img", "--imgsz", published=(640, 640), yolov7=True, least=32, most=32_768,
         counts=(1, 2),
         help="pixels of the long side to train and to test at; one value serves for both; rounded up to a multiple of "
         "the stride; for YOLOX: height and width")
-    single_cls: bool = _data(
-        False, "--single-cls", yolov7=True, help="treat all classes as one")
-    fraction: float = _data(
-        1.0, "--fraction", above=0, most=1, help="share of the training images to use")
-    skip_bad: bool = _data(
+    single_cls: bool = section.data(False, "--single-cls", yolov7=True, help="treat all classes as one")
+    fraction: float = section.data(1.0, "--fraction", above=0, most=1, help="share of the training images to use")
+    skip_bad: bool = section.data(
         False, "--skip-bad", help="omit images that `yolofast check` finds faulty, instead of stopping")
 
-    batch_size: int = _training(
+    batch_size: int = section.training(
         16, "--batch-size", "--batch", yolov7=True, least=1, special=(-1,),
         help="images per batch, over all GPUs; -1: the largest that fits")
-    reduce_batch: bool = _training(
+    reduce_batch: bool = section.training(
         False, "--reduce-batch", changes_on_resume=True,
         help="when memory runs out continue with a smaller batch, instead of naming one that fits")
-    epochs: int = _training(
+    epochs: int = section.training(
         100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
         help="passes over the images; a resumed run may have more")
-    max_steps: int | None = _training(
-        None, "--max-steps", least=1, help="end the run after that many batches")
-    resume: bool | str = _training(
+    max_steps: int | None = section.training(None, "--max-steps", least=1, help="end the run after that many batches")
+    resume: bool | str = section.training(
         False, "--resume", yolov7=True, bare=True, metavar="RUN", changes_on_resume=True,
         help="resume the latest run, or that of the given folder or last.pt, exactly where it stopped")
-    patience: int = _training(
+    patience: int = section.training(
         0, "--patience", least=0, changes_on_resume=True,
         help="stop after that many epochs without a better result; 0: never")
-    optimizer: str = _training(
+    optimizer: str = section.training(
         "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, among=OPTIMIZERS,
         help="sgd has Nesterov momentum")
-    lr_schedule: LrSchedule = _training(
+    lr_schedule: LrSchedule = section.training(
         "auto", "--lr-schedule", yolov7="--linear-lr",
         shortcuts={"--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine"},
         help="how the learning rate falls; auto: cosine, yoloxwarmcos for YOLOX")
-    auto_lr: bool = _training(
+    auto_lr: bool = section.training(
         False, "--auto-lr", help="for batches above 64: lr0 × √(batch / 64); from 128 on 5 epochs of warm-up at least")
-    seed: int = _training(
-        0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")
-    faithful: bool = _training(
+    seed: int = section.training(0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")
+    faithful: bool = section.training(
         False, "--faithful", published=True, shortcuts={"--fixed": False},
         help="compute what the published code computes, defects included (docs/differences.md)")
-    evolve: bool = _training(
+    evolve: bool = section.training(
         False, "--evolve", yolov7=True, help="refused: train once with each --hyp file, then `yolofast compare`")
 
-    hyp: str = _loss(
+    hyp: str = section.loss(
         "", "--hyp", published="data/hyp.scratch.p5.yaml", yolov7=True, metavar="FILE",
         help="hyper-parameters; empty: those published for the model")
-    recipe: str = _loss(
+    recipe: str = section.loss(
         "", "--recipe", metavar="FILE",
         help="YOLOX: how it is trained, a file or yolox-s, nuscenes-stable-v3 …; empty: as published for the network")
-    recipe_values: tuple[str, ...] = _loss(
+    recipe_values: tuple[str, ...] = section.loss(
         (), "--set", counts=(0, 1000), metavar="KEY=VALUE", adds_up=True,
         help="YOLOX: values of the recipe to change, such as mosaic_prob=0.3 input_size=800,1440")
-    label_smoothing: float = _loss(
+    label_smoothing: float = section.loss(
         0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")
-    assigner: str | None = _loss(
+    assigner: str | None = section.loss(
         None, "--assigner", among=ASSIGNERS,
         help="who learns which box; by default as the hyper-parameters say (loss_ota, assigner)")
-    ota_from_epoch: int | None = _loss(
+    ota_from_epoch: int | None = section.loss(
         None, "--ota-from-epoch", least=0, help="anchor before that epoch, OTA from it on")
-    ignore_other_heads: bool = _loss(
+    ignore_other_heads: bool = section.loss(
         False, "--ignore-other-heads", help="1B4H: omit other heads' objects from a head's objectness")
-    ignore_weight: float = _loss(
+    ignore_weight: float = section.loss(
         0.0, "--ignore-weight", least=0, most=1, help="1B4H: how much they count after all")
 
-    cache: Cache = _loader(
+    cache: Cache = section.loader(
         "auto", "--cache", yolov7="--cache-images", bare="ram", shortcuts={"--cache-images": "ram"},
         help="where the pixels live; auto says what it chose and why")
-    loader: Literal["auto", "cpu", "gpu"] = _loader(
+    loader: Literal["auto", "cpu", "gpu"] = section.loader(
         "auto", "--loader", help="who makes the batches: worker processes, or the GPU")
-    workers: int = _loader(
+    workers: int = section.loader(
         8, "--workers", yolov7=True, least=0, most=4096, help="worker processes per GPU, at most")
-    persistent_workers: bool = _loader(
-        False, "--persistent-workers", help="workers survive the end of an epoch")
-    worker_tensor: bool = _loader(
+    persistent_workers: bool = section.loader(False, "--persistent-workers", help="workers survive the end of an epoch")
+    worker_tensor: bool = section.loader(
         False, "--worker-tensor", help="workers render into a shared ring of whole batches")
-    fast_dataloader: bool = _loader(
-        False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
-    image_weights: bool = setting(
-        False, "--image-weights", section=LOADER, yolov7=True,
+    fast_dataloader: bool = section.loader(False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
+    image_weights: bool = section.loader(
+        False, "--image-weights", yolov7=True, changes_on_resume=False,
         help="draw images of badly learnt classes more often")
 
-    rect: bool = _augmentation(
+    rect: bool = section.augmentation(
         False, "--rect", yolov7=True, help="batches of similar shapes, padded as little as they need; no mosaics")
-    quad: bool = _augmentation(
+    quad: bool = section.augmentation(
         False, "--quad", yolov7=True, help="every four images become one of twice the size")
-    multi_scale: bool = _augmentation(
+    multi_scale: bool = section.augmentation(
         False, "--multi-scale", yolov7=True, help="sizes from half to one and a half times --img-size")
-    close_mosaic: int = _augmentation(
+    close_mosaic: int = section.augmentation(
         0, "--close-mosaic", least=0, help="no mosaic and no mixup in the last N epochs")
-    style: Literal["auto", "yolov7", "yolox"] = _augmentation(
+    style: Literal["auto", "yolov7", "yolox"] = section.augmentation(
         "auto", "--style", help="augmentation of YOLOv7 or YOLOX; auto: the model's")
-    class_aware_aug: bool = _augmentation(
+    class_aware_aug: bool = section.augmentation(
         False, "--class-aware-aug", help="1B4H: augment a mosaic as suits the head whose objects it shows")
-    head_params: str = _augmentation(
+    head_params: str = section.augmentation(
         "data/hyp.head_params.yaml", "--head-params", metavar="FILE", help="the values of --class-aware-aug")
 
-    notest: bool = setting(
-        False, "--notest", section=EVALUATION, yolov7=True, changes_on_resume=True, help="evaluate only at the end")
-    test_batch_size: int | None = setting(
-        None, "--test-batch-size", section=EVALUATION, least=1, changes_on_resume=True,
+    notest: bool = section.evaluation(
+        False, "--notest", yolov7=True, changes_on_resume=True, help="evaluate only at the end")
+    test_batch_size: int | None = section.evaluation(
+        None, "--test-batch-size", least=1, changes_on_resume=True,
         help="images per batch when evaluating; by default twice --batch-size")
-    v5_metric: bool = setting(
-        False, "--v5-metric", section=EVALUATION, yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
+    v5_metric: bool = section.evaluation(
+        False, "--v5-metric", yolov7=True, help="precision curves reach to recall 1, as in YOLOv5")
 
-    project: str = setting(
-        "runs/train", "--project", section=OUTPUT, yolov7=True, metavar="FOLDER", help="folder of runs")
-    nosave: bool = _output(
-        False, "--nosave", yolov7=True, help="save only the last checkpoint")
-    save_period: int = _output(
+    project: str = section.output(
+        "runs/train", "--project", yolov7=True, metavar="FOLDER", changes_on_resume=False, help="folder of runs")
+    nosave: bool = section.output(False, "--nosave", yolov7=True, help="save only the last checkpoint")
+    save_period: int = section.output(
         -1, "--save_period", "--save-period", yolov7=True, least=1, special=(-1,),
         help="keep a checkpoint every N epochs; -1: no more than best and last")
-    profile_every: int = _output(
+    profile_every: int = section.output(
         0, "--profile-every", least=0, metavar="N",
         help="time every N-th step by phase, for profile.csv and profile.json in the run's folder; 0: none")
-    plots: bool = _output(
-        True, "--plots", help="draw curves, labels and batches into the run's folder")
+    plots: bool = section.output(True, "--plots", help="draw curves, labels and batches into the run's folder")
 
-    bbox_interval: int = _logging(
+    bbox_interval: int = section.logging(
         -1, "--bbox_interval", "--bbox-interval", yolov7=True, least=1, special=(-1,),
         help="draw predicted boxes every N epochs, for the run's folder and its loggers")
-    entity: str | None = _logging(
+    entity: str | None = section.logging(
         None, "--entity", yolov7=True, help="account at Weights & Biases; turns that logger on")
-    upload_dataset: bool = _logging(
-        False, "--upload_dataset", "--upload-dataset", yolov7=True,
-        help="upload images and labels to Weights & Biases")
-    artifact_alias: str = _logging(
+    upload_dataset: bool = section.logging(
+        False, "--upload_dataset", "--upload-dataset", yolov7=True, help="upload images and labels to Weights & Biases")
+    artifact_alias: str = section.logging(
         "latest", "--artifact_alias", "--artifact-alias", yolov7=True, help="name of the uploaded version")
-    bucket: str = _logging(
+    bucket: str = section.logging(
         "", "--bucket", yolov7=True, without_effect=True, help="nothing is uploaded to a storage bucket")
-    local_rank: int = _logging(
+    local_rank: int = section.logging(
         -1, "--local_rank", "--local-rank", yolov7=True, least=-1, without_effect=True,
         help="set by old launchers; torchrun's LOCAL_RANK is read instead")
 
-    plan: str = _plan(
+    plan: str = section.plan(
         "", "--plan", metavar="FILE",
         help="which part of the network learns when, and how fast: a file, or a name such as yolox-progressive")
-    explain: bool | str = _plan(
+    explain: bool | str = section.plan(
         False, "--explain", bare=True, metavar="FILE", changes_on_resume=True,
         help="instead of training print the schedule that would run, epoch by epoch; FILE.png: draw it too")
-    stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = _plan(
+    stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = section.plan(
         "", "--stage", help="a packaged plan for yolov7-tiny, with the values of the flags below")
-    lr_mult_head: float = _plan(
-        1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
-    lr_mult_neck: float = _plan(
-        0.3, "--lr-mult-neck", least=0, help="factor of the learning rate of the neck")
-    lr_mult_backbone: float = _plan(
+    lr_mult_head: float = section.plan(1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
+    lr_mult_neck: float = section.plan(0.3, "--lr-mult-neck", least=0, help="factor of the learning rate of the neck")
+    lr_mult_backbone: float = section.plan(
         0.05, "--lr-mult-backbone", least=0, help="factor of the learning rate of the backbone")
-    bn_phase1_epochs: int = _plan(
+    bn_phase1_epochs: int = section.plan(
         20, "--bn-phase1-epochs", least=0, help="epochs with frozen statistics in the late backbone")
-    bn_unfreeze_late: bool = _plan(
-        False, "--bn-unfreeze-late", help="update them afterwards")
-    warmup_restart_epochs: int = _plan(
+    bn_unfreeze_late: bool = section.plan(False, "--bn-unfreeze-late", help="update them afterwards")
+    warmup_restart_epochs: int = section.plan(
         -1, "--warmup-restart-epochs", least=0, special=(-1,),
         help="warm up again for that long; -1: as suits the stage")
-    print_stage_summary: bool = _plan(
+    print_stage_summary: bool = section.plan(
         False, "--print-stage-summary", without_effect=True, help="say what learns; always done")
     # fmt: on
 
@@ -303,13 +275,9 @@ def _check_course(config: TrainConfig) -> None:
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
 
 
-_OF_STAGES = (
-    "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
-)  # fmt: skip
-
-
 def _check_plan(config: TrainConfig) -> None:
-    given = [flag for flag, is_given in _ways_to_freeze(config).items() if is_given]
+    ways = {"--freeze": config.freeze != (0,), "--plan": config.plan, "--stage": config.stage}
+    given = [flag for flag, is_given in ways.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{given[0]} and {given[1]} both say what learns", fix="drop one of them")
     for name in () if config.stage else _OF_STAGES:
@@ -321,28 +289,11 @@ def _check_plan(config: TrainConfig) -> None:
         raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="name it schedule.png")
 
 
-def _ways_to_freeze(config: TrainConfig) -> dict[str, bool]:
-    return {"--freeze": config.freeze != (0,), "--plan": bool(config.plan), "--stage": bool(config.stage)}
-
-
-_DEMONSTRATION: dict[str, Any] = {
-    "cfg": "mini", "hyp": "data/hyp.demo.yaml", "img_size": (128,), "batch_size": 8, "epochs": 12, "optimizer": "adamw",
-}  # fmt: skip
-# Flags that say where and how to train, not what.
-_LEAVE_IT_A_DEMONSTRATION = {
-    "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
-}  # fmt: skip
-
-
 def is_demonstration(given: Mapping[str, Any]) -> bool:
     """Whether no flag says what to train."""
     return given.keys() <= _LEAVE_IT_A_DEMONSTRATION
 
 
 def demonstration(config: TrainConfig) -> TrainConfig:
-    """A small network on the built-in shapes, in about two minutes.
-
-    The defaults of a real run would take a CPU hours.
-    """
+    """A small network on the built-in shapes, in about two minutes: the defaults of a real run take a CPU hours."""
     return replace(config, **_DEMONSTRATION)

@@ -191,16 +191,13 @@ def _value(file: YamlFile, key: Any, value: Any) -> Any:
         what = f"a YOLOX recipe has no {shorten(key)}{nearest(str(key), known)}"
         raise UserError(what, where=where, line=line, fix=f"use {', '.join(known)}")
     default = (1, 1) if key == "random_size" else known[key]
+    suits, fix = _like(value, default), f"give a value such as {default!r}"
     if isinstance(default, tuple):
-        if isinstance(value, list) and len(value) == 2 and all(_like(number, default[0]) for number in value):
-            return tuple(value)
-        kind = "two whole numbers" if isinstance(default[0], int) else "two numbers"
-        raise UserError(
-            f"{key} is {shorten(value)}", where=where, line=line, fix=f"give {kind}, such as {list(default)}"
-        )
-    if not _like(value, default):
-        raise UserError(f"{key} is {shorten(value)}", where=where, line=line, fix=f"give a value such as {default!r}")
-    return value
+        suits = isinstance(value, list) and len(value) == 2 and all(_like(number, default[0]) for number in value)
+        fix = f"give two {'whole ' if isinstance(default[0], int) else ''}numbers, such as {list(default)}"
+    if not suits:
+        raise UserError(f"{key} is {shorten(value)}", where=where, line=line, fix=fix)
+    return tuple(value) if isinstance(default, tuple) else value
 
 
 def _like(value: Any, default: Any) -> bool:

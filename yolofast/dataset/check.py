@@ -81,8 +81,8 @@ def check_data(
     total = sum(len(split.files()) for split in checked)
     step = None if done is None else lambda more: done(more, total)
     checked = [_check_pixels(split, step) for split in checked]
-    claimed = {file for split in checked for file in split.files()}
-    checked = [replace(split, faults=(*split.faults, *_pairs(split, claimed))) for split in checked]
+    used = {file for split in checked for file in split.files()}
+    checked = [replace(split, faults=(*split.faults, *_pairs(split, used))) for split in checked]
     return [
         replace(split, faults=(*split.faults, *_leakage(split, checked[:i], data))) for i, split in enumerate(checked)
     ]
@@ -94,7 +94,7 @@ def _read(data: DataYaml, name: str, single_cls: bool) -> CheckedSplit:
     except UserError as error:
         if error.where == str(data.path) and error.line is None:
             raise  # the yaml itself: no split can be read
-        # Many data sets name a test split that nobody downloaded.
+        # Many data sets name a test split that was not downloaded.
         where, fix = error.where or str(data.path), error.fix or "check the entry in the data yaml"
         kind, fatal = FaultKind.EMPTY_SPLIT, name != "test"
         fault = Fault(kind=kind, where=where, line=error.line, what=error.what, fix=fix, fatal=fatal)
@@ -110,13 +110,13 @@ def _check_pixels(split: CheckedSplit, done: Callable[[int], None] | None) -> Ch
     return replace(split, faults=(*split.faults, *new), digests=tuple(one.digest for one in images))
 
 
-def _pairs(split: CheckedSplit, claimed: set[str]) -> list[Fault]:
-    """What lies in the folders of the split and belongs to nothing."""
+def _pairs(split: CheckedSplit, used: set[str]) -> list[Fault]:
+    """Label files without image, and images that the annotations do not list, in the folders of the split."""
     if split.index is None or not len(split.index):
         return []
     folders = sorted({os.path.dirname(file) for file in split.files()})
     if split.index.annotations is not None:
-        return _images_not_in_file(folders, claimed, split.index.annotations)
+        return _images_not_in_file(folders, used, split.index.annotations)
     return [fault for folder in folders for fault in _labels_without_image(folder)]
 
 
@@ -137,19 +137,19 @@ def _labels_without_image(image_folder: str) -> list[Fault]:
     ]
 
 
-def _images_not_in_file(folders: Sequence[str], claimed: set[str], annotations: Path) -> list[Fault]:
+def _images_not_in_file(folders: Sequence[str], used: set[str], annotations: Path) -> list[Fault]:
     below = dict.fromkeys(image for folder in folders for image in images_below(Path(folder)))
-    unclaimed = [image for image in below if image not in claimed]
-    if not unclaimed:
+    unused = [image for image in below if image not in used]
+    if not unused:
         return []
     # The split may be a part of what the file lists: that is a choice, not a fault.
-    document = parse_coco(open_coco(annotations).content, annotations)
+    document = parse_coco(open_coco(annotations), annotations)
     listed = {os.path.basename(image.file_name) for image in document.images}
     kind, what = FaultKind.NOT_IN_ANNOTATIONS, f"is not listed in {annotations}, so it is not used"
     fix = "add it to the file, or remove it"
     return [
         Fault(kind=kind, where=image, what=what, fix=fix, fatal=False, image=image)
-        for image in unclaimed
+        for image in unused
         if os.path.basename(image) not in listed
     ]
 
@@ -161,18 +161,18 @@ def _leakage(split: CheckedSplit, earlier: Sequence[CheckedSplit], data: DataYam
     """
     faults = []
     for other in earlier:
-        where_seen = dict(zip(reversed(other.digests), reversed(other.files()), strict=True))
+        file_of = dict(zip(reversed(other.digests), reversed(other.files()), strict=True))
         shared = [
-            (file, where_seen[digest])
+            (file, file_of[digest])
             for file, digest in zip(split.files(), split.digests, strict=True)
-            if digest and digest in where_seen
+            if digest and digest in file_of
         ]
         if shared and data.entries(split.name) == data.entries(other.name):
             what = f"{split.name} and {other.name} are the same {len(shared)} images, so {split.name} measures memory"
             faults.append(_leak(str(data.path), data.file.line(split.name), what, fatal=False))
             continue
-        for file, twin in shared:
-            as_what = "too" if file == twin else f"as {twin}"
+        for file, same in shared:
+            as_what = "too" if file == same else f"as {same}"
             faults.append(_leak(file, None, f"is in {split.name}, and in {other.name} {as_what}", fatal=True))
     return faults
 

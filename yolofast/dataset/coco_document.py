@@ -1,4 +1,4 @@
-"""A COCO annotation file: where it and its images lie by convention, and its content as checked, typed values.
+"""A COCO annotation file: where it and its images are by convention, and its content as checked, typed values.
 
 An entry that cannot be used is a fault that names it. A file that is not of this form at all is refused at once.
 """
@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,10 @@ class CocoImage:
 
 
 @dataclass(frozen=True)
-class CocoCategory:
-    id: int
-    name: str
-
-
-@dataclass(frozen=True)
 class CocoDocument:
     images: list[CocoImage]
-    categories: list[CocoCategory]
-    """Sorted by id."""
+    categories: dict[int, str]
+    """Id -> name, sorted by id."""
     annotations: list[dict[str, Any]]
 
 
@@ -59,12 +53,12 @@ def parse_coco(content: bytes, path: Path) -> CocoDocument:
     images = [_image(entry, i, path) for i, entry in enumerate(_section(document, "images", path))]
     categories = [_category(entry, i, path) for i, entry in enumerate(_section(document, "categories", path))]
     annotations = _section(document, "annotations", path) if "annotations" in document else []
-    for section, entries in (("images", images), ("categories", categories)):
-        _require_different_ids(section, [entry.id for entry in entries], path)
+    _require_different_ids("images", [image.id for image in images], path)
+    _require_different_ids("categories", [category for category, _ in categories], path)
     for i, annotation in enumerate(annotations):
         if not isinstance(annotation, dict):
             raise _refusal("annotations", i, f"is {shorten(annotation)}, not an object", path)
-    return CocoDocument(images, sorted(categories, key=lambda category: category.id), annotations)
+    return CocoDocument(images, dict(sorted(categories)), annotations)
 
 
 def _section(document: dict[str, Any], name: str, path: Path) -> list[Any]:
@@ -88,23 +82,23 @@ def _image(entry: Any, number: int, path: Path) -> CocoImage:
     return CocoImage(image, name, None)
 
 
-def _category(entry: Any, number: int, path: Path) -> CocoCategory:
+def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
     category = as_id(entry.get("id")) if isinstance(entry, dict) else None
     if category is None:
         raise _refusal("categories", number, "has no id that is a whole number", path)
-    return CocoCategory(category, str(entry.get("name", category)))
+    return category, str(entry.get("name", category))
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:
-    seen: set[int] = set()
+    known: set[int] = set()
     for number, one in enumerate(ids):
-        if one in seen:
+        if one in known:
             raise _refusal(section, number, f"has the id {one}, which another entry has too", path)
-        seen.add(one)
+        known.add(one)
 
 
 def _refusal(section: str, number: int, what: str, path: Path) -> UserError:
-    return UserError(f"{section}[{number}] {what}", where=path, fix="mend the entry, or export the file again")
+    return UserError(f"{section}[{number}] {what}", where=path, fix="correct the entry, or export the file again")
 
 
 def as_id(value: Any) -> int | None:
@@ -156,17 +150,11 @@ def conventional_annotations(sources: Sequence[Path], split: str) -> Path | None
     """
     if len(sources) != 1:
         return None
-    return next((path for path in _candidates(sources[0], split) if path.is_file()), None)
-
-
-def _candidates(source: Path, split: str) -> Iterator[Path]:
-    yield source / "_annotations.coco.json"
+    source = sources[0]
     names = dict.fromkeys((source.name if source.is_dir() else source.stem, split))
-    for root in (source.parent, source.parent.parent):
-        for folder in (root / "annotations", root):
-            for name in names:
-                yield folder / f"instances_{name}.json"
-                yield folder / f"{name}.json"
+    folders = [root / below for root in (source.parent, source.parent.parent) for below in ("annotations", ".")]
+    usual = [folder / f"{start}{name}.json" for folder in folders for name in names for start in ("instances_", "")]
+    return next((path for path in (source / "_annotations.coco.json", *usual) if path.is_file()), None)
 
 
 def image_folder(annotations: Path, file_names: Sequence[str]) -> Path:

@@ -8,7 +8,7 @@ are matched with the classes of the data yaml by name if possible, else in the o
 import hashlib
 import os
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from yolofast.dataset.coco_document import (
 from yolofast.dataset.data_yaml import DataYaml, Listing, first_share
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.index_cache import SINGLE_CLASS, Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import SINGLE_CLASS, Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import Ints
 
@@ -37,7 +37,6 @@ _OTHER_SHAPE = 0.03
 _FIX_OUTSIDE = "check its bbox, [x, y, width, height] in pixels, and the width and height of the image in the file"
 _FIX_NO_AREA = "draw it again, or remove the annotation"
 _FIX_ENTRY = "write its bbox as [x, y, width, height] and polygons as [x1, y1, x2, y2, …], or remove the annotation"
-_Box = tuple[float, float, float, float]
 _Annotations = dict[int, list[dict[str, Any]]]
 _SHOWN_IDS = 8
 _NOT_IN_FILE = -1
@@ -84,7 +83,7 @@ def _add(rows: ImageRows, name: str, annotation: dict[str, Any], label: int, siz
         rows.add(label, box, shares, (None, name), crowd=annotation.get("iscrowd") == 1)
 
 
-def _clipped_shares(box: _Box, size: tuple[int, int]) -> tuple[_Box, float]:
+def _clipped_shares(box: Box, size: tuple[int, int]) -> tuple[Box, float]:
     """cx, cy, w, h as shares of the image, and by how many pixels the box reached out of it."""
     x, y, w, h = box
     left, top, right, bottom = max(x, 0.0), max(y, 0.0), min(x + w, float(size[0])), min(y + h, float(size[1]))
@@ -114,81 +113,70 @@ def match_classes(document: CocoDocument, data: DataYaml, path: Path) -> tuple[d
         return class_of, Classes(data.names, np.array(ids, dtype=np.int64))
     categories = document.categories
     if data.nc is not None and len(categories) != data.nc:
-        known = shorten([category.name for category in categories])
+        known = shorten(list(categories.values()))
         what = f"has {len(categories)} categories, {known}, which are not the {data.nc} classes of the data yaml"
         raise UserError(what, where=path, fix="give names in the data yaml as the categories are called")
     if not categories:
         raise UserError("has no categories", where=path, fix="export it again, or give names in the data yaml")
-    names = data.names or tuple(category.name for category in categories)
-    ids = [category.id for category in categories]
-    return {category: place for place, category in enumerate(ids)}, Classes(names, np.array(ids, dtype=np.int64))
+    class_of = {category: place for place, category in enumerate(categories)}
+    return class_of, Classes(data.names or tuple(categories.values()), np.array(list(categories), dtype=np.int64))
 
 
 def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, int] | None:
     """None if a category in use has a name that the yaml does not know; unused ones, such as a root, do not matter."""
     place = {name: i for i, name in reversed(list(enumerate(names)))}
-    class_of = {category.id: place[category.name] for category in document.categories if category.name in place}
+    class_of = {category: place[name] for category, name in document.categories.items() if name in place}
     # Where this is None, the annotation has a fault of its own.
     in_use = {as_id(annotation.get("category_id")) for annotation in document.annotations}
-    strangers = {category.id for category in document.categories} - set(class_of)
-    return class_of if class_of and not in_use & strangers else None
+    unknown = document.categories.keys() - class_of.keys()
+    return class_of if class_of and not in_use & unknown else None
 
 
-@dataclass(frozen=True)
-class CocoFile:
-    path: Path
-    content: bytes
-    digest: str
-
-
-def open_coco(path: Path) -> CocoFile:
+def open_coco(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix="check the path") from None
-    return CocoFile(path, content, hashlib.blake2b(content, digest_size=20).hexdigest())
 
 
-def coco_key(file: CocoFile, listing: Listing | None, settings: str) -> str:
+def coco_key(path: Path, content: bytes, listing: Listing | None, settings: str) -> str:
     """Names everything the labels depend on: the file, the images chosen from it, and how they are read."""
-    key = hashlib.blake2b(f"{settings}\n{file.digest}\n".encode(), digest_size=20)
-    key.update(os.fsencode(file.path))
+    digest = hashlib.blake2b(content, digest_size=20).hexdigest()
+    key = hashlib.blake2b(f"{settings}\n{digest}\n".encode(), digest_size=20)
+    key.update(os.fsencode(path))
     for image in [] if listing is None else listing.images:
         key.update(b"\0" + os.fsencode(image))
     return key.hexdigest()
 
 
 def read_coco(
-    file: CocoFile,
-    listing: Listing | None,
-    data: DataYaml,
-    single_cls: bool,
-    fraction: float,
-    settings: str,
+    path: Path, content: bytes, listing: Listing | None, data: DataYaml, single_cls: bool, fraction: float, key: str,
     look: Look,
-) -> Reading:
+) -> Reading:  # fmt: skip
     """`listing` are the images the data yaml names in addition; without it they are looked for near the file."""
-    document = parse_coco(file.content, file.path)
-    class_of, classes = match_classes(document, data, file.path)
+    document = parse_coco(content, path)
+    class_of, classes = match_classes(document, data, path)
     if single_cls:
         class_of, classes = dict.fromkeys(class_of, 0), SINGLE_CLASS
-    pairs = _locate_images(document, file.path, listing)
+    pairs = _locate_images(document, path, listing)
     pairs = pairs[: first_share(len(pairs), fraction)]
-    paths = [path for _, path in pairs]
-    stamps = file_stamps(paths)
-    facts = read_image_facts(paths, stamps, look)
-    by_image, strays = _annotations_by_image(document)
+    images = [image for _, image in pairs]
+    stamps = file_stamps(images)
+    sizes, image_faults = read_image_facts(images, stamps, look)
+    by_image, unmatched = _annotations_by_image(document)
     rows = [
-        image_rows(image, path, size, by_image[image.id], class_of, file.path)
-        for (image, path), size in zip(pairs, facts.sizes, strict=True)
+        image_rows(entry, image, size, by_image[entry.id], class_of, path)
+        for (entry, image), size in zip(pairs, sizes, strict=True)
     ]
-    ids = np.array([image.id for image, _ in pairs], dtype=np.int64)
-    index = build_index(rows, facts.sizes, classes, ids, file.path)
-    faults = [_name_the_file(fault, file.path) for fault in facts.faults]
-    faults += _repeated_images(pairs, file.path) + _strays(strays, document, file.path)
-    faults += _repeated_ids(document, file.path)
-    faults += [fault for one in rows for fault in one.faults]
-    return Reading(index, faults, stamps, coco_key(file, listing, settings))
+    ids = np.array([entry.id for entry, _ in pairs], dtype=np.int64)
+    faults = [
+        *(_name_the_file(fault, path) for fault in image_faults),
+        *_repeated_images(pairs, path),
+        *_unmatched(unmatched, document, path),
+        *_repeated_ids(document, path),
+        *(fault for one in rows for fault in one.faults),
+    ]
+    return Reading(build_index(rows, sizes, classes, ids, path), faults, stamps, key)
 
 
 def _locate_images(document: CocoDocument, path: Path, listing: Listing | None) -> list[tuple[CocoImage, str]]:
@@ -209,24 +197,24 @@ def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[di
     """And those of images that the file does not list."""
     known = {image.id for image in document.images}
     by_image: _Annotations = defaultdict(list)
-    strays = []
+    unmatched = []
     for annotation in document.annotations:
         image = as_id(annotation.get("image_id"))
         if image is not None and image in known:
             by_image[image].append(annotation)
         else:
-            strays.append(annotation)
-    return by_image, strays
+            unmatched.append(annotation)
+    return by_image, unmatched
 
 
-def _strays(strays: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
-    if not strays:
+def _unmatched(unmatched: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
+    if not unmatched:
         return []
-    ids = list(dict.fromkeys(shorten(stray.get("image_id")) for stray in strays))
+    ids = list(dict.fromkeys(shorten(annotation.get("image_id")) for annotation in unmatched))
     named = ", ".join(ids[:_SHOWN_IDS]) + (", …" if len(ids) > _SHOWN_IDS else "")
     listed = shorten([image.id for image in document.images])
     what = (
-        f"{len(strays):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
+        f"{len(unmatched):,} of {len(document.annotations):,} annotations are of images that the file does not list; "
         f"their image_id is {named}, the images are {listed}"
     )
     fix = "correct image_id, or add the images, or remove these annotations"

@@ -1,8 +1,6 @@
-"""What a data yaml says: classes, and where the images and annotations of each split are.
+"""A data yaml: its classes, and which images and annotations each split consists of.
 
-A `download` entry is never executed.
-
-Which images a split consists of: folders and list files followed, nothing opened but the lists.
+Folders and list files are followed; nothing is opened but the lists. A `download` entry is never executed.
 
 Order is that of the entries, and sorted within a folder: the same on every machine. Links to folders are followed; a
 folder that is reached twice counts once, so that a link to a folder above does not loop.
@@ -20,6 +18,8 @@ from yolofast.files.yaml_file import YamlFile, open_regular, read_yaml
 from yolofast.resources import find_resource
 
 SPLITS = ("train", "val", "test")
+IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
+_UNSUPPORTED_SUFFIXES = frozenset({".avif", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm"})
 _MAX_CLASSES = 100_000
 
 
@@ -44,7 +44,7 @@ class DataYaml:
         return [split for split in SPLITS if self.file.values.get(split) is not None]
 
     def entries(self, split: str) -> list[str]:
-        """What stands after `train:`; one entry or a list of them."""
+        """What is written after `train:`; one entry or a list of them."""
         value = self.file.values.get(split)
         if value is None:
             what = f"there is no split {split!r}{nearest(split, self.splits())}"
@@ -76,13 +76,7 @@ class DataYaml:
 
     def locate(self, entry: str) -> Path | None:
         """The file or folder an entry means, or None if there is no such thing."""
-        for place in self.places(entry):
-            try:
-                if place.exists():
-                    return place
-            except (OSError, ValueError):  # a name too long, or with a null byte, is no file either
-                continue
-        return None
+        return next((place for place in self.places(entry) if os.path.exists(place)), None)
 
     def places(self, entry: str) -> list[Path]:
         """Where an entry is looked for: below the yaml's `path` if given, else below the current folder or the yaml's.
@@ -158,11 +152,6 @@ def _category_ids(data: YamlFile, nc: int | None) -> tuple[int, ...] | None:
     return tuple(ids)
 
 
-IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
-
-_UNSUPPORTED_SUFFIXES = frozenset({".avif", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm"})
-
-
 @dataclass(frozen=True)
 class Listing:
     images: list[str]
@@ -170,12 +159,16 @@ class Listing:
     sources: list[Path]
     """The folders and list files they came from."""
     faults: list[Fault]
-    places: list[tuple[str, int | None]] = field(default_factory=list)
-    """File and line that name each image."""
+    first: dict[str, str] = field(default_factory=dict)
+    """File and line that first name each image."""
 
     def add(self, image: str, where: str, line: int | None) -> None:
+        if image in self.first:
+            kind, what = FaultKind.LISTED_TWICE, f"{image} is listed twice, first in {self.first[image]}"
+            fix = "remove one, unless it is meant to count twice"
+            self.faults.append(Fault(kind=kind, where=where, line=line, what=what, fix=fix, fatal=False))
+        self.first.setdefault(image, where if line is None else f"{where}:{line}")
         self.images.append(image)
-        self.places.append((where, line))
 
 
 def list_split(data: DataYaml, split: str) -> Listing:
@@ -190,7 +183,6 @@ def list_split(data: DataYaml, split: str) -> Listing:
             _follow_folder(path, data, split, listing)
         else:
             _follow_list(path, data, listing)
-    _note_repeated(listing)
     return listing
 
 
@@ -204,7 +196,7 @@ def images_below(folder: Path) -> Iterator[str]:
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """Folder by folder, sorted. Links are followed last, so that what really lies below keeps its own name."""
+    """Folder by folder, sorted. Links are followed last, so that what is really below keeps its own name."""
     files_of: dict[str, list[str]] = {}
     reached: set[str] = set()
     starts = [str(folder)]
@@ -237,7 +229,7 @@ def _unsupported(name: str) -> tuple[str, str]:
 
 
 def label_path(image: str) -> str:
-    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels lie next to images."""
+    """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels are next to images."""
     before, found, after = image.replace(os.sep, "/").rpartition("/images/")
     return os.path.splitext(f"{before}/labels/{after}" if found else after)[0] + ".txt"
 
@@ -280,21 +272,10 @@ def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing
         if os.path.exists(image):
             listing.add(image, str(list_file), line)
         else:
-            fix = "`./` means the list's own folder: mend or remove the line"
+            fix = "`./` means the list's own folder: correct or remove the line"
             fault(FaultKind.MISSING_IMAGE, f"no such image: {shorten(image)}", fix)
     elif (found := data.locate(entry)) is not None:
         listing.add(str(found), str(list_file), line)
     else:
-        fix = "mend or remove the line, or mend `path` in the data yaml"
+        fix = "correct or remove the line, or correct `path` in the data yaml"
         fault(FaultKind.MISSING_IMAGE, data.not_found(entry), fix)
-
-
-def _note_repeated(listing: Listing) -> None:
-    first: dict[str, tuple[str, int | None]] = {}
-    for image, (where, line) in zip(listing.images, listing.places, strict=True):
-        if image in first:
-            earlier = ":".join(str(part) for part in first[image] if part is not None)
-            what, fix = f"{image} is listed twice, first in {earlier}", "remove one, unless it is meant to count twice"
-            kind = FaultKind.LISTED_TWICE
-            listing.faults.append(Fault(kind=kind, where=where, line=line, what=what, fix=fix, fatal=False))
-        first.setdefault(image, (where, line))

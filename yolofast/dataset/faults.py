@@ -1,7 +1,7 @@
 """What can be wrong with a data set, as values: collected in full, then listed, counted, refused or skipped.
 
-Readers append faults instead of raising at the first one, so that a user mends a data set in one round. A fatal fault
-makes its image unusable; the others are warnings, and training continues.
+Readers append faults instead of raising at the first one, so that a user corrects a data set in one round. A fatal
+fault makes its image unusable; the others are warnings, and training continues.
 """
 
 from collections.abc import Sequence
@@ -66,6 +66,6 @@ def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
     more = f"\n  … and {rest:,} more" if rest > 0 else ""
     count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"
     skippable = all(fault.kind is not FaultKind.EMPTY_SPLIT for fault in fatal)
-    way_out = "mend them, or leave the images out with --skip-bad" if skippable else "mend them"
+    way_out = "correct them, or leave the images out with --skip-bad" if skippable else "correct them"
     fix = f"`{own_command()} check --data {data_yaml}` shows all; {way_out}"
     raise UserError(f"the {split} split has {count}:{first}{more}", where=data_yaml, fix=fix)

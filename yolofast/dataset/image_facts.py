@@ -1,15 +1,14 @@
-"""Whether every pixel of an image can be decoded, quietly: slow, so done on request only.
+"""What is known of every image file of a split: size, modification time, width and height, and what is wrong with it.
 
-Libraries return None for a damaged file, or an image that is grey from the damage on. So the structure is checked too
-(`image_header`, and the checksums of PNG here). A JPEG with flipped bits in its compressed data is not found.
+Headers are enough for that, unless decoding is requested, which is slow. What is known of an unchanged file is not
+found out again.
+
+Libraries return None for a damaged file, or an image that is grey from the damage on. So decoding checks the structure
+too (`image_header`, and the checksums of PNG here). A JPEG with flipped bits in its compressed data is not found.
 
 OpenCV's decoders write to file descriptor 2, past Python and past OpenCV's own log level. `quiet_decoder` silences it;
 a broken image becomes a fault with its name instead. Whatever else the process writes there meanwhile is lost too, so
 only the decoding itself is wrapped.
-
-What is known of every image file of a split: size, modification time, width and height, and what is wrong with it.
-
-Headers are enough for that, unless decoding is requested. What is known of an unchanged file is not found out again.
 """
 
 import os
@@ -34,6 +33,9 @@ from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import Ints
 
+SMALLEST_SIDE = 10
+_MISSING = (-1, -1)
+_UPRIGHT = 1
 _STDERR = 2
 
 
@@ -95,18 +97,6 @@ class _Silence:
 quiet_decoder = _Silence()
 
 
-SMALLEST_SIDE = 10
-_MISSING = (-1, -1)
-_UPRIGHT = 1
-
-
-@dataclass(frozen=True)
-class ImageFacts:
-    sizes: Ints
-    """[N, 2] width and height as shown; 0 where the file is no image."""
-    faults: list[Fault]
-
-
 @dataclass(frozen=True)
 class KnownImage:
     """An image as an earlier reading found it; true while its stamp is the same."""
@@ -129,8 +119,11 @@ def file_stamps(images: list[str]) -> Ints:
     return np.array(in_threads(_stamp, images), dtype=np.int64).reshape(-1, 2)
 
 
-def read_image_facts(images: list[str], stamps: Ints, look: Look) -> ImageFacts:
-    """`stamps` are those of the images, taken before."""
+def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints, list[Fault]]:
+    """[N, 2] width and height as shown, 0 where the file is no image; and what is wrong with the images.
+
+    `stamps` are those of the images, taken before.
+    """
     stamp_of = dict(zip(images, map(tuple, stamps.tolist()), strict=True))
 
     def facts(image: str) -> tuple[tuple[int, int], Fault | None]:
@@ -142,7 +135,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> ImageFacts:
     with quiet_decoder():
         found = in_threads(facts, images)
     sizes = np.array([size for size, _ in found], dtype=np.int64).reshape(-1, 2)
-    return ImageFacts(sizes, [fault for _, fault in found if fault is not None])
+    return sizes, [fault for _, fault in found if fault is not None]
 
 
 def _stamp(image: str) -> tuple[int, int]:

@@ -1,8 +1,6 @@
-"""A split as a reader found it, and how the columns of such a reading are filled.
+"""A split as a reader found it, and its cache: stored between runs, and used again only while the data is unchanged.
 
-Bad images stay in a reading, without boxes, so that it can be stored once and then refused or cleaned as asked.
-
-Readings stored between runs, and used again only while nothing they were read from has changed.
+Bad images stay in a reading, without boxes, so that it can be stored once and then refused or cleaned as requested.
 
 Labels are compared by the hash of their text, images by size and modification time. So a label edited within a clock
 tick and to the same length is noticed, and no image has to be read. The price is reading all label texts at every
@@ -15,7 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +22,17 @@ import numpy.typing as npt
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
-from yolofast.files.atomic_file import BESIDE, may_be_written, user_cache_folder, write_whole
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
 SMALLEST_BOX_PX = 2.0
+_ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError)
+Box = tuple[float, float, float, float]
+"""cx, cy, w, h as shares of the image."""
+Place = tuple[int | None, str]
+"""Line and name of a box, for messages."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,6 @@ class Classes:
     names: tuple[str, ...]
     category_ids: Ints
     """[nc]"""
-
-    @property
-    def nc(self) -> int:
-        return len(self.names)
 
 
 SINGLE_CLASS = Classes(("item",), np.zeros(1, np.int64))
@@ -62,25 +62,17 @@ class ImageRows:
     """The boxes of one image, one list per property. With a fatal fault only the faults count."""
 
     where: str
-    """The file they stand in."""
+    """The file they are in."""
     image: str
     labels: list[int] = field(default_factory=list)
-    boxes: list[tuple[float, float, float, float]] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     polygons: list[list[float]] = field(default_factory=list)
     """x1, y1, x2, y2, … of each box; empty if it has none."""
     crowd: list[bool] = field(default_factory=list)
-    places: list[tuple[int | None, str]] = field(default_factory=list)
-    """Line and name of each box, for messages."""
+    places: list[Place] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
-    def add(
-        self,
-        label: int,
-        box: tuple[float, float, float, float],
-        polygon: list[float],
-        place: tuple[int | None, str],
-        crowd: bool = False,
-    ) -> None:
+    def add(self, label: int, box: Box, polygon: list[float], place: Place, crowd: bool = False) -> None:
         self.labels.append(label)
         self.boxes.append(box)
         self.polygons.append(polygon)
@@ -92,12 +84,8 @@ class ImageRows:
             Fault(kind=kind, where=self.where, line=line, what=what, fix=fix, fatal=fatal, image=self.image)
         )
 
-    def usable(self) -> "ImageRows":
-        """Itself, or no rows at all if one of them is broken: half of an image's boxes would teach the wrong thing."""
-        return ImageRows(self.where, self.image) if any(fault.fatal for fault in self.faults) else self
-
     def note_tiny_boxes(self, size: Ints) -> None:
-        """Boxes under two pixels of the image as stored: nothing can be learnt from them."""
+        """Boxes under two pixels of the image as stored: nothing can be learned from them."""
         if not size.all():
             return
         for (_, _, w, h), (line, name) in zip(self.boxes, self.places, strict=True):
@@ -110,7 +98,8 @@ class ImageRows:
 def build_index(
     rows: Sequence[ImageRows], sizes: Ints, classes: Classes, image_ids: Ints, annotations: Path | None = None
 ) -> ImageIndex:
-    usable = [one.usable() for one in rows]
+    # An image with a broken row has none at all: half of its boxes would teach the wrong thing.
+    usable = [ImageRows(one.where, one.image) if any(fault.fatal for fault in one.faults) else one for one in rows]
     polygons = [polygon for one in usable for polygon in one.polygons]
     points = [np.array(polygon, np.float32) for polygon in polygons if polygon]
     return ImageIndex(
@@ -129,14 +118,8 @@ def build_index(
     )
 
 
-_ARRAYS = (
-    "files", "sizes", "starts", "labels", "boxes", "points", "point_starts", "crowd", "image_ids", "category_ids",
-)  # fmt: skip
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError)
-
-
 def cache_files(data_yaml: Path, split: str, settings: str) -> list[Path]:
-    """Where a split's reading may lie, best first; one file per way of reading it, replaced when the data changes."""
+    """Where a split's reading may be, best first; one file per way of reading it, replaced when the data changes."""
     identity = hashlib.blake2b(f"{data_yaml.resolve()}\n{settings}".encode("utf-8", "surrogateescape"), digest_size=6)
     name = f"{data_yaml.stem}-{split}-{identity.hexdigest()}.index.npz"
     return [folder / name for folder in _folders(data_yaml)]
@@ -146,7 +129,7 @@ def _folders(data_yaml: Path) -> Iterator[Path]:
     """Next to the data yaml, or in the user's cache if nothing can or should be written there."""
     parent = data_yaml.absolute().parent
     if may_be_written(parent) and not data_yaml.resolve().is_relative_to(ROOT.resolve()):
-        yield parent / BESIDE
+        yield parent / DATA_CACHE
     yield user_cache_folder() / "index"
 
 
@@ -161,7 +144,7 @@ def load_reading(files: list[Path], key: str) -> Reading | None:
 def known_images(files: list[Path]) -> dict[str, KnownImage]:
     """What the stored readings say of single images, whatever has become of the labels since."""
     for reading in _stored(files):
-        # A fault of the image itself stands in the image; others stand in its labels.
+        # A fault of the image itself is in the image; others are in its labels.
         faults = {fault.image: fault for fault in reading.faults if fault.image == fault.where}
         rows = zip(_paths(reading.index), reading.stamps.tolist(), reading.index.sizes.tolist(), strict=True)
         return {

@@ -2,42 +2,30 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
-from yolofast.dataset.split import read_split_report
+from yolofast.dataset.split import Reads, read_split_report
 from yolofast.image_index import ImageIndex
 from yolofast.resources import data_yaml
 
 
-def data_yaml_of(data: str, say: Callable[[str], None]) -> Path:
-    """As `data_file`, and says that the built-in data set is being made."""
+def data_file(data: str | Path, say: Callable[[str], None] | None = None) -> Path:
+    """The data yaml to read; `say` is called when the built-in data set has to be made."""
 
     def made() -> Path:
-        if not is_made(shapes_folder()):
+        if say is not None and not is_made(shapes_folder()):
             say("data: the built-in shapes are made, once")
         return shapes_data_yaml()
 
     return data_yaml(data, made)
 
 
-def read_named_split(
-    path: Path,
-    split: str,
-    say: Callable[[str], None],
-    *,
-    single_cls: bool = False,
-    fraction: float = 1.0,
-    skip_bad: bool = False,
-) -> ImageIndex:
+def read_named_split(path: Path, split: str, say: Callable[[str], None], **how: Unpack[Reads]) -> ImageIndex:
     """The images of a split, with a warning if none of them has a label."""
-    report = read_split_report(path, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad)
+    report = read_split_report(path, split, **how)
     for fault in report.faults:
         if fault.kind is FaultKind.EMPTY_SPLIT:
             say(f"warning: {fault}; all of them count as background, and nothing can be found\n  fix: {fault.fix}")
     return report.index
-
-
-def data_file(data: str | Path) -> Path:
-    """The data yaml to read."""
-    return data_yaml(data, shapes_data_yaml)

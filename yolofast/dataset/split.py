@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -81,49 +82,38 @@ class _Request:
         return reading
 
 
-def read_split(
-    data_yaml: str | Path,
-    split: str = "train",
-    *,
-    single_cls: bool = False,
-    fraction: float = 1.0,
-    skip_bad: bool = False,
-    cache: bool = True,
-) -> ImageIndex:
-    """The images of a split and their boxes; a split with fatal faults is refused, or cleaned with `skip_bad`.
+class Reads(TypedDict, total=False):
+    """How a split is read.
 
     `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the first ones of
     the list. Only headers are read; `skip_bad` decodes every image, once, and omits what fails.
     """
-    report = read_split_report(
-        data_yaml, split, single_cls=single_cls, fraction=fraction, skip_bad=skip_bad, cache=cache
-    )
-    return report.index
+
+    single_cls: bool
+    fraction: float
+    skip_bad: bool
+    cache: bool
 
 
-def read_split_report(
-    data_yaml: str | Path,
-    split: str = "train",
-    *,
-    single_cls: bool = False,
-    fraction: float = 1.0,
-    skip_bad: bool = False,
-    cache: bool = True,
-) -> SplitReport:
+def read_split(data_yaml: str | Path, split: str = "train", **how: Unpack[Reads]) -> ImageIndex:
+    """The images of a split and their boxes; a split with fatal faults is refused, or cleaned with `skip_bad`."""
+    return read_split_report(data_yaml, split, **how).index
+
+
+def read_split_report(data_yaml: str | Path, split: str = "train", **how: Unpack[Reads]) -> SplitReport:
     """As `read_split`, with the warnings and what was skipped."""
-    report = inspect_split(data_yaml, split, single_cls=single_cls, fraction=fraction, cache=cache, decode=skip_bad)
+    report = inspect_split(data_yaml, split, **how)
     unusable = [fault for fault in report.faults if fault.kind is FaultKind.EMPTY_SPLIT]
-    refuse_fatal(unusable if skip_bad else report.faults, split, str(data_yaml))
+    refuse_fatal(unusable if how.get("skip_bad") else report.faults, split, str(data_yaml))
     bad = {os.fsencode(fault.image) for fault in report.faults if fault.fatal and fault.image is not None}
-    index = report.index
-    keep = np.array([file not in bad for file in index.files.tolist()], dtype=np.bool_)
+    keep = np.array([file not in bad for file in report.index.files.tolist()], dtype=np.bool_)
     if not keep.any():
         raise UserError(f"no image of the {split} split is usable", where=data_yaml, fix=f"see {own_command()} check")
-    if _needs_boxes(split) and not _has_boxes(index.take(np.flatnonzero(keep))):
+    index = report.index if keep.all() else report.index.take(np.flatnonzero(keep))
+    if _needs_boxes(split) and not _has_boxes(index):
         what = f"no usable image of the {split} split has a box"
         raise UserError(what, where=data_yaml, fix=f"see {own_command()} check --data {data_yaml}")
-    skipped = tuple(index.path(int(i)) for i in np.flatnonzero(~keep))
-    return replace(report, index=index.take(np.flatnonzero(keep)) if skipped else index, skipped=skipped)
+    return replace(report, index=index, skipped=tuple(report.index.path(int(i)) for i in np.flatnonzero(~keep)))
 
 
 def inspect_split(
@@ -133,16 +123,20 @@ def inspect_split(
     single_cls: bool = False,
     fraction: float = 1.0,
     cache: bool = True,
-    decode: bool = False,
+    skip_bad: bool = False,
 ) -> SplitReport:
-    """All images and all faults, with `decode` also those inside images; refuses only what cannot be inspected."""
+    """All images and all faults; refuses only what cannot be inspected. `skip_bad` decodes images to find bad ones."""
     if not 0.0 < fraction <= 1.0:
         raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
-    request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, decode)
+    request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, skip_bad)
     data = request.data
     entries = data.entries(split)
     if any(entry.lower().endswith(".json") for entry in entries):
-        return _inspect_coco(request, _only_entry(entries, data, split), None)
+        if len(entries) > 1:
+            what = f"{split} lists a COCO file together with other entries"
+            fix = "give one COCO file, or folders and list files"
+            raise UserError(what, where=data.path, line=data.file.line(split), fix=fix)
+        return _inspect_coco(request, entries[0], None)
     listing = list_split(data, split)
     if not listing.images:
         return _empty(request, listing)
@@ -153,7 +147,11 @@ def inspect_split(
     if not any(digest != NO_LABEL_FILE for digest in digests):
         if (found := conventional_annotations(listing.sources, split)) is not None:
             return _inspect_coco(request, str(found), list_split(data, split))
-        listing.faults.append(_no_labels(request, listing))
+        # Where labels are needed this is fatal; elsewhere images without labels are background.
+        what = f"none of the {len(listing.images)} {split} images has a label file"
+        first = listing.images[0]
+        fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
+        listing.faults.append(request.fault(what, fix, fatal=_needs_boxes(split)))
     return _inspect_yolo(request, listing, digests)
 
 
@@ -167,15 +165,15 @@ def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> 
 
 
 def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> SplitReport:
-    data, settings = request.data, request.settings()
+    data = request.data
     path = data.locate(entry)
     if path is None:
         line = data.file.line("annotations" if listing is not None else request.split)
         raise UserError(data.not_found(entry), where=data.path, line=line, fix="check the entry, and `path`")
-    file = open_coco(path)
+    content = open_coco(path)
+    key = coco_key(path, content, listing, request.settings())
     reading = request.reading(
-        coco_key(file, listing, settings),
-        lambda look: read_coco(file, listing, data, request.single_cls, request.fraction, settings, look),
+        key, lambda look: read_coco(path, content, listing, data, request.single_cls, request.fraction, key, look)
     )
     if not len(reading.index):
         return _empty(request, listing or Listing([], [path], []))
@@ -209,16 +207,6 @@ def _yolo_classes(data: DataYaml) -> Classes:
     return Classes(names, np.array(ids, dtype=np.int64))
 
 
-def _only_entry(entries: list[str], data: DataYaml, split: str) -> str:
-    if len(entries) > 1:
-        what, fix = (
-            f"{split} lists a COCO file together with other entries",
-            "give one COCO file, or folders and list files",
-        )
-        raise UserError(what, where=data.path, line=data.file.line(split), fix=fix)
-    return entries[0]
-
-
 def _empty(request: _Request, listing: Listing) -> SplitReport:
     data, split = request.data, request.split
     fix = f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
@@ -226,11 +214,3 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
     classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
     index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
     return SplitReport(index, (*listing.faults, fault))
-
-
-def _no_labels(request: _Request, listing: Listing) -> Fault:
-    """Fatal where labels are needed; elsewhere images without labels are background."""
-    first = listing.images[0]
-    what = f"none of the {len(listing.images)} {request.split} images has a label file"
-    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
-    return request.fault(what, fix, fatal=_needs_boxes(request.split))

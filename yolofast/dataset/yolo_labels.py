@@ -17,7 +17,7 @@ import numpy as np
 from yolofast.dataset.data_yaml import label_path
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.index_cache import Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import shorten
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
@@ -26,7 +26,6 @@ from yolofast.image_index import Ints
 _BOX_COLUMNS = 5
 _LONGEST_BOX_ROW = 8
 _OVERSHOOT = 1e-3  # less is how tools round
-_Box = tuple[float, float, float, float]
 _ONE = 1.0 + 2.0**-25  # what still rounds to 1 in single precision
 _MAX_DIGITS = 18  # what an int64 holds
 NO_LABEL_FILE = b""
@@ -75,7 +74,7 @@ def _parse_row(fields: list[str], polygons: bool, nc: int | None) -> tuple[float
     return row
 
 
-def _clipped(rows: ImageRows, line: int, box: _Box) -> _Box:
+def _clipped(rows: ImageRows, line: int, box: Box) -> Box:
     """The box within the image, with a warning; untouched if it reaches out no further than rounding explains."""
     cx, cy, w, h = box
     edges = {"left": cx - w / 2, "top": cy - h / 2, "right": cx + w / 2, "bottom": cy + h / 2}
@@ -113,7 +112,7 @@ def _number(text: str) -> float:
     return value
 
 
-def bounding_box(polygon: list[float]) -> _Box:
+def bounding_box(polygon: list[float]) -> Box:
     """cx, cy, w, h around x1, y1, x2, y2, …"""
     x, y = polygon[0::2], polygon[1::2]
     left, right, top, bottom = min(x), max(x), min(y), max(y)
@@ -143,15 +142,15 @@ def yolo_key(digests: list[bytes], images: list[str], settings: str) -> str:
 
 def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: str, look: Look) -> Reading:
     stamps = file_stamps(images)
-    facts = read_image_facts(images, stamps, look)
-    nc = None if single_cls else classes.nc
+    sizes, faults = read_image_facts(images, stamps, look)
+    nc = None if single_cls else len(classes.names)
     files = in_threads(lambda image: _read_label_file(image, nc), images)
-    for (_, rows), size in zip(files, facts.sizes, strict=True):
+    for (_, rows), size in zip(files, sizes, strict=True):
         rows.note_tiny_boxes(size)
-    index = build_index([rows for _, rows in files], facts.sizes, classes, _image_ids(images))
+    index = build_index([rows for _, rows in files], sizes, classes, _image_ids(images))
     if single_cls:
         index.labels[:] = 0
-    faults = facts.faults + [fault for _, rows in files for fault in rows.faults]
+    faults += [fault for _, rows in files for fault in rows.faults]
     return Reading(index, faults, stamps, yolo_key([digest for digest, _ in files], images, settings))
 
 

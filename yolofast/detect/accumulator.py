@@ -1,8 +1,8 @@
 """The metrics of an evaluation, accumulated batch by batch.
 
 A `MetricAccumulator` holds no images, model or index, so processes that evaluate parts of a split can send theirs
-(pickled) and `merge` them. Images are known by their place in the split and sums are exact, so the result does not
-depend on which process evaluated what, or in which order.
+(pickled) and `merge` them. Images are known by their place in the split and sums are exact. So the result
+does not depend on which process evaluated what, or in which order.
 """
 
 import math

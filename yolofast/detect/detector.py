@@ -11,17 +11,22 @@ import numpy as np
 import torch
 
 from yolofast.detect.networks import read_all_trained, shape_of
-from yolofast.detect.predictor import Predictor, Thresholds
+from yolofast.detect.predictor import Predictor
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.evaluate.nms import Thresholds
+from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import checked_picture, fit
 from yolofast.media.sources import frame_batches
-from yolofast.media.streams import OnFault, StreamEndedError, read_ahead
+from yolofast.media.streams import OnFault, StreamEndedError
 from yolofast.pixels import Image
 from yolofast.precision import Name, Precision, device_of
 from yolofast.structures import Detections
 
 _SHOWN_CLASSES = 20
+_MOST_AT_ONCE = 32
+_BATCHES_AHEAD = 1
+_SIZES = (32, 32_768)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +48,6 @@ class DetectionFilter:
                 raise UserError(f"{name} is {shorten(value)}", fix="give a number from 0 to 1")
         if not _is_number(self.most) or self.most != int(self.most) or self.most < 1:
             raise UserError(f"most is {shorten(self.most)}", fix="give a whole number of at least 1")
-
-    def thresholds(self, names: Sequence[str]) -> Thresholds:
-        """For a network with these class names: a box is of its best class."""
-        return Thresholds(
-            conf=self.conf, iou=self.iou, multi_label=False, most=self.most, agnostic=self.agnostic,
-            classes=self.class_numbers(names),
-        )  # fmt: skip
 
     def class_numbers(self, names: Sequence[str]) -> list[int] | None:
         """Of a network with these class names; None for all."""
@@ -79,11 +77,6 @@ def _is_number(value: object) -> bool:
         return False
 
 
-_MOST_AT_ONCE = 32
-_BATCHES_AHEAD = 1
-_SIZES = (32, 32_768)
-
-
 @dataclass(frozen=True)
 class FrameDetections:
     """A frame and its detections."""
@@ -92,7 +85,7 @@ class FrameDetections:
     detections: Detections
 
 
-class PictureDetector:
+class ImageDetector:
     """`Detector` without training and evaluating.
 
     Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
@@ -150,7 +143,8 @@ class PictureDetector:
         found: list[Detections] = []
         for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
             if are_names:
-                found += [one.detections for name in some for one in self.detect_in(_frames_of(name), chosen)]
+                sources = (frame_batches(str(name), _MOST_AT_ONCE, on_fault=_raise) for name in some)
+                found += [one.detections for frames in sources for one in self.detect_in(frames, chosen)]
             else:
                 found += self._detect([checked_picture(one) for one in some], chosen)
         return found
@@ -176,23 +170,25 @@ class PictureDetector:
         )
 
     def _detect(self, images: list[Image], chosen: DetectionFilter) -> list[Detections]:
-        fitted = [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
+        inputs = self.predictor.inputs
+        thresholds = Thresholds(
+            conf=chosen.conf, iou=chosen.iou, multi_label=False, agnostic=chosen.agnostic,
+            classes=chosen.class_numbers(self.names), max_detections=chosen.most,
+        )  # fmt: skip
+        fitted = [fit(image, self.shape, self.predictor.stride, inputs) for image in images]
         found: list[Detections] = []
         for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
             places = list(some)
             for start in range(0, len(places), _MOST_AT_ONCE):
                 batch = places[start : start + _MOST_AT_ONCE]
-                detections = self._detect_batch(np.stack([fitted[place][0] for place in batch]), chosen)
-                for place, one in zip(batch, detections, strict=True):
+                levels = np.stack([fitted[place][0] for place in batch])
+                colours = np.ascontiguousarray(levels[..., ::-1] if inputs.rgb else levels)
+                predictions = self.predictor(torch.from_numpy(colours).permute(0, 3, 1, 2), chosen.augment)
+                for place, one in zip(batch, thresholds.detections(predictions), strict=True):
                     _, gain, pad = fitted[place]
                     height, width = images[place].shape[:2]
                     found.append(one.in_original(gain, pad, (width, height)))
         return found
-
-    def _detect_batch(self, levels: Image, chosen: DetectionFilter) -> list[Detections]:
-        colours = levels[..., ::-1] if self.predictor.inputs.rgb else levels
-        images = torch.from_numpy(np.ascontiguousarray(colours)).permute(0, 3, 1, 2)
-        return chosen.thresholds(self.names).detections(self.predictor(images, chosen.augment))
 
 
 def _checked_size(size: object) -> tuple[int, ...]:
@@ -202,10 +198,6 @@ def _checked_size(size: object) -> tuple[int, ...]:
         fix = f"give whole pixels of the long side, {_SIZES[0]} to {_SIZES[1]:,}; for YOLOX also (height, width)"
         raise UserError(what, fix=fix)
     return sides
-
-
-def _frames_of(source: object) -> Generator[list[Frame]]:
-    return frame_batches(str(source), _MOST_AT_ONCE, on_fault=_raise)
 
 
 def _raise(fault: UserError) -> None:

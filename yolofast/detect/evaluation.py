@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.decoding import decode
-from yolofast.detect.accumulator import Evaluated, MetricAccumulator
-from yolofast.detect.predictor import Thresholds, to_validate
-from yolofast.evaluate.nms import BegunSuppression
+from yolofast.detect.accumulator import MetricAccumulator
+from yolofast.detect.predictor import to_validate
+from yolofast.evaluate.nms import BegunSuppression, Thresholds
 from yolofast.image_index import ImageIndex
 from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network
@@ -90,27 +90,6 @@ def evaluated(model: Network, criterion: Criterion | None) -> Iterator[None]:
             module.training = was_training
 
 
-def evaluate(
-    model: Network,
-    batches: Iterable[Batch],
-    index: ImageIndex,
-    precision: Precision,
-    *,
-    criterion: Criterion | None = None,
-    thresholds: Thresholds | None = None,
-    v5_metric: bool = False,
-    predict: Callable[[Tensor], Tensor] | None = None,
-    keep: bool = False,
-    on_batch: OnBatch | None = None,
-) -> Evaluated:
-    """The result of one process that has all batches; several merge what `accumulate_metrics` gives each of them."""
-    accumulator = accumulate_metrics(
-        model, batches, index, precision, criterion=criterion, thresholds=thresholds, predict=predict, keep=keep,
-        on_batch=on_batch,
-    )  # fmt: skip
-    return accumulator.result(v5_metric=v5_metric)
-
-
 @torch.no_grad()
 def accumulate_metrics(
     model: Network,
@@ -126,6 +105,7 @@ def accumulate_metrics(
 ) -> MetricAccumulator:
     """The detections in these batches, which may be a part of the split's, compared with the labels.
 
+    One process that has all batches reads `result()`; several processes `merge` theirs first.
     `predict` (a `Predictor`) replaces `model`; there is no loss then. With `keep` the result has the detections too.
     `thresholds` are by default the network's own (`to_validate`). `on_batch` is called in another thread, in order.
     """
@@ -154,44 +134,27 @@ def accumulate_metrics(
         for number, batch in enumerate(batches):
             comparison.add(number, batch, chosen.begin(predictions_of(batch)))
         comparison.finish()
-    accumulator.add_losses(_on_host(losses))
+    if losses:  # copied at once
+        rows = torch.stack([torch.stack(list(parts.values())).detach().double() for parts in losses]).tolist()
+        accumulator.add_losses([dict(zip(losses[0], row, strict=True)) for row in rows])
     return accumulator
-
-
-def _on_host(losses: list[dict[str, Tensor]]) -> list[dict[str, float]]:
-    """The parts of each batch's loss, copied at once."""
-    if not losses:
-        return []
-    rows = torch.stack([torch.stack(list(parts.values())).detach().double() for parts in losses]).tolist()
-    return [dict(zip(losses[0], row, strict=True)) for row in rows]
 
 
 def add_found(
     accumulator: MetricAccumulator, index: ImageIndex, batch: Batch, found: list[Detections]
 ) -> list[Detections]:
     """Adds the detections of a batch, in input pixels, and returns them in the classes of the split."""
-    found = _in_classes_of(index, found)
+    if len(index.names) == 1:  # under `--single-cls` the class that a network with several found does not matter
+        found = [Detections(one.boxes, one.scores, np.zeros_like(one.labels)) for one in found]
     accumulator.add(index, batch.sources, in_original(found, batch, index))
     return found
-
-
-def _in_classes_of(index: ImageIndex, found: list[Detections]) -> list[Detections]:
-    """Under `--single-cls` the class that a network with several found does not matter."""
-    if len(index.names) > 1:
-        return found
-    return [Detections(one.boxes, one.scores, np.zeros_like(one.labels)) for one in found]
 
 
 def in_original(found: list[Detections], batch: Batch, index: ImageIndex) -> list[Detections]:
     """Detections in pixels of the images as they are on the disk: `Detections.in_original` of all at once."""
     assert batch.gain is not None and batch.pad is not None and len(found) == len(batch.sources)
     counts = [len(one) for one in found]
-    whole = Detections(
-        np.concatenate([one.boxes for one in found]),
-        np.concatenate([one.scores for one in found]),
-        np.concatenate([one.labels for one in found]),
-    )
     image, sizes = np.repeat(np.arange(len(found)), counts), index.sizes[batch.sources]
-    moved = whole.in_original(batch.gain[image], batch.pad[image], sizes[image])
+    moved = Detections.joined(found).in_original(batch.gain[image], batch.pad[image], sizes[image])
     stops = np.cumsum(counts).tolist()
     return [moved[stop - count : stop] for count, stop in zip(counts, stops, strict=True)]

@@ -69,7 +69,7 @@ def network_of(
     if graph is None:
         what = f"a {file.kind} does not say which network it belongs to"
         raise UserError(what, where=weights, fix="name it with --cfg, such as --cfg yolov7-tiny")
-    # Heads own classes by the file's grouping unless another is asked for: weights mean nothing under a different one.
+    # Heads own classes by the file's grouping unless another is given: weights mean nothing under a different one.
     fits = file.head_config is not None and (nc is None or file.head_config.get("nc") == nc)
     groups = head_config or (file.head_config if fits and has_several_heads(graph) else None)
     model = build_model(graph, file.nc if nc is None else nc, groups)
@@ -80,9 +80,6 @@ def network_of(
         anchors = {n: t for n, t in file.tensors.items() if is_anchor(n) and n in own and t.shape == own[n].shape}
         model.load_state_dict(anchors, strict=False)
     return model
-
-
-_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -106,11 +103,13 @@ def starting_network(
     else:
         model = network_of(file, weights, nc=nc, head_config=head_config)
     report = apply_weights(model, file, Path(weights), transfer=True)
-    say(f"weights: {len(report.loaded)} tensors of {weights}{_anew(report)}")
+    missing = [entry.name for entry in report.missing]  # with other classes, their predictions
+    some = ", ".join(missing[:2]) + (" …" if len(missing) > 2 else "")
+    anew = f"; {len(missing)} of the network's {report.total} start anew: {some}" if missing else ""
+    say(f"weights: {len(report.loaded)} tensors of {weights}{anew}")
     if report.nonfinite:
         what = f"{report.nonfinite} of its tensors hold NaN or infinity: nothing can be learnt from it"
         raise UserError(what, where=weights, fix="take weights of an earlier epoch")
-    missing = {entry.name for entry in report.missing}
     return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
 
 
@@ -124,30 +123,13 @@ def check_number_of_heads(heads: int, head_config: str) -> None:
         raise UserError(what, fix=f"--heads {found}, or omit it; `{own_command()} heads` makes groupings")
 
 
-def _anew(report: LoadReport) -> str:
-    """The tensors that the file does not have: with other classes, their predictions."""
-    names = [entry.name for entry in report.missing]
-    if not names:
-        return ""
-    some = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-    return f"; {len(names)} of the network's {report.total} start anew: {some}"
-
-
 @dataclass(frozen=True)
 class TrainedModel:
     model: Network
     names: tuple[str, ...]
     path: Path
-    img_size: int | None
-    """The size it was trained for, if the file knows."""
-    img_shape: tuple[int, int] | None = None
-    """Height and width of it, if the file says both."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width it was trained for, or those usual for such networks."""
-        size = self.img_size or self.model.inputs.size
-        return self.img_shape or (size, size)
+    shape: tuple[int, int]
+    """Height and width it was trained for, or those usual for such networks."""
 
     @property
     def is_named(self) -> bool:
@@ -160,7 +142,8 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
     file = read_weights(weights)
     model = network_of(file, weights, cfg, head_config=head_config)
     apply_weights(model, file, Path(weights), transfer=False)
-    return TrainedModel(model, file.names or model.names, Path(weights), file.img_size, file.img_shape)
+    shape = file.shape or (model.inputs.size, model.inputs.size)
+    return TrainedModel(model, file.names or model.names, Path(weights), shape)
 
 
 def read_all_trained(
@@ -176,31 +159,31 @@ def read_all_trained(
     return trained
 
 
-def shape_of(trained: Sequence[TrainedModel], asked: Sequence[int] | None) -> tuple[int, int]:
-    """Height and width of the input: those asked for, or the largest they were trained for.
+def shape_of(trained: Sequence[TrainedModel], size: Sequence[int] | None) -> tuple[int, int]:
+    """Height and width of the input: the given ones, or the largest they were trained for.
 
     One number is the long side, the form being that of training. With two different sides images are fitted into both,
     which changes the size of objects: a network detects them best at the scale it was trained at.
     """
     usual = max(one.shape[0] for one in trained), max(one.shape[1] for one in trained)
-    if not asked:
+    if not size:
         return usual
-    if len(asked) == 1:
+    if len(size) == 1:
         square = usual[0] == usual[1]
-        return (asked[0], asked[0]) if square else shape_in_form(usual, asked[0])
-    if asked[0] != asked[1] and not all(one.model.inputs.whole for one in trained):
-        what = f"the size is {asked[0]} {asked[1]}, but height and width are for YOLOX"
-        raise UserError(what, fix=f"give the long side alone: --img {max(asked)}")
-    return asked[0], asked[1]
+        return (size[0], size[0]) if square else shape_in_form(usual, size[0])
+    if size[0] != size[1] and not all(one.model.inputs.whole for one in trained):
+        what = f"the size is {size[0]} {size[1]}, but height and width are for YOLOX"
+        raise UserError(what, fix=f"give the long side alone: --img {max(size)}")
+    return size[0], size[1]
 
 
 def in_strides(
-    sides: tuple[int, ...], stride: int, say: Callable[[str], None], asked_by: str = "--img"
+    sides: tuple[int, ...], stride: int, say: Callable[[str], None], setting: str = "--img"
 ) -> tuple[int, ...]:
     whole = tuple(-(-side // stride) * stride for side in sides)
     if whole != sides:
-        asked, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
-        say(f"warning: {asked_by} {asked} is not a multiple of the stride {stride}: {used} is used")
+        given, used = (" ".join(map(str, sizes if len(set(sizes)) > 1 else sizes[:1])) for sizes in (sides, whole))
+        say(f"warning: {setting} {given} is not a multiple of the stride {stride}: {used} is used")
     return whole
 
 

@@ -5,7 +5,6 @@ need predictions that correspond one to one. Test-time augmentation takes about 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,43 +13,17 @@ from torch import Tensor
 from yolofast.augment.plan import FILL
 from yolofast.decoding import decode
 from yolofast.errors import UserError
-from yolofast.evaluate.nms import BegunSuppression, begin_suppression
+from yolofast.evaluate.nms import Thresholds
 from yolofast.model.network import Network
 from yolofast.precision import Precision
-from yolofast.structures import Detections
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    conf: float
-    """Scores above it count."""
-    iou: float
-    """Boxes that overlap a better one by more are suppressed."""
-    multi_label: bool
-    """A box may be of several classes."""
-    most: int = 300
-    """Detections of an image."""
-    agnostic: bool = False
-    """Overlaps count across classes."""
-    classes: Sequence[int] | None = None
-    """None: all."""
-
-    def begin(self, predictions: Tensor) -> BegunSuppression:
-        """Waits for nothing; see `begin_suppression`."""
-        return begin_suppression(
-            predictions, self.conf, self.iou, multi_label=self.multi_label, agnostic=self.agnostic,
-            classes=self.classes, max_detections=self.most,
-        )  # fmt: skip
-
-    def detections(self, predictions: Tensor) -> list[Detections]:
-        """Of each image, in input pixels. Waits for the device."""
-        return self.begin(predictions).launch().get()
 
 
 def to_validate(model: Network, conf: float | None = None, iou: float = 0.65, most: int = 300) -> Thresholds:
     """As the network's authors validate it, except for what is given."""
     own = model.validation
-    return Thresholds(conf=own.conf if conf is None else conf, iou=iou, multi_label=own.multi_label, most=most)
+    return Thresholds(
+        conf=own.conf if conf is None else conf, iou=iou, multi_label=own.multi_label, max_detections=most
+    )
 
 
 _VARIANTS = ((1.0, False), (0.83, True), (0.67, False))
@@ -80,7 +53,7 @@ def _predict_one(
         changed = F.interpolate(changed, size=(low, narrow), mode="bilinear", align_corners=False)
         changed = F.pad(changed, (0, -narrow % stride, 0, -low % stride), value=fill)
     found = predict(changed)
-    # Sides are whole pixels, so the true scale differs a little from the one asked for, and between the axes.
+    # Sides are whole pixels, so the true scale differs a little from the nominal one, and between the axes.
     to_x, to_y = width / narrow, height / low
     x, y, w, h = found[..., :4].unbind(-1)
     x, y, w, h = x * to_x, y * to_y, w * to_x, h * to_y

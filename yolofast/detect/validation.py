@@ -11,16 +11,17 @@ import torch
 
 from yolofast.config.val import ValConfig
 from yolofast.config.yolox_recipe import shape_in_form
-from yolofast.dataset.named import data_yaml_of, read_named_split
+from yolofast.dataset.named import data_file, read_named_split
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
-from yolofast.detect.evaluation import OnBatch, add_found, evaluate
+from yolofast.detect.evaluation import OnBatch, accumulate_metrics, add_found
 from yolofast.detect.networks import TrainedModel, in_strides, shape_of
-from yolofast.detect.predictor import Predictor, Thresholds, to_validate
+from yolofast.detect.predictor import Predictor, to_validate
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics, CocoResult
 from yolofast.evaluate.confusion import ConfusionMatrix
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.mosaic_picture import save_mosaics
+from yolofast.evaluate.nms import Thresholds
 from yolofast.evaluate.plots import save_plots
 from yolofast.evaluate.result_files import label_text, results_json, save_per_class_ap, with_labels
 from yolofast.evaluate.study import Speed, StudyRow
@@ -37,6 +38,8 @@ from yolofast.structures import Batch, Detections
 Say = Callable[[str], None]
 
 _SPLITS = ("train", "val", "test")
+_DRAWN_BATCHES = 3
+_SPEED_CONF, _SPEED_IOU = 0.25, 0.45
 
 
 @dataclass(frozen=True)
@@ -55,16 +58,12 @@ class Subject:
         config = self.config
         return to_validate(self.predictor.models[0], config.conf_thres, config.iou_thres, config.max_det)
 
-    def shape_at(self, long_side: int) -> tuple[int, int]:
-        """In the same form."""
-        return shape_in_form(self.shape, long_side)
-
     def batches(self, shape: tuple[int, int]) -> ValidationBatches:
         config, inputs, (height, width) = self.config, self.predictor.inputs, shape
         cache = "auto" if config.cache == "gpu" else config.cache
-        images, _ = open_images(
-            self.index, width, height, cache, among=_caches(config), augmented=inputs.linear, say=self.say
-        )
+        # Images used once per size are not worth packing, and JPEG would change the result.
+        among: tuple[Kind, ...] = ("off",) if config.task in ("speed", "study") else ("disk", "off")
+        images, _ = open_images(self.index, width, height, cache, among=among, augmented=inputs.linear, say=self.say)
         return validation_batches(
             self.index, images, config.batch_size, (width, height), self.predictor.stride,
             rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
@@ -74,7 +73,7 @@ class Subject:
 def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -> Subject:
     split = config.task if config.task in _SPLITS else "val"
     index = read_named_split(
-        data_yaml_of(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
+        data_file(config.data, say), split, say, single_cls=config.single_cls, fraction=config.fraction,
         skip_bad=config.skip_bad,
     )  # fmt: skip
     first = trained[0]
@@ -83,14 +82,9 @@ def open_subject(config: ValConfig, trained: Sequence[TrainedModel], say: Say) -
         raise UserError(what, fix="evaluate it on the data it was trained for, or --single-cls")
     precision = Precision.choose(config.precision, device_of(config.device))
     predictor = Predictor([one.model for one in trained], precision)
-    asked_by = "--img" if config.img_size else "the network's image size"
-    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say, asked_by)
+    setting = "--img" if config.img_size else "the network's image size"
+    height, width = in_strides(shape_of(trained, config.img_size), predictor.stride, say, setting)
     return Subject(config, index, predictor, (height, width), say)
-
-
-def _caches(config: ValConfig) -> tuple[Kind, ...]:
-    """To choose among. Images used once per size are not worth packing, and JPEG would change the result."""
-    return ("off",) if config.task in ("speed", "study") else ("disk", "off")
 
 
 def save_files(
@@ -125,10 +119,6 @@ def _save_labels(subject: Subject, found: Iterable[tuple[int, Detections]], fold
         write_one_of_many(folder / f"{names.of(subject.index.path(place))}.txt", text.encode())
 
 
-_DRAWN_BATCHES = 3
-_SPEED_CONF, _SPEED_IOU = 0.25, 0.45
-
-
 @dataclass(frozen=True, kw_only=True)
 class Validation:
     metrics: V7Result
@@ -150,13 +140,15 @@ def validate(subject: Subject, folder: Path) -> Validation:
     config, index = subject.config, subject.index
     batches = subject.batches(subject.shape)
     start = time.perf_counter()
-    evaluated = evaluate(
-        subject.predictor.models[0], batches, index, subject.predictor.precision,
-        thresholds=subject.thresholds, v5_metric=config.v5_metric,
-        predict=partial(subject.predictor, augment=config.augment), keep=_keeps(subject),
+    with_coco = config.coco or config.save_json
+    accumulator = accumulate_metrics(
+        subject.predictor.models[0], batches, index, subject.predictor.precision, thresholds=subject.thresholds,
+        predict=partial(subject.predictor, augment=config.augment),
+        keep=with_coco or config.save_txt or config.save_hybrid,
         on_batch=_drawing(subject, folder) if config.plots else None,
     )  # fmt: skip
-    coco = _coco(subject, evaluated)
+    evaluated = accumulator.result(v5_metric=config.v5_metric)
+    coco = CocoMetrics(index, evaluated.found) if with_coco else None
     result = None if coco is None else coco.result()
     seconds = time.perf_counter() - start
     save_files(subject, evaluated, coco, result, folder)
@@ -205,26 +197,14 @@ def measure_speed(subject: Subject) -> Speed:
 
 
 def study(subject: Subject, sizes: Sequence[int]) -> list[StudyRow]:
-    return [measure(subject, subject.shape_at(size), subject.thresholds) for size in sizes]
+    """At each long side, in the same form."""
+    return [measure(subject, shape_in_form(subject.shape, size), subject.thresholds) for size in sizes]
 
 
 def _now(device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
-
-
-def _keeps(subject: Subject) -> bool:
-    config = subject.config
-    return config.coco or config.save_json or config.save_txt or config.save_hybrid
-
-
-def _coco(subject: Subject, evaluated: Evaluated) -> CocoMetrics | None:
-    if not (subject.config.coco or subject.config.save_json):
-        return None
-    coco = CocoMetrics(subject.index)
-    coco.merge(evaluated.found)
-    return coco
 
 
 def _drawing(subject: Subject, folder: Path) -> OnBatch:

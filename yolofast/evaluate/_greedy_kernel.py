@@ -1,4 +1,4 @@
-"""The kernel of `greedy_triton`, in a file of its own because importing it needs Triton."""
+"""The kernel of `greedy`, in a file of its own because importing it needs Triton."""
 
 # ruff: noqa: ANN001, ANN202
 # mypy: ignore-errors

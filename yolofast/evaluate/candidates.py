@@ -1,7 +1,7 @@
 """Which boxes enter non-maximum suppression: those whose score exceeds the threshold, per image best first.
 
-Rows are chosen by objectness before any class score is computed, so that the product of rows and classes is formed only
-for the rows that matter. How many rows the fullest image has is the one thing the host must know; all shapes follow
+Rows are chosen by objectness before any class score is computed. So rows are multiplied by classes only where it
+matters. How many rows the fullest image has is the one thing the host must know; all shapes follow
 from it. Images are padded to that, which is wasteful where they differ widely, but nothing else has to be counted.
 Only the best candidates are sorted: an untrained network has hundreds of thousands per image.
 

@@ -56,13 +56,8 @@ class CocoResult:
         }
 
 
-def coco_result(precision: Floats, recall: Floats, classes: int) -> CocoResult:
-    """From COCO's tables: precision [threshold, recall, class, size, most], recall [threshold, class, size, most]."""
-    per_class = [_scores(precision[:, :, [label]], recall[:, [label]]) for label in range(classes)]
-    return CocoResult(all=_scores(precision, recall), per_class=tuple(per_class))
-
-
 def _scores(precision: Floats, recall: Floats) -> CocoScores:
+    """From COCO's tables: precision [threshold, recall, class, size, most], recall [threshold, class, size, most]."""
     by_size: dict[str, Any] = {}
     for place, size in enumerate(_SIZES, start=1):
         by_size[f"ap_{size}"] = _mean(precision[..., place, -1])
@@ -86,10 +81,10 @@ def _mean(values: Floats) -> float:
 class CocoMetrics:
     """Takes batches of any size, then gives the result, or the rows of a results file (`results_json`)."""
 
-    def __init__(self, index: ImageIndex) -> None:
+    def __init__(self, index: ImageIndex, found: Sequence[tuple[int, Detections]] = ()) -> None:
         self._index = index
         self._truth = coco_truth(index)
-        self.found: list[tuple[int, Detections]] = []
+        self.found = list(found)
         """What was added: place in the split, detections. A process sends this to the one that gives the result."""
 
     def add(self, images: Sequence[int] | Ints, detections: Sequence[Detections]) -> None:
@@ -105,7 +100,10 @@ class CocoMetrics:
 
     def result(self) -> CocoResult:
         tables = _evaluate(self._truth.document, _as_objects(self.rows()))
-        return coco_result(np.asarray(tables["precision"]), np.asarray(tables["recall"]), len(self._index.names))
+        precision, recall = np.asarray(tables["precision"]), np.asarray(tables["recall"])
+        labels = range(len(self._index.names))
+        per_class = tuple(_scores(precision[:, :, [label]], recall[:, [label]]) for label in labels)
+        return CocoResult(all=_scores(precision, recall), per_class=per_class)
 
 
 def _as_objects(rows: CocoRows) -> list[dict[str, Any]]:
@@ -120,16 +118,14 @@ def _as_objects(rows: CocoRows) -> list[dict[str, Any]]:
 def _evaluate(truth: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
     from faster_coco_eval import COCO, COCOeval_faster  # slow to import, and only some runs need it
 
-    evaluation = COCOeval_faster(_quiet(COCO, truth), _quiet(COCO, {**truth, "annotations": found}), iouType="bbox")
+    documents = (truth, {**truth, "annotations": found})
+    both = (COCO(document, print_function=_say_nothing) for document in documents)
+    evaluation = COCOeval_faster(*both, iouType="bbox")
     evaluation.print_function = _say_nothing
     evaluation.evaluate()
     evaluation.accumulate()
     tables: dict[str, Any] = evaluation.eval
     return tables
-
-
-def _quiet(coco: Any, document: dict[str, Any]) -> Any:
-    return coco(document, print_function=_say_nothing)
 
 
 def _say_nothing(*_: object) -> None:

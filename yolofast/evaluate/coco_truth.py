@@ -1,9 +1,9 @@
 """The ground truth of a split as COCO's evaluation wants it, from its annotation file or from its labels.
 
 The file is preferred, because it knows what labels do not: the area of an object's outline, by which objects count as
-small, medium or large. Images and classes are numbered from 1 by their place in the split, so that splits with any ids,
-several categories of one class, or a single class for all are no special cases. Objects are numbered from 1 too: COCO's
-matching takes the number 0 for "none".
+small, medium or large. Images and classes are numbered from 1 by their place in the split. So splits with any ids,
+several categories of one class, or a single class for all are no special cases. Objects are numbered from 1 too:
+COCO's matching takes the number 0 for "none".
 """
 
 import json

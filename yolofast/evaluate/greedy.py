@@ -10,7 +10,9 @@ only the best thousand are ever compared. Memory is bounded by images Ã— block Ã
 Boxes of different classes never suppress one another. Labels are compared, instead of moving each class to a place of
 its own as is often done: 4096 pixels per class, 79 classes away, neighbouring floats are 1/32 pixel apart.
 
-On a GPU this asks the host after every block who is finished; there `greedy_triton` does the same in one kernel.
+On a GPU plain torch asks the host after every block who is finished; there one Triton kernel does the same, a program
+per image. It computes overlaps operation by operation as `suppress_torch` does: divided exactly, and no product fused
+with a sum. So a box on the edge of the threshold has the same fate.
 
 Axes: B images of the batch, O those of them not finished, K candidates of a block, S places for what is kept.
 """
@@ -19,8 +21,15 @@ import torch
 from torch import Tensor
 
 from yolofast.boxes import iou, pairwise
-from yolofast.evaluate import greedy_triton
 from yolofast.evaluate.candidates import Candidates
+
+try:
+    from yolofast.evaluate._greedy_kernel import greedy_kernel
+except ImportError:  # Triton is not there on every platform
+    greedy_kernel = None
+
+# Of the kernel: 16 overlaps per thread, as many as fit into registers.
+_KERNEL_BLOCK, _KERNEL_WARPS = 64, 8
 
 # On a GPU large blocks mean few launches and waits; on a CPU small ones mean few comparisons.
 _BLOCKS = {"cuda": (512, 256, 128, 64), "cpu": (64,)}
@@ -36,12 +45,24 @@ def greedy_suppression(candidates: Candidates, threshold: float, *, agnostic: bo
     A box is kept unless it overlaps a kept one of its class (`agnostic`: of any class) and a better score, or an equal
     score and an earlier place, by more than the threshold.
     """
-    way = greedy_triton.suppress if greedy_triton.can_run(candidates.boxes) else suppress_torch
-    return way(candidates, threshold, agnostic=agnostic, most=most)
+    suppress = suppress_triton if greedy_kernel is not None and candidates.boxes.is_cuda else suppress_torch
+    return suppress(candidates, threshold, agnostic=agnostic, most=most)
+
+
+def suppress_triton(candidates: Candidates, threshold: float, *, agnostic: bool, most: int) -> tuple[Tensor, Tensor]:
+    boxes, labels = candidates.boxes.contiguous(), candidates.labels.contiguous()
+    batch, columns = labels.shape
+    kept_BS = torch.zeros((batch, most), dtype=torch.long, device=boxes.device)
+    count_B = torch.zeros_like(candidates.counts)
+    with torch.cuda.device_of(boxes):  # type: ignore[no-untyped-call]
+        greedy_kernel[(batch,)](
+            boxes, labels, candidates.counts, kept_BS, count_B, columns, most, threshold,
+            AGNOSTIC=agnostic, BLOCK=_KERNEL_BLOCK, num_warps=_KERNEL_WARPS, enable_fp_fusion=False,
+        )  # fmt: skip
+    return kept_BS, count_B
 
 
 def suppress_torch(candidates: Candidates, threshold: float, *, agnostic: bool, most: int) -> tuple[Tensor, Tensor]:
-    """In plain torch."""
     device = candidates.boxes.device
     size = _block_size(device, len(candidates.counts))
     groups = torch.zeros_like(candidates.labels) if agnostic else candidates.labels

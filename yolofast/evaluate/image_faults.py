@@ -1,7 +1,7 @@
-"""Which images a detector does worst on: of each how many boxes it missed and how many it saw that are not there.
+"""Which images a detector does worst on: of each, how many boxes it missed and how many wrong ones it found.
 
-Two numbers per image, and the detections of the few worst ones only, so that counting them in every evaluation costs
-next to nothing, in memory and between processes; and what is shown of an image is what it was ranked by.
+Only two numbers per image are stored, and the detections of the few worst. So counting them in every evaluation costs
+next to nothing, in memory and between processes. What is shown of an image is what it was ranked by.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from yolofast.structures import Detections
 
 CONFIDENCE = 0.25
 """From which on a detection counts; it is right if it overlaps a box of its class by more than a half."""
-KEPT = 12
-"""Images of which the detections are kept."""
+MOST_IMAGES = 12
+"""Of which the detections are stored."""
 
 
 class FaultyImage(NamedTuple):
@@ -43,12 +43,11 @@ class Judged:
 
 
 class ImageFaults:
-    """Takes batches of any size. Images are told apart by their place in the split."""
+    """Takes batches of any size. Images are identified by their place in the split."""
 
     def __init__(self) -> None:
-        self._places: list[Ints] = [np.zeros(0, np.int64)]
-        self._missed: list[Ints] = [np.zeros(0, np.int64)]
-        self._wrong: list[Ints] = [np.zeros(0, np.int64)]
+        self._rows: list[Ints] = [np.zeros((0, 3), np.int64)]
+        """[n, 3] place, missed, wrong."""
         self._worst: list[FaultyImage] = []
 
     def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints) -> None:
@@ -59,31 +58,27 @@ class ImageFaults:
         found = np.bincount(image[right], minlength=len(counted))
         missed = np.array([len(one.labels) for one in truth], np.int64) - found
         wrong = np.array([len(one) for one in counted], np.int64) - found
-        self._places.append(np.asarray(places, np.int64))
-        self._missed.append(missed)
-        self._wrong.append(wrong)
-        rows = zip(np.asarray(places).tolist(), missed.tolist(), wrong.tolist(), counted, strict=True)
-        self._keep_worst([FaultyImage(*row) for row in rows])
+        rows = np.stack((places, missed, wrong), axis=1)
+        self._rows.append(rows)
+        self._keep_worst([FaultyImage(*row) for row in zip(*rows.T.tolist(), counted, strict=True)])
 
     def merge(self, other: "ImageFaults") -> None:
         """Add what another process gathered."""
-        self._places += other._places
-        self._missed += other._missed
-        self._wrong += other._wrong
+        self._rows += other._rows
         self._keep_worst(other._worst)
 
     def worst(self) -> list[FaultyImage]:
-        """The first ones of `per_image`, at most `KEPT`."""
+        """The first ones of `per_image`, at most `MOST_IMAGES`."""
         return self._worst
 
     def per_image(self) -> npt.NDArray[np.int64]:
         """[n, 3] place, missed, wrong; the worst first, of equals the one that comes first in the split."""
-        places, missed, wrong = (np.concatenate(part) for part in (self._places, self._missed, self._wrong))
-        order = np.lexsort((places, -missed, -(missed + wrong)))
-        return np.stack((places, missed, wrong), axis=1)[order]
+        rows = np.concatenate(self._rows)
+        places, missed, wrong = rows.T
+        return rows[np.lexsort((places, -missed, -(missed + wrong)))]
 
     def _keep_worst(self, more: list[FaultyImage]) -> None:
-        self._worst = sorted([*self._worst, *more], key=lambda image: image.rank)[:KEPT]
+        self._worst = sorted([*self._worst, *more], key=lambda image: image.rank)[:MOST_IMAGES]
 
 
 def judge(found: Detections, truth: GroundTruth) -> Judged:

@@ -4,8 +4,8 @@ Detections and true boxes of several images are laid end to end instead of in a 
 for any number of images, and the layout is made once for all metrics.
 
 The rule: in order of falling score each detection looks at the true box of its class that it overlaps most. If the
-overlap is more than 0.5 and no earlier detection took that box, it takes it, and is right at every threshold its
-overlap exceeds. There is no second choice; COCO's rule has one.
+overlap is more than 0.5 and no earlier detection took that box, it takes the box. It is then right at every threshold
+that its overlap exceeds. There is no second choice; COCO's rule has one.
 """
 
 import itertools
@@ -29,14 +29,7 @@ class GroundTruth:
 
 def ground_truth(index: ImageIndex, images: Iterable[int]) -> list[GroundTruth]:
     """The boxes of these images of the split in original pixels, without crowds: YOLOv7's labels do not know them."""
-    return [_of_image(index, int(image)) for image in images]
-
-
-def _of_image(index: ImageIndex, image: int) -> GroundTruth:
-    chosen = index.boxes_of(image)
-    real = ~index.crowd[chosen]
-    boxes = pixel_corners(index.boxes[chosen][real], index.sizes[image])
-    return GroundTruth(boxes.astype(np.float32), index.labels[chosen][real])
+    return truth_of(index, np.fromiter(images, np.int64)).per_image()
 
 
 def pixel_corners(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -52,19 +45,14 @@ Floats = npt.NDArray[np.float32]
 class Found:
     """The D detections of some images, those of each in order of falling score."""
 
-    boxes: Floats
-    """[D, 4]"""
-    scores: Floats
-    """[D]"""
-    labels: Ints
-    """[D]"""
+    detections: Detections
     image: Ints
     """[D] rising; which of the images each is on."""
     images: int
 
     def above(self, score: float) -> "Found":
-        chosen = self.scores > score
-        return Found(self.boxes[chosen], self.scores[chosen], self.labels[chosen], self.image[chosen], self.images)
+        chosen = self.detections.scores > score
+        return Found(self.detections[chosen], self.image[chosen], self.images)
 
     def per_image(self) -> Ints:
         """How many each image has."""
@@ -108,14 +96,12 @@ def pair_up(detections: Sequence[Detections], truth: Sequence[GroundTruth], *, s
 
 
 def lay_out(detections: Sequence[Detections]) -> Found:
-    parts = [Detections.none(), *detections]
-    boxes, scores = np.concatenate([one.boxes for one in parts]), np.concatenate([one.scores for one in parts])
-    labels = np.concatenate([one.labels for one in parts])
+    joined = Detections.joined(detections)
     image = np.repeat(np.arange(len(detections)), [len(one) for one in detections])
+    scores = joined.scores
     if ((scores[1:] > scores[:-1]) & (image[1:] == image[:-1])).any():  # those of our suppression are in order
-        order = np.lexsort((-scores, image))
-        boxes, scores, labels = boxes[order], scores[order], labels[order]
-    return Found(boxes, scores, labels, image, len(detections))
+        joined = joined[np.lexsort((-scores, image))]
+    return Found(joined, image, len(detections))
 
 
 def lay_out_truth(truth: Sequence[GroundTruth]) -> Truth:
@@ -136,21 +122,21 @@ def truth_of(index: ImageIndex, images: Ints) -> Truth:
 
 def pairs_of(found: Found, truth: Truth, *, same_class: bool) -> Flat:
     detection, partner = _of_one_class(found, truth) if same_class else _of_one_image(found, truth)
-    overlap = _iou(found.boxes, detection, truth.boxes, partner)
-    return Flat(found.scores, found.labels, truth.labels, detection, partner, overlap)
+    overlap = _iou(found.detections.boxes, detection, truth.boxes, partner)
+    return Flat(found.detections.scores, found.detections.labels, truth.labels, detection, partner, overlap)
 
 
 def _of_one_image(found: Found, truth: Truth) -> tuple[Ints, Ints]:
     first, last = truth.starts[found.image], truth.starts[found.image + 1]
-    return np.repeat(np.arange(len(found.scores)), last - first), expand(first, last)
+    return np.repeat(np.arange(len(found.detections)), last - first), expand(first, last)
 
 
 def _of_one_class(found: Found, truth: Truth) -> tuple[Ints, Ints]:
     """True boxes sorted by image and class, and where those of each begin: most detections have no partner at all."""
-    classes = 1 + max(int(labels.max(initial=0)) for labels in (found.labels, truth.labels))
+    classes = 1 + max(int(labels.max(initial=0)) for labels in (found.detections.labels, truth.labels))
     group = np.repeat(np.arange(found.images), np.diff(truth.starts)) * classes + truth.labels
     starts = starts_of(np.bincount(group, minlength=found.images * classes))
-    own = found.image * classes + found.labels
+    own = found.image * classes + found.detections.labels
     detection = np.flatnonzero(starts[own + 1] > starts[own])
     first, last = starts[own[detection]], starts[own[detection] + 1]
     return np.repeat(detection, last - first), np.argsort(group, kind="stable")[expand(first, last)]
@@ -185,7 +171,7 @@ def right_detections(flat: Flat) -> npt.NDArray[np.bool_]:
     return right
 
 
-def _best_of_each(flat: Flat) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+def _best_of_each(flat: Flat) -> tuple[Ints, Ints, Floats]:
     """Of each detection that overlaps enough: itself, the true box it overlaps most (of equals the first), how far."""
     enough = flat.overlap > THRESHOLDS[0]
     detection, truth, overlap = flat.detection[enough], flat.truth[enough], flat.overlap[enough]

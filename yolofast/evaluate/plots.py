@@ -8,9 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.confusion import ConfusionMatrix
-from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.evaluate.v7_metrics import GRID, V7Result
 from yolofast.files.atomic_file import write_output
 from yolofast.runs.layout import FILES
 
@@ -34,7 +33,7 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")  # which would start a formula
 
 
-# More lines than this cannot be told apart by colour, and more numbers than this not be read.
+# More lines than this have colours too alike, and more numbers than this cannot be read.
 _MOST_NAMED_CURVES = 20
 _MOST_NAMED_CLASSES = 40
 _MOST_NUMBERED_CLASSES = 30

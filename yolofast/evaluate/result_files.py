@@ -1,7 +1,7 @@
 """What evaluation writes: label files, COCO results files, the scores of each class, labels completed by detections.
 
 In a results file boxes are rounded to 3 and scores to 5 decimals, as published. Evaluation uses the rounded numbers
-too, so that whoever evaluates the saved file finds the same AP.
+too, so that evaluating the saved file gives the same AP.
 """
 
 import json
@@ -54,14 +54,11 @@ def per_class_table(result: V7Result, names: Sequence[str]) -> list[ClassRow]:
     ]
 
 
-def per_class_ap(result: V7Result, names: Sequence[str]) -> dict[str, Any]:
+def save_per_class_ap(path: str | Path, result: V7Result, names: Sequence[str]) -> Path:
     rows = per_class_table(result, names)
     per_class = {str(row.id): {"ap50": row.ap50, "ap": row.ap, "name": row.name} for row in rows}
-    return {"map50": result.map50, "map": result.map, "per_class": per_class}
-
-
-def save_per_class_ap(path: str | Path, result: V7Result, names: Sequence[str]) -> Path:
-    return write_output(path, json.dumps(per_class_ap(result, names), indent=1, ensure_ascii=False).encode())
+    content = {"map50": result.map50, "map": result.map, "per_class": per_class}
+    return write_output(path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
 Floats = npt.NDArray[np.float64]
@@ -87,13 +84,11 @@ class CocoRows:
 def coco_rows(found: Iterable[tuple[int, Detections]], scale: Floats) -> CocoRows:
     """From (place in the split, detections in original pixels); `scale` [N, 2] as `CocoTruth` gives it."""
     pairs = list(found)
-    detections = [Detections.none(), *(one for _, one in pairs)]
-    images = np.repeat(np.array([image for image, _ in pairs], np.int64), [len(one) for one in detections[1:]])
-    corners = np.concatenate([one.boxes for one in detections]).astype(np.float64) * np.tile(scale[images], 2)
+    joined = Detections.joined([one for _, one in pairs])
+    images = np.repeat(np.array([image for image, _ in pairs], np.int64), [len(one) for _, one in pairs])
+    corners = joined.boxes.astype(np.float64) * np.tile(scale[images], 2)
     boxes = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)
-    scores = np.concatenate([one.scores for one in detections]).astype(np.float64)
-    labels = np.concatenate([one.labels for one in detections])
-    return CocoRows(images, labels, boxes.round(3), scores.round(5))
+    return CocoRows(images, joined.labels, boxes.round(3), joined.scores.astype(np.float64).round(5))
 
 
 def results_json(rows: CocoRows, index: ImageIndex) -> bytes:

@@ -1,24 +1,16 @@
 """YOLOv7's own metrics: precision, recall, F1 and mAP per class, gathered batch by batch.
 
-They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read
-(`average_precision`), and are what YOLOv7 prints and chooses its best checkpoint by.
+They differ from COCO's in the matching rule (`matching`) and in how the area below the curve is read. YOLOv7 prints
+them and chooses its best checkpoint by them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.evaluate.average_precision import (
-    GRID,
-    Curves,
-    Sentinel,
-    average_precision,
-    empty_curves,
-    fill_row,
-    precision_recall,
-)
 from yolofast.evaluate.matching import (
     THRESHOLDS,
     Found,
@@ -34,6 +26,29 @@ from yolofast.runs.layout import fitness
 from yolofast.structures import Detections
 
 Floats = npt.NDArray[np.float64]
+Sentinel = Literal["v7", "v5"]
+"""Where the curve of precision over recall is brought down to 0: `v7` 0.01 behind the highest recall reached, `v5`
+(`--v5-metric`) at a recall of 1."""
+GRID = np.linspace(0, 1, 1000)
+"""The confidences, and the recalls, the curves are read at."""
+_RECALLS = np.linspace(0, 1, 101)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves behind the numbers at an overlap of 0.5; one row per class of the result."""
+
+    precision: Floats
+    """[k, 1000] over confidence."""
+    recall: Floats
+    """[k, 1000] over confidence."""
+    precision_at_recall: Floats
+    """[k, 1000] over recall."""
+
+    @property
+    def f1(self) -> Floats:
+        """[k, 1000] over confidence."""
+        return 2 * self.precision * self.recall / (self.precision + self.recall + 1e-16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,79 +115,111 @@ class V7Result:
         return maps
 
 
+class _Batch(NamedTuple):
+    """What is counted of a batch."""
+
+    places: Ints
+    """Of its images."""
+    counts: Ints
+    """How many detections each image has."""
+    passed: npt.NDArray[np.uint8]
+    """Of each detection, how many of the rising thresholds it is right at."""
+    scores: npt.NDArray[np.float32]
+    labels: Ints
+    true_labels: Ints
+
+
+_NONE = np.zeros(0, np.int64)
+_EMPTY = _Batch(_NONE, _NONE, _NONE.astype(np.uint8), _NONE.astype(np.float32), _NONE, _NONE)
+
+
 class V7Metrics:
     """Takes batches of any size, then gives the result. Results of several processes are joined by `merge`."""
 
     def __init__(self) -> None:
-        self._places = [np.zeros(0, np.int64)]
-        """Of the images."""
-        self._counts = [np.zeros(0, np.int64)]
-        """How many detections each image has."""
-        self._passed = [np.zeros(0, np.uint8)]
-        """Of each detection, how many of the rising thresholds it is right at."""
-        self._scores = [np.zeros(0, np.float32)]
-        self._labels = [np.zeros(0, np.int64)]
-        self._true_labels = [np.zeros(0, np.int64)]
+        self._batches = [_EMPTY]
 
     def add(self, detections: Sequence[Detections], truth: Sequence[GroundTruth], places: Ints | None = None) -> None:
         """One entry per image in both, in pixels of the same image.
 
         `places` number the images, by default as they come. Of equal scores the image with the lower number counts
-        first, so with their places in the split the result does not depend on the order of batches and processes.
+        first. With places in the split the result thus does not depend on the order of batches and processes.
         """
         assert len(detections) == len(truth)
         if places is None:
-            seen = sum(map(len, self._places))
-            places = np.arange(seen, seen + len(detections))
+            start = sum(len(batch.places) for batch in self._batches)
+            places = np.arange(start, start + len(detections))
         self.add_laid_out(lay_out(detections), lay_out_truth(truth), places)
 
     def add_laid_out(self, found: Found, truth: Truth, places: Ints) -> None:
-        right = right_detections(pairs_of(found, truth, same_class=True))
-        self._places.append(np.asarray(places, np.int64))
-        self._counts.append(found.per_image())
-        self._passed.append(right.sum(axis=1, dtype=np.uint8))
-        self._scores.append(found.scores)
-        self._labels.append(found.labels)
-        self._true_labels.append(truth.labels)
+        passed = right_detections(pairs_of(found, truth, same_class=True)).sum(axis=1, dtype=np.uint8)
+        places, counts, own = np.asarray(places, np.int64), found.per_image(), found.detections
+        self._batches.append(_Batch(places, counts, passed, own.scores, own.labels, truth.labels))
 
     def merge(self, other: "V7Metrics") -> None:
         """Add what another process gathered."""
-        self._places += other._places
-        self._counts += other._counts
-        self._passed += other._passed
-        self._scores += other._scores
-        self._labels += other._labels
-        self._true_labels += other._true_labels
+        self._batches += other._batches
 
     def result(self, sentinel: Sentinel = "v7") -> V7Result:
-        classes, boxes = np.unique(np.concatenate(self._true_labels), return_counts=True)
-        ap, curves = np.zeros((len(classes), len(THRESHOLDS))), empty_curves(len(classes))
-        scores, passed = np.concatenate(self._scores), np.concatenate(self._passed)
-        for row, chosen in enumerate(self._of_each(classes)):
+        whole = _Batch(*map(np.concatenate, zip(*self._batches, strict=True)))
+        classes, boxes = np.unique(whole.true_labels, return_counts=True)
+        ap, curves = np.zeros((len(classes), len(THRESHOLDS))), Curves(*np.zeros((3, len(classes), len(GRID))))
+        for row, chosen in enumerate(_of_each(classes, whole)):
             if not len(chosen):
                 continue
-            best_first = chosen[np.argsort(-scores[chosen], kind="stable")]
-            precision, recall = precision_recall(passed[best_first] > 0, int(boxes[row]))
-            fill_row(curves, row, scores[best_first], precision, recall, sentinel)
-            ap[row] = average_precisions(passed[best_first], int(boxes[row]), sentinel)
-        images = sum(map(len, self._places))
-        return V7Result(classes=classes, boxes=boxes, images=images, ap=ap, curves=curves)
+            best_first = chosen[np.argsort(-whole.scores[chosen], kind="stable")]
+            passed = whole.passed[best_first]
+            precision, recall = precision_recall(passed > 0, int(boxes[row]))
+            fill_row(curves, row, whole.scores[best_first], precision, recall, sentinel)
+            ap[row] = average_precisions(passed, int(boxes[row]), sentinel)
+        return V7Result(classes=classes, boxes=boxes, images=len(whole.places), ap=ap, curves=curves)
 
-    def _of_each(self, classes: Ints) -> list[Ints]:
-        """The detections of each of these classes, in the order of the images' places.
 
-        One sort of whole images and one of small integers, instead of one of all detections by place, score and label.
-        """
-        counts, by_place = np.concatenate(self._counts), np.argsort(np.concatenate(self._places), kind="stable")
-        starts = starts_of(counts)
-        in_order = expand(starts[by_place], starts[by_place + 1])
-        labels = np.concatenate(self._labels)[in_order]
-        if labels.max(initial=0) < 2**16:
-            labels = labels.astype(np.uint16)  # these NumPy sorts without comparing
-        by_label = np.argsort(labels, kind="stable")
-        labels, in_order = labels[by_label], in_order[by_label]
-        first, last = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
-        return [in_order[start:stop] for start, stop in zip(first, last, strict=True)]
+def _of_each(classes: Ints, whole: _Batch) -> list[Ints]:
+    """The detections of each of these classes, in the order of the images' places.
+
+    One sort of whole images and one of small integers, instead of one of all detections by place, score and label.
+    """
+    by_place, starts = np.argsort(whole.places, kind="stable"), starts_of(whole.counts)
+    in_order = expand(starts[by_place], starts[by_place + 1])
+    labels: npt.NDArray[Any] = whole.labels[in_order]
+    if labels.max(initial=0) < 2**16:
+        labels = labels.astype(np.uint16)  # these NumPy sorts without comparing
+    by_label = np.argsort(labels, kind="stable")
+    labels, in_order = labels[by_label], in_order[by_label]
+    first, last = np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right")
+    return [in_order[start:stop] for start, stop in zip(first, last, strict=True)]
+
+
+def fill_row(
+    curves: Curves, row: int, scores: npt.NDArray[np.float32], precision: Floats, recall: Floats, sentinel: Sentinel
+) -> None:
+    """Read one class's curves from its detections, [n] each in order of falling score."""
+    # Above the best score nothing is detected: recall is 0, precision by convention 1.
+    curves.precision[row] = np.interp(-GRID, -scores, precision, left=1)
+    curves.recall[row] = np.interp(-GRID, -scores, recall, left=0)
+    curves.precision_at_recall[row] = np.interp(GRID, *envelope(precision, recall, sentinel))
+
+
+def precision_recall(right: npt.NDArray[np.bool_], boxes: int) -> tuple[Floats, Floats]:
+    """[n, …] both, if the detections down to this one are counted; `boxes` is how many there are to find."""
+    hits = right.cumsum(axis=0)
+    tries = np.arange(1, len(right) + 1).reshape(-1, *[1] * (right.ndim - 1))
+    return hits / tries, hits / boxes
+
+
+def envelope(precision: Floats, recall: Floats, sentinel: Sentinel) -> tuple[Floats, Floats]:
+    """Recall and precision of the curve's corners, [n + 2] each; precision never rises again with recall."""
+    end = recall[-1] + 0.01 if sentinel == "v7" else 1.0
+    corners = np.concatenate(([0.0], recall, [end]))
+    heights = np.concatenate(([1.0], precision, [0.0]))
+    return corners, np.maximum.accumulate(heights[::-1])[::-1]
+
+
+def average_precision(precision: Floats, recall: Floats, sentinel: Sentinel) -> float:
+    """The area below the envelope, read at 101 recalls and joined by straight lines."""
+    heights = np.interp(_RECALLS, *envelope(precision, recall, sentinel))
+    return float(((heights[1:] + heights[:-1]) / 2 * np.diff(_RECALLS)).sum())
 
 
 def average_precisions(passed: npt.NDArray[np.uint8], boxes: int, sentinel: Sentinel) -> list[float]:

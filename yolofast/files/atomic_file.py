@@ -1,7 +1,4 @@
-"""A file that appears complete or not at all.
-
-Where files that can be made again are kept: beside the data they were made of, or in the user's cache folder.
-"""
+"""Files that appear complete or not at all, and the folders for those that can be made again."""
 
 import os
 import stat
@@ -11,9 +8,13 @@ from pathlib import Path
 
 from yolofast.errors import UserError
 
+DATA_CACHE = ".yolofast"
+"""The folder of caches next to the data they were made of."""
+_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Written beside, flushed to the disk and renamed; raises OSError, and then leaves what was there before.
+    """Written under another name, flushed to the disk and renamed; raises OSError, and then leaves the earlier file.
 
     The error names `path`: that of a full disk names no file.
     """
@@ -47,11 +48,6 @@ def _write(path: Path, content: bytes, write: Callable[[Path, bytes], object]) -
     except OSError as error:
         raise UserError(f"cannot be written: {error.strerror}", where=path, fix="name another place") from None
     return path
-
-
-BESIDE = ".yolofast"
-"""The folder beside the data."""
-_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def user_cache_folder() -> Path:

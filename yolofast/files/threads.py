@@ -1,9 +1,11 @@
-"""Work spread over threads with its results in order.
+"""Work done by threads, with its results in order.
 
 Opening, hashing, decoding and checksums let go of the interpreter's lock, so other threads run meanwhile.
 """
 
 import os
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +20,8 @@ _FILES_PER_TASK = 32
 """A task per file would cost more than many of the files do; blocks this small still share the work evenly."""
 _THREADS = min(32, 2 * (os.cpu_count() or 1) + 2)
 """More than cores: on network drives the files take their time, not the processor."""
+_PATIENCE = 2.0
+"""Seconds to wait for a thread that reads ahead: a dead stream must not block the program."""
 
 
 def in_order(work: Callable[[int], Result], items: range, threads: int) -> Generator[Result]:
@@ -38,7 +42,7 @@ def in_order(work: Callable[[int], Result], items: range, threads: int) -> Gener
 def in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], done: Callable[[int], None] | None = None
 ) -> list[Result]:
-    """[function(item) for item in items]; `done` hears how many more are finished."""
+    """[function(item) for item in items]; `done` is told how many more are finished."""
 
     def block(first: int) -> list[Result]:
         results = [function(item) for item in items[first : first + _FILES_PER_TASK]]
@@ -49,3 +53,50 @@ def in_threads(
     blocks = range(0, len(items), _FILES_PER_TASK)
     parts = map(block, blocks) if len(blocks) < 2 else in_order(block, blocks, _THREADS)
     return [result for part in parts for result in part]
+
+
+class _End:
+    """The last item of the thread: there is nothing more, or what went wrong."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def read_ahead(items: Generator[Item], ahead: int, patience: float | None = _PATIENCE) -> Generator[Item]:
+    """The same items in the same order, up to `ahead` of them made in advance by a thread.
+
+    `patience` is how long to wait for the thread at the end; None waits until it is done.
+    """
+    ready: queue.Queue[Item | _End] = queue.Queue(ahead)
+    stop = threading.Event()
+
+    def offer(item: Item | _End) -> None:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for item in items:
+                offer(item)
+                if stop.is_set():
+                    break
+            offer(_End())
+        except BaseException as error:  # noqa: BLE001 - raised again where the items are used
+            offer(_End(error))
+        finally:
+            items.close()
+
+    thread = threading.Thread(target=work, name="yolofast-read-ahead", daemon=True)
+    thread.start()
+    try:
+        while not isinstance(item := ready.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+    finally:
+        stop.set()
+        thread.join(patience)

@@ -1,12 +1,10 @@
-"""Opening what should be a plain file: a pipe or a device of that name is an error instead of an endless wait.
+"""Files that anybody may have written, read safely: plain files only, and YAML with the line of every entry.
 
-Run folders may come from strangers, so links in them are refused too (`open_plain`): a `results.png` could link to a
-private file.
+A pipe or a device is an error instead of an endless wait. `open_plain` refuses links too, because run folders may come
+from strangers: a `results.png` could link to a private file.
 
-YAML read safely, remembering the line every entry came from, so that messages can point at it.
-
-Numbers may be written `1e-5`, which YAML 1.2 and everybody take for one; the library follows YAML 1.1, where it is text
-unless there is a dot and a sign (`1.0e-5`). What is written here puts such text in quotes.
+Numbers may be written `1e-5`, as in YAML 1.2. The library follows YAML 1.1, where that is text unless it has a dot and
+a sign (`1.0e-5`). What is written here puts such text in quotes.
 """
 
 import errno
@@ -27,6 +25,11 @@ File = TypeVar("File", FileIO, BinaryIO)
 
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+# A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
+_MAX_BYTES = 8 * 2**20
+_WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+_MOST_BITS = 4096
+"""About 1,200 digits."""
 
 
 class Stamp(NamedTuple):
@@ -81,21 +84,12 @@ def read_plain(path: Path, most: int) -> bytes | None:
     return content if len(content) <= most else None
 
 
-# A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
-_MAX_BYTES = 8 * 2**20
-_WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
-
-
 class _Loader(yaml.SafeLoader):
     pass
 
 
 class _Dumper(yaml.SafeDumper):
     pass
-
-
-_MOST_BITS = 4096
-"""About 1,200 digits."""
 
 
 def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -134,21 +128,20 @@ class YamlFile:
         node = self._root
         for key in keys:
             node = _child(node, key)
-        is_text = isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value)
-        return node.value if is_text and isinstance(node, yaml.ScalarNode) else str(value)
+        if isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value):
+            return str(node.value)
+        return str(value)
 
 
 def read_yaml(path: Path) -> YamlFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UserError(
-            f"cannot be read: {error.strerror}", where=path, fix="check the path and its permissions"
-        ) from None
+        what = f"cannot be read: {error.strerror}"
+        raise UserError(what, where=path, fix="check the path and its permissions") from None
     if len(content) > _MAX_BYTES:
-        raise UserError(
-            f"is {len(content)} bytes, too large for a YAML settings file", where=path, fix="check the path"
-        )
+        what = f"is {len(content)} bytes, too large for a YAML settings file"
+        raise UserError(what, where=path, fix="check the path")
     try:
         return parse_yaml(content.decode("utf-8"), str(path))
     except UnicodeDecodeError as error:
@@ -193,23 +186,24 @@ def dump_yaml(values: Mapping[str, Any], **form: Any) -> str:
 
 def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
     """YAML would silently keep the last of two equal keys."""
-    waiting, seen = [root], set()
+    waiting, visited = [root], set()
     while waiting:
         node = waiting.pop()
-        if node is None or id(node) in seen:
+        if node is None or id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):
             keys: set[str] = set()
             for key, value in node.value:
                 waiting.append(value)
-                if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in keys:
                     what = f"the key {shorten(key.value)} stands twice"
                     raise UserError(what, where=where, line=key.start_mark.line + 1, fix="keep one of them")
-                if isinstance(key, yaml.ScalarNode):
-                    keys.add(key.value)
+                keys.add(key.value)
 
 
 def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:

@@ -1,6 +1,6 @@
 """One batch from start to end: planned, rendered by OpenCV, its boxes padded. Every process makes the same one.
 
-Images that vanish during training stand in as grey, without boxes, rather than end the run (`--skip-bad`).
+Images that vanish during training are grey and without boxes, instead of ending the run (`--skip-bad`).
 """
 
 import dataclasses
@@ -15,28 +15,25 @@ from yolofast.augment.plan import FILL
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_cv2 import render
 from yolofast.errors import UserError
+from yolofast.image_index import Ints
 from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
 from yolofast.pixels import Image, ImageSource
 from yolofast.structures import BatchMix, Targets
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
+Shape = tuple[int, int, int, int]
 
 _MOST_MISSING = 16
 """In one batch. More than that is not a bad file but a drive that is gone."""
 
 
-class ForgivingImages:
+class TolerantImages:
     """A source that gives a grey image for one that cannot be read, and remembers why."""
 
     def __init__(self, images: ImageSource) -> None:
-        self._images = images
+        self._images, self.sizes = images, images.sizes
         self.missing: dict[int, UserError] = {}
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._images.sizes
 
     def image(self, index: int) -> Image:
         if index not in self.missing:
@@ -55,7 +52,7 @@ class ForgivingImages:
 
 
 def without_boxes_of(planner: Planner, missing: Iterable[int]) -> Planner:
-    """The same planner, to which these images are empty: their boxes count as crowds, which nobody learns."""
+    """The same planner, to which these images are empty: their boxes count as crowds, which are not trained on."""
     index = planner.index
     crowd = index.crowd.copy()
     for image in missing:
@@ -94,7 +91,7 @@ class BatchMaker:
         self.planner, self.images = planner, images
         self.rgb, self.quad, self.skip_bad = rgb, quad, skip_bad
 
-    def shape(self, job: Job) -> tuple[int, int, int, int]:
+    def shape(self, job: Job) -> Shape:
         """Of the batch's images."""
         if self.quad:
             return len(job.images) // GROUP, 3, 2 * job.height, 2 * job.width
@@ -128,13 +125,13 @@ class BatchMaker:
             return *_plan_and_render(planner, job, self.images, out, self.rgb), ()
         # Which images are needed is known only by rendering, and an image that is missing takes its boxes with it: the
         # batch is made again until nothing new is missing. Nothing is remembered, so no process knows more than others.
-        forgiving = ForgivingImages(self.images)
-        rows, mix = _plan_and_render(planner, job, forgiving, out, self.rgb)
+        tolerant = TolerantImages(self.images)
+        rows, mix = _plan_and_render(planner, job, tolerant, out, self.rgb)
         known = 0
-        while known < len(forgiving.missing):
-            known = len(forgiving.missing)
-            rows, mix = _plan_and_render(without_boxes_of(planner, forgiving.missing), job, forgiving, out, self.rgb)
-        return rows, mix, tuple(str(error) for error in forgiving.missing.values())
+        while known < len(tolerant.missing):
+            known = len(tolerant.missing)
+            rows, mix = _plan_and_render(without_boxes_of(planner, tolerant.missing), job, tolerant, out, self.rgb)
+        return rows, mix, tuple(str(error) for error in tolerant.missing.values())
 
 
 def _plan_and_render(planner: Planner, job: Job, images: ImageSource, out: Pixels, rgb: bool) -> tuple[Rows, BatchMix]:

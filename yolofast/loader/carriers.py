@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from yolofast.errors import UserError
-from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.loader.pinning import pin
+from yolofast.loader.batch_maker import BatchMaker, Job, Shape
 from yolofast.store.choose import ram_free
+from yolofast.store.images import pin
 from yolofast.structures import BatchMix, Targets
 from yolofast.words import amount
 
@@ -39,18 +39,17 @@ _SHM = Path("/dev/shm")
 _CAPACITY = 512
 _BYTES_PER_BOX = 4 * 4 + 8 + 1  # corners, label, valid
 _ALIGNMENT = 4096
+_FIX_PINNING = "use fewer --workers or a smaller --batch-size, or omit --worker-tensor"
 
 
 class Carrier(Protocol):
     """Made before the workers are forked, so that both sides have it."""
 
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
-        """In a worker: make the batch where it shall lie; the reply, and a file to go with it."""
+        """In a worker: make the batch in its place; the reply, and the file that goes with it."""
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
-        """In the training process: the batch that lies there."""
+    def take(self, shape: Shape, turn: int, boxes: Any, file: int | None) -> tuple[Tensor, Targets]:
+        """In the training process: the batch that is there."""
 
     def close(self) -> None: ...
 
@@ -111,7 +110,7 @@ class Ring:
         block = SharedBlock(slots * self._slot_bytes)
         block.close_file()  # forked processes inherit the mapping itself
         self._bytes = np.frombuffer(block.memory, np.uint8)
-        self._unpin = weakref.finalize(self, pin(self._bytes)) if pinned else None
+        self._unpin = weakref.finalize(self, pin(self._bytes, fix=_FIX_PINNING)) if pinned else None
 
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
         slot = self._slot(turn)
@@ -122,19 +121,17 @@ class Ring:
         images, capacity = given.labels.shape
         if capacity > _CAPACITY:
             return (_arrays(given), made.mix, made.skipped), None
-        kept = self._targets(slot, images, capacity)
-        for there, value in ((kept.boxes, given.boxes), (kept.labels, given.labels), (kept.valid, given.valid)):
-            there.copy_(value)
+        stored = self._targets(slot, images, capacity)
+        for place, value in ((stored.boxes, given.boxes), (stored.labels, given.labels), (stored.valid, given.valid)):
+            place.copy_(value)
         return (capacity, made.mix, made.skipped), None
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
+    def take(self, shape: Shape, turn: int, boxes: Any, file: int | None) -> tuple[Tensor, Targets]:
         slot = self._slot(turn)
         images = torch.from_numpy(slot[: int(np.prod(shape))].reshape(shape))
-        if isinstance(parcel, int):
-            return images, self._targets(slot, shape[0], parcel)
-        return images, Targets(*map(torch.from_numpy, parcel))
+        if isinstance(boxes, int):
+            return images, self._targets(slot, shape[0], boxes)
+        return images, Targets(*map(torch.from_numpy, boxes))
 
     def close(self) -> None:
         """Unpin the memory; it goes away with the last tensor that looks at it."""
@@ -177,14 +174,12 @@ class FreshBlocks:
             raise
         return (_arrays(made.targets), made.mix, made.skipped), block.file
 
-    def take(
-        self, shape: tuple[int, int, int, int], turn: int, parcel: Any, file: int | None
-    ) -> tuple[Tensor, Targets]:
+    def take(self, shape: Shape, turn: int, boxes: Any, file: int | None) -> tuple[Tensor, Targets]:
         assert file is not None
         memory = mmap.mmap(file, int(np.prod(shape)))
         os.close(file)
         images = torch.frombuffer(memory, dtype=torch.uint8).reshape(shape)
-        return images, Targets(*map(torch.from_numpy, parcel))
+        return images, Targets(*map(torch.from_numpy, boxes))
 
     def close(self) -> None:
         """Nothing is held."""

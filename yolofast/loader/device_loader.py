@@ -6,11 +6,9 @@ valid until the next one is requested; work queued with it by then on the curren
 not in the buffers: they are valid as long as they are held, at new addresses all the time.
 """
 
-import queue
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
@@ -24,36 +22,13 @@ from yolofast.augment import render_torch, render_triton
 from yolofast.augment.plan import Plan
 from yolofast.augment.planner import Planner
 from yolofast.augment.render_table import HostTable, RenderTable, build_table
-from yolofast.image_index import starts_of
+from yolofast.files.threads import read_ahead
+from yolofast.image_index import Ints, starts_of
 from yolofast.loader.device_pixels import DevicePixels, Fetched
 from yolofast.loader.order import BatchForm, EpochOrder, OrderedBatch
 from yolofast.profile.step_phases import AUGMENT, TO_DEVICE
 from yolofast.structures import Batch, BatchMix, Targets, bucketed
 
-
-def padded_targets(rows: npt.NDArray[np.float32], images: int, capacity: int | None, *, pin: bool) -> Targets:
-    """As `Targets.from_rows`, for rows in the order of their images; `pin` for a fast copy to a GPU.
-
-    In NumPy: torch would wake all its threads for arrays this small.
-    """
-    image = rows[:, 0].astype(np.int64)
-    counts = np.bincount(image, minlength=images)
-    if capacity is None:
-        capacity = bucketed(int(counts.max(initial=0)))
-    place = np.arange(len(rows)) - starts_of(counts)[image]
-    room = place < capacity  # boxes beyond are left out
-    image, place, rows = image[room], place[room], rows[room]
-    boxes = torch.empty(images, capacity, 4, pin_memory=pin)
-    labels = torch.empty(images, capacity, dtype=torch.int64, pin_memory=pin)
-    valid = torch.empty(images, capacity, dtype=torch.bool, pin_memory=pin)
-    for tensor, values in ((boxes, rows[:, 2:]), (labels, rows[:, 1]), (valid, True)):
-        array = tensor.numpy()
-        array[...] = 0
-        array[image, place] = values
-    return Targets(boxes, labels, valid)
-
-
-Ints = npt.NDArray[np.int64]
 _BATCHES_PER_PLAN = 8
 _FETCHED_BYTES = 256 * 2**20
 _IMAGES_PER_IMAGE = 4  # a mosaic shows so many, or a few more
@@ -77,10 +52,8 @@ class _Chunk:
     table: HostTable
     targets: Targets
     fetched: Fetched
-    images: list[Ints]
-    places: list[int]
-    """How many padding slots each batch needs; the chunk has those of its fullest."""
-    mixes: list[BatchMix]
+    batches: list[tuple[Ints, int, BatchMix]]
+    """Images, how many padding slots they need (the chunk has those of its fullest batch), and mix of each."""
     shape: tuple[int, int]
     """Height and width."""
 
@@ -91,14 +64,6 @@ class _Rendered:
     ready: Any
     """The event after which it is, on a GPU."""
     slot: int
-
-
-_Plans = queue.Queue[_Chunk | BaseException | None]
-
-
-def untimed(phase: str) -> AbstractContextManager[None]:
-    """Without a profiler."""
-    return nullcontext()
 
 
 class DeviceLoader:
@@ -115,7 +80,7 @@ class DeviceLoader:
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
         self._form = BatchForm(planner.height, planner.width, shapes, close_mosaic_from)
-        self.timed: Callable[[str], AbstractContextManager[None]] = untimed
+        self.timed: Callable[[str], AbstractContextManager[None]] = lambda phase: nullcontext()
         """Around what is queued on the side stream, by the name of its phase."""
         self._on_gpu = self.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(self.device) if self._on_gpu else None  # type: ignore[no-untyped-call]
@@ -129,16 +94,9 @@ class DeviceLoader:
         return len(self.order)
 
     def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from `start_batch` on; each is valid until the next one is asked for."""
-        plans: _Plans = queue.Queue(_PLANS_AHEAD)
-        stop = threading.Event()
-        thread = threading.Thread(target=self._plan_all, args=(number, start_batch, plans, stop), daemon=True)
-        thread.start()
-        try:
-            yield from self._one_ahead(self._rendered(plans))
-        finally:
-            stop.set()
-            thread.join()
+        """The batches of an epoch, from `start_batch` on; each is valid until the next one is requested."""
+        with closing(read_ahead(self._planned(number, start_batch), _PLANS_AHEAD, patience=None)) as chunks:
+            yield from self._one_ahead(self._rendered(chunks))
 
     def _one_ahead(self, rendered: Iterator[_Rendered]) -> Iterator[Batch]:
         """Hand out a batch only when the one after it is being rendered, as far as there are slots for that.
@@ -147,16 +105,16 @@ class DeviceLoader:
         """
         waiting: deque[_Rendered] = deque()
         for item in islice(rendered, 1):
-            yield from self._lend(item)
+            yield from self._hand_out(item)
         for item in rendered:
             waiting.append(item)
             if len(waiting) == len(self._slots):
-                yield from self._lend(waiting.popleft())
+                yield from self._hand_out(waiting.popleft())
         while waiting:
-            yield from self._lend(waiting.popleft())
+            yield from self._hand_out(waiting.popleft())
 
-    def _lend(self, item: _Rendered) -> Iterator[Batch]:
-        """The batch; when it is asked for the next one, what was done with this one has been started."""
+    def _hand_out(self, item: _Rendered) -> Iterator[Batch]:
+        """The batch; when the next one is requested, what was done with this one has been started."""
         if self._stream is None:
             yield item.batch
             return
@@ -169,16 +127,14 @@ class DeviceLoader:
         finally:
             self._free[item.slot].record(torch.cuda.current_stream(self.device))
 
-    def _rendered(self, plans: _Plans) -> Iterator[_Rendered]:
+    def _rendered(self, chunks: Iterator[_Chunk]) -> Iterator[_Rendered]:
         number = 0
-        while (chunk := plans.get()) is not None:
-            if isinstance(chunk, BaseException):
-                raise chunk
+        for chunk in chunks:
             with self._side_stream(), self.timed(TO_DEVICE):
                 data = chunk.fetched.on_device()
                 table, targets = chunk.table.to(self.device), chunk.targets.to(self.device, non_blocking=True)
             first = 0
-            for images, places, mix in zip(chunk.images, chunk.places, chunk.mixes, strict=True):
+            for images, places, mix in chunk.batches:
                 which, slot = slice(first, first + len(images)), number % len(self._slots)
                 out = _images_in(self._slots[slot], len(images), *chunk.shape)
                 with self._side_stream():
@@ -207,20 +163,14 @@ class DeviceLoader:
         levels = render_torch.render_table(table, data, width, height, additive, rgb=style.rgb)
         out.copy_(levels if style.gain == 1 else levels.float() * style.gain)
 
-    def _plan_all(self, epoch: int, start_batch: int, plans: _Plans, stop: threading.Event) -> None:
-        at_once, most = 1, self._batches_at_once()  # few at first: somebody is waiting
+    def _planned(self, epoch: int, start_batch: int) -> Generator[_Chunk]:
+        at_once, most = 1, self._batches_at_once()  # few at first: training is waiting
         mosaic = self._form.has_mosaics(epoch)
-        try:
-            for shape, alike in groupby(self.order.batches(epoch, start_batch), self._form.shape):
-                planner = self.planner.changed(*shape, mosaic)
-                while some := list(islice(alike, at_once)):
-                    if stop.is_set():
-                        return
-                    _put(plans, self._plan(planner, epoch, some), stop)
-                    at_once = min(2 * at_once, most)
-            _put(plans, None, stop)
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are asked for
-            _put(plans, error, stop)
+        for shape, alike in groupby(self.order.batches(epoch, start_batch), self._form.shape):
+            planner = self.planner.changed(*shape, mosaic)
+            while some := list(islice(alike, at_once)):
+                yield self._plan(planner, epoch, some)
+                at_once = min(2 * at_once, most)
 
     def _plan(self, planner: Planner, epoch: int, batches: Sequence[OrderedBatch]) -> _Chunk:
         images = np.concatenate([batch.images for batch in batches])
@@ -231,9 +181,8 @@ class DeviceLoader:
         shape, ends = (planner.height, planner.width), np.cumsum([len(batch.images) for batch in batches]).tolist()
         parts = [slice(end - len(batch.images), end) for end, batch in zip(ends, batches, strict=True)]
         boxes = targets.valid.numpy().sum(axis=1)
-        places = [self.capacity or bucketed(int(boxes[part].max())) for part in parts]
-        mixes = [plan.mix(part) for part in parts]
-        return _Chunk(table, targets, fetched, [batch.images for batch in batches], places, mixes, shape)
+        about = [(images[part], self.capacity or bucketed(int(boxes[part].max())), plan.mix(part)) for part in parts]
+        return _Chunk(table, targets, fetched, about, shape)
 
     def _fetch(self, plan: Plan) -> tuple[Fetched, Plan, Ints]:
         """The pixels a plan needs, the plan in terms of what is fetched, and its sizes."""
@@ -262,11 +211,23 @@ def _images_in(slot: Tensor, count: int, height: int, width: int) -> Tensor:
     return slot[: count * height * width * 3].view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def _put(plans: _Plans, item: _Chunk | BaseException | None, stop: threading.Event) -> None:
-    """Wait for room, unless the epoch is stopped."""
-    while not stop.is_set():
-        try:
-            plans.put(item, timeout=0.1)
-        except queue.Full:
-            continue
-        return
+def padded_targets(rows: npt.NDArray[np.float32], images: int, capacity: int | None, *, pin: bool) -> Targets:
+    """As `Targets.from_rows`, for rows in the order of their images; `pin` for a fast copy to a GPU.
+
+    In NumPy: torch would wake all its threads for arrays this small.
+    """
+    image = rows[:, 0].astype(np.int64)
+    counts = np.bincount(image, minlength=images)
+    if capacity is None:
+        capacity = bucketed(int(counts.max(initial=0)))
+    place = np.arange(len(rows)) - starts_of(counts)[image]
+    room = place < capacity  # boxes beyond are left out
+    image, place, rows = image[room], place[room], rows[room]
+    boxes = torch.empty(images, capacity, 4, pin_memory=pin)
+    labels = torch.empty(images, capacity, dtype=torch.int64, pin_memory=pin)
+    valid = torch.empty(images, capacity, dtype=torch.bool, pin_memory=pin)
+    for tensor, values in ((boxes, rows[:, 2:]), (labels, rows[:, 1]), (valid, True)):
+        array = tensor.numpy()
+        array[...] = 0
+        array[image, place] = values
+    return Targets(boxes, labels, valid)

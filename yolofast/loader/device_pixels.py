@@ -1,4 +1,4 @@
-"""How the pixels a batch needs get to the device, for each place they may be kept in.
+"""How the pixels a batch needs get to the device, for each place they may be in.
 
 - on the device: they are there;
 - in pinned host memory: the device reads them itself, over the bus, with one kernel, so that the host does nothing;
@@ -6,8 +6,9 @@
 - anywhere else (a mapped file, JPEGs, files): threads write the pixels into pinned memory, which is copied.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from yolofast.image_index import starts_of
+from yolofast.image_index import Ints, starts_of
 from yolofast.pixels import ImageSource, PackedImages
 
 try:
@@ -24,7 +25,6 @@ try:
 except ImportError:  # Triton is not there on every platform
     gather_kernel = pack_kernel = None
 
-Ints = npt.NDArray[np.int64]
 _WORD = 8
 _BLOCK = 1024
 _IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another
@@ -32,20 +32,20 @@ _IMAGES_PER_TASK = 32  # enough that threads seldom wait for one another
 
 @runtime_checkable
 class EncodedImages(ImageSource, Protocol):
-    """Images that are kept as JPEGs."""
+    """Images that are stored as JPEGs."""
 
     def encoded(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a JPEG."""
 
 
-class Fetched(Protocol):
+@dataclass(frozen=True)
+class Fetched:
     """The pixels of some images, on their way to the device."""
 
     starts: Ints
     """[n] where each image's bytes will start."""
-
-    def on_device(self) -> Tensor:
-        """The bytes, as soon as the current stream gets there. Called once, on the stream that will read them."""
+    on_device: Callable[[], Tensor]
+    """The bytes, as soon as the current stream gets there. Called once, on the stream that will read them."""
 
 
 class DevicePixels(Protocol):
@@ -67,15 +67,7 @@ class ResidentPixels:
         self.sizes, self._images = images.sizes, images
 
     def fetch(self, images: Ints) -> Fetched:
-        return _Resident(self._images, images)
-
-
-class _Resident:
-    def __init__(self, packed: PackedImages, images: Ints) -> None:
-        self.starts, self._data = packed.starts[images], packed.data
-
-    def on_device(self) -> Tensor:
-        return self._data
+        return Fetched(self._images.starts[images], lambda: self._images.data)
 
 
 class PinnedPixels:
@@ -93,28 +85,21 @@ class PinnedPixels:
         return gather_kernel is not None and readable
 
     def fetch(self, images: Ints) -> Fetched:
-        return _Gathered(self._images, images, self._device)
-
-
-class _Gathered:
-    def __init__(self, packed: PackedImages, images: Ints, device: torch.device) -> None:
-        # Whole words are copied; an image then lies as far into its first word as it does in the source.
-        start = packed.starts[images]
-        end = start + packed.sizes[images].prod(axis=1) * 3
+        # Whole words are copied; an image then starts as far into its first word as it does in the source.
+        start = self._images.starts[images]
+        end = start + self.sizes[images].prod(axis=1) * 3
         words = -(-end // _WORD) - start // _WORD
         places = starts_of(words)
-        self.starts = places[:-1] * _WORD + start % _WORD
-        table = np.stack((start // _WORD, places[:-1], words), axis=1)
-        self._table = torch.from_numpy(table).pin_memory()
-        self._packed, self._device = packed, device
-        self._total, self._longest = int(places[-1]), int(words.max(initial=1))
+        host_table = torch.from_numpy(np.stack((start // _WORD, places[:-1], words), axis=1)).pin_memory()
 
-    def on_device(self) -> Tensor:
-        source = self._packed.data.view(torch.int64)
-        target = torch.empty(max(self._total, 1), dtype=torch.int64, device=self._device)
-        table = self._table.to(self._device, non_blocking=True)
-        gather_kernel[(-(-self._longest // _BLOCK), len(table))](source, target, table, BLOCK=_BLOCK)
-        return target.view(torch.uint8)
+        def on_device() -> Tensor:
+            target = torch.empty(max(int(places[-1]), 1), dtype=torch.int64, device=self._device)
+            table = host_table.to(self._device, non_blocking=True)
+            blocks = -(-int(words.max(initial=1)) // _BLOCK)
+            gather_kernel[(blocks, len(table))](self._images.data.view(torch.int64), target, table, BLOCK=_BLOCK)
+            return target.view(torch.uint8)
+
+        return Fetched(places[:-1] * _WORD + start % _WORD, on_device)
 
 
 class DecodedPixels:
@@ -131,26 +116,21 @@ class DecodedPixels:
         return pack_kernel is not None and device.type == "cuda" and find_spec("torchvision") is not None
 
     def fetch(self, images: Ints) -> Fetched:
-        return _Decoded(self._images, images, self._device)
+        pixels = self.sizes[images].prod(axis=1)
+        places = starts_of(pixels * 3)
+        encoded = [torch.from_numpy(self._images.encoded(int(image)).copy()) for image in images]
 
+        def on_device() -> Tensor:
+            from torchvision.io import ImageReadMode, decode_jpeg
 
-class _Decoded:
-    def __init__(self, source: EncodedImages, images: Ints, device: torch.device) -> None:
-        self._pixels = source.sizes[images].prod(axis=1)
-        places = starts_of(self._pixels * 3)
-        self.starts, self._total = places[:-1], int(places[-1])
-        self._encoded = [torch.from_numpy(source.encoded(int(image)).copy()) for image in images]
-        self._device = device
+            planes = decode_jpeg(encoded, mode=ImageReadMode.RGB, device=self._device)
+            pointers = np.array([image.data_ptr() for image in planes], dtype=np.int64)
+            table = torch.from_numpy(np.stack((pointers, places[:-1], pixels), axis=1)).to(self._device)
+            target = torch.empty(max(int(places[-1]), 1), dtype=torch.uint8, device=self._device)
+            pack_kernel[(-(-int(pixels.max(initial=1)) // _BLOCK), len(planes))](target, table, BLOCK=_BLOCK)
+            return target
 
-    def on_device(self) -> Tensor:
-        from torchvision.io import ImageReadMode, decode_jpeg
-
-        planes = decode_jpeg(self._encoded, mode=ImageReadMode.RGB, device=self._device)
-        pointers = np.array([image.data_ptr() for image in planes], dtype=np.int64)
-        table = torch.from_numpy(np.stack((pointers, self.starts, self._pixels), axis=1)).to(self._device)
-        target = torch.empty(max(self._total, 1), dtype=torch.uint8, device=self._device)
-        pack_kernel[(-(-int(self._pixels.max(initial=1)) // _BLOCK), len(planes))](target, table, BLOCK=_BLOCK)
-        return target
+        return Fetched(places[:-1], on_device)
 
 
 class StagedPixels:
@@ -163,32 +143,25 @@ class StagedPixels:
         self._threads = ThreadPoolExecutor(max(threads, 1), thread_name_prefix="yolofast-pixels")
 
     def fetch(self, images: Ints) -> Fetched:
-        return _Staged(self._images, self.sizes, images, self._device, self._threads)
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
-
-
-class _Staged:
-    def __init__(
-        self, source: ImageSource, sizes: Ints, images: Ints, device: torch.device, threads: ThreadPoolExecutor
-    ) -> None:
-        places = starts_of(sizes[images].prod(axis=1) * 3)
-        self.starts, self._device = places[:-1], device
-        self._host = torch.empty(max(int(places[-1]), 1), dtype=torch.uint8, pin_memory=device.type == "cuda")
-        buffer = self._host.numpy()
+        places = starts_of(self.sizes[images].prod(axis=1) * 3)
+        host = torch.empty(max(int(places[-1]), 1), dtype=torch.uint8, pin_memory=self._device.type == "cuda")
+        buffer = host.numpy()
 
         def write(first: int) -> None:
             for place in range(first, min(first + _IMAGES_PER_TASK, len(images))):
-                image = source.image(int(images[place]))
-                buffer[places[place] : places[place + 1]] = image.reshape(-1)
+                buffer[places[place] : places[place + 1]] = self._images.image(int(images[place])).reshape(-1)
 
-        self._done: Iterator[None] = threads.map(write, range(0, len(images), _IMAGES_PER_TASK))
+        written = self._threads.map(write, range(0, len(images), _IMAGES_PER_TASK))
 
-    def on_device(self) -> Tensor:
-        for _ in self._done:  # waits, and raises what reading an image raised
-            pass
-        return self._host.to(self._device, non_blocking=True)
+        def on_device() -> Tensor:
+            for _ in written:  # waits, and raises what reading an image raised
+                pass
+            return host.to(self._device, non_blocking=True)
+
+        return Fetched(places[:-1], on_device)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
 
 def device_pixels(images: ImageSource | PackedImages, device: torch.device | str, threads: int) -> DevicePixels:

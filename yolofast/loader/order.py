@@ -1,9 +1,9 @@
-"""Which image stands where in an epoch, which of them a rank takes in each batch, and what form a batch has.
+"""Which image is where in an epoch, which of them a rank takes in each batch, and what form a batch has.
 
 Positions, not images, name what is drawn for an image, and a rank takes its part of each batch of the whole run. So the
 number of ranks changes neither what is in a batch nor how it is augmented, and an epoch can start at any batch.
 
-Batches of images of similar shape, each padded no further than its own images need (`--rect`, validation).
+With `--rect` and in validation batches are of images of similar shape, each padded no further than its images need.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class OrderedBatch:
     """Which batch of the epoch."""
     images: Ints
     positions: Ints
-    """Where in the epoch they stand."""
+    """Where in the epoch they are."""
     block: int
     """Which batch it would be, were the batches not shuffled."""
 
@@ -42,7 +42,7 @@ class EpochOrder:
     batch_size: int
     """Images of a batch over all ranks."""
     shuffle_batches: bool = False
-    """Full batches in another order every epoch, each with the images that stand together in `images`."""
+    """Full batches in another order every epoch, each with the images that are together in `images`."""
     weights: npt.NDArray[np.float64] | None = None
     """[images] how often each is drawn, with replacement, in place of once."""
     rank: int = 0
@@ -60,7 +60,11 @@ class EpochOrder:
         if not 0 <= self.rank < self.world:
             raise UserError(f"rank {self.rank} of {self.world} processes", fix="ranks count from 0")
         if self.weights is not None:
-            _check_weights(self.weights, self.count)
+            if self.weights.shape != (self.count,):
+                raise UserError(f"there are image weights of shape {self.weights.shape} for {self.count} images")
+            if not np.isfinite(self.weights).all() or self.weights.min() < 0 or self.weights.sum() <= 0:
+                what = "image weights are negative, not finite or all 0"
+                raise UserError(what, fix="give at least one image some weight")
         if not len(self):
             least = self.batch_size if self.drop_last else self.world * self.multiple
             what = f"{self.count} images do not make a single batch"
@@ -153,13 +157,6 @@ class BatchForm:
 def mosaic_is_closed(close_mosaic_from: int | None, epoch: int) -> bool:
     """Whether an epoch is one of the last ones, which have no mosaics."""
     return close_mosaic_from is not None and epoch >= close_mosaic_from
-
-
-def _check_weights(weights: npt.NDArray[np.float64], images: int) -> None:
-    if weights.shape != (images,):
-        raise UserError(f"there are image weights of shape {weights.shape} for {images} images")
-    if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
-        raise UserError("image weights are negative, not finite or all 0", fix="give at least one image some weight")
 
 
 def rect_order(sizes: Ints) -> Ints:

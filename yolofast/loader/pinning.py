@@ -4,29 +4,8 @@ from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import torch
-
-from yolofast.errors import UserError
 from yolofast.structures import Batch, Targets
-
-
-def pin(memory: npt.NDArray[np.uint8]) -> Callable[[], None]:
-    """Pin memory that is there already; what is returned unpins it."""
-    address = memory.ctypes.data
-    runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    code = int(runtime.cudaHostRegister(address, memory.nbytes, 0))
-    if code != 0:
-        what = f"{memory.nbytes:,} bytes of shared memory cannot be pinned (CUDA error {code})"
-        raise UserError(what, fix="use fewer --workers or a smaller --batch-size, or omit --worker-tensor")
-
-    def unpin() -> None:
-        runtime.cudaHostUnregister(address)
-
-    return unpin
 
 
 def pinned_copy(batch: Batch) -> Batch:

@@ -115,12 +115,17 @@ class WorkerPool:
             raise
 
     def _started(self, number: int, work: Work) -> _Worker:
+        context, name = get_context("fork"), f"yolofast-data-{number}"
         try:
-            return _start(number, work)
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, work, os.getpid()), name=name, daemon=True)
+            process.start()
         except OSError as error:
             self.close()
             what = f"data worker {number} could not be started: {error.strerror}"
             raise UserError(what, fix="use fewer --workers") from None
+        theirs.close()
+        return _Worker(number, process, ours)
 
     def _next_answer(self) -> tuple[_Answer, int | None]:
         assert self.pending, "nothing was submitted"
@@ -161,23 +166,12 @@ def _close_file(file: int | None) -> None:
         os.close(file)
 
 
-def _start(number: int, work: Work) -> _Worker:
-    context = get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=_serve, args=(theirs, work, os.getpid()), name=f"yolofast-data-{number}", daemon=True
-    )
-    process.start()
-    theirs.close()
-    return _Worker(number, process, ours)
-
-
 def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the pool: the processes are not its own
         return
     while answers:
         _close_file(answers.popitem()[1][1])
-    with _no_interrupt():  # half of them ended, nobody would end the others
+    with _no_interrupt():  # an interrupt halfway would leave the others running
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
@@ -198,7 +192,7 @@ def _serve(connection: Connection, work: Work, parent: int) -> None:
     gc.freeze()  # looking for garbage among what is shared would copy it, page by page
     cv2.setNumThreads(0)  # not 1, which would wait for threads that were not forked
     torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # nobody is listening any more
+    with contextlib.suppress(EOFError, OSError):  # the training process is gone
         for number, task in _tasks(connection, parent):
             answer, file = _answer(number, task, work)
             connection.send(answer)
@@ -241,7 +235,7 @@ def _no_interrupt() -> Iterator[None]:
     """Keep Ctrl-C, while workers start, until they ignore it: in their first moments each would print a traceback.
 
     Blocked here, it may still be given to another thread, and Python then raises its exception in the main one: in a
-    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and heard afterwards.
+    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and handled afterwards.
     """
     handler, noted = signal.getsignal(signal.SIGINT), list[int]()
     raises_here = callable(handler) and threading.current_thread() is threading.main_thread()

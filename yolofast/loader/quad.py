@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from yolofast.augment.draws import uniform, whole
+from yolofast.image_index import Ints
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.order import EpochOrder
 from yolofast.structures import Batch, Targets
 
-Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 
@@ -89,14 +89,10 @@ class QuadOnDevice:
             enlarged = choose_enlarged(seed, number, part.positions)
             first = np.arange(len(enlarged)) * GROUP
             chosen = np.where(enlarged >= 0, enlarged, first)
-            yield Batch(*self._joined(batch, chosen, enlarged >= 0), part.images[chosen], mix=batch.mix)
-
-    def _joined(self, batch: Batch, chosen: Ints, is_enlarged: npt.NDArray[np.bool_]) -> tuple[Tensor, Targets]:
-        chosen_g, is_enlarged_g = (self._sent(values) for values in (chosen, is_enlarged))
-        return (
-            join_on_device(batch.images, chosen_g, is_enlarged_g),
-            join_targets(batch.targets, chosen_g % GROUP, is_enlarged_g),
-        )
+            chosen_g, is_enlarged_g = self._sent(chosen), self._sent(enlarged >= 0)
+            images = join_on_device(batch.images, chosen_g, is_enlarged_g)
+            targets = join_targets(batch.targets, chosen_g % GROUP, is_enlarged_g)
+            yield Batch(images, targets, part.images[chosen], mix=batch.mix)
 
     def _sent(self, values: npt.NDArray[np.generic]) -> Tensor:
         tensor = torch.from_numpy(values)

@@ -3,7 +3,7 @@
 Threads make them, because there is little to compute and OpenCV and NumPy release the interpreter's lock. Stored images
 are never resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
 
-Training evaluates on the same batches after every epoch, so `KeptBatches` caches those that are made a second time: on
+Training evaluates on the same batches after every epoch, so `BatchCache` caches those that are made a second time: on
 the device, up to 3 % of the memory free there when the first is cached; then on the host (pinned, where there is a
 GPU), up to 10 % of what is free, divided among the processes of a machine. The shares are small: the device's memory is
 for activations, and the page cache holds the same pixels already.
@@ -23,7 +23,7 @@ from torch import Tensor
 from yolofast.augment.plan import FILL
 from yolofast.augment.render_cv2 import write_image
 from yolofast.errors import UserError
-from yolofast.image_index import ImageIndex, expand
+from yolofast.image_index import ImageIndex, Ints, expand
 from yolofast.loader.order import rect_order, rect_shapes
 from yolofast.loader.pinning import pinned_copy
 from yolofast.pixels import ImageSource
@@ -34,54 +34,49 @@ DEVICE_SHARE = 0.03
 HOST_SHARE = 0.1
 
 _BATCHES_AHEAD = 2
-Ints = npt.NDArray[np.int64]
 Key = tuple[bytes, int, int]
 """Which images, height and width."""
 
 
-class KeptBatches:
+class BatchCache:
     """`device` is where batches are used; None is the host."""
 
     def __init__(self, device: torch.device | None = None) -> None:
         self._device = device if device is not None and device.type == "cuda" else None
-        self._seen: set[Key] = set()
-        self._kept: dict[Key, Batch] = {}
-        self._device_room: float | None = None
-        self._host_room: float | None = None
+        self._made_once: set[Key] = set()
+        self._batches: dict[Key, Batch] = {}
+        self._room: dict[str, float] = {}
 
     def get(self, key: Key) -> Batch | None:
-        return self._kept.get(key)
+        return self._batches.get(key)
 
     def offer(self, key: Key, batch: Batch) -> Batch:
         """A batch that has been made. Use the one that is returned: it may be on the device already.
 
         It is copied there by the current stream, which is the one that is going to read it.
         """
-        if key not in self._seen:
-            self._seen.add(key)
+        if key not in self._made_once:
+            self._made_once.add(key)
             return batch
-        if self._device is not None and self._fits_device(batch.images.nbytes):
-            batch = self._kept[key] = replace(
+        if self._device is not None and self._takes("device", batch.images.nbytes):
+            batch = self._batches[key] = replace(
                 batch,
                 images=batch.images.to(self._device, non_blocking=True),
                 targets=batch.targets.to(self._device, non_blocking=True),
             )
-        elif self._fits_host(_taken_on_host(batch)):
-            self._kept[key] = batch
+        elif self._takes("host", _taken_on_host(batch)):
+            self._batches[key] = batch
         return batch
 
-    def _fits_device(self, size: int) -> bool:
-        if self._device_room is None:
-            self._device_room = torch.cuda.mem_get_info(self._device)[0] * DEVICE_SHARE
-        fits = size <= self._device_room
-        self._device_room -= size if fits else 0
-        return fits
-
-    def _fits_host(self, size: int) -> bool:
-        if self._host_room is None:
-            self._host_room = ram_free() * HOST_SHARE / max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
-        fits = size <= self._host_room
-        self._host_room -= size if fits else 0
+    def _takes(self, place: str, size: int) -> bool:
+        """Whether there is room for so many bytes, which are then taken."""
+        if place not in self._room:
+            ranks = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
+            on_device = place == "device"
+            free = torch.cuda.mem_get_info(self._device)[0] if on_device else ram_free() / ranks
+            self._room[place] = free * (DEVICE_SHARE if on_device else HOST_SHARE)
+        fits = size <= self._room[place]
+        self._room[place] -= size if fits else 0
         return fits
 
 
@@ -137,7 +132,7 @@ def validation_batches(
         rgb=inputs.rgb,
         threads=threads or usable_cores(),
         pin_memory=pin_memory and torch.cuda.is_available(),
-        kept=KeptBatches(device) if keep else None,
+        cache=BatchCache(device) if keep else None,
     )
 
 
@@ -155,7 +150,7 @@ class ValidationBatches:
     rgb: bool
     threads: int
     pin_memory: bool
-    kept: KeptBatches | None = None
+    cache: BatchCache | None = None
     """Parts of a whole (`dataclasses.replace`) share it."""
 
     def __len__(self) -> int:
@@ -176,7 +171,7 @@ class ValidationBatches:
 
     def _begin(self, number: int, pool: ThreadPoolExecutor) -> tuple[Batch, list[Future[None]]]:
         """The batch, and what has to be waited for until its pixels are there."""
-        if self.kept is not None and (batch := self.kept.get(self._key(number))) is not None:
+        if self.cache is not None and (batch := self.cache.get(self._key(number))) is not None:
             return batch, []
         part = self.parts[number]
         height, width = (int(side) for side in self.shapes[number])
@@ -198,7 +193,7 @@ class ValidationBatches:
     def _finished(self, number: int, batch: Batch, work: list[Future[None]]) -> Batch:
         for part in work:
             part.result()
-        return batch if self.kept is None or not work else self.kept.offer(self._key(number), batch)
+        return batch if self.cache is None or not work else self.cache.offer(self._key(number), batch)
 
     def _key(self, number: int) -> Key:
         height, width = self.shapes[number].tolist()

@@ -5,7 +5,7 @@ change nothing but the time it takes.
 
 Why not `torch.utils.data.DataLoader`? Not for speed: with 8 workers on VOC at 320 pixels it made 0.96 to 1.10 of the
 images per second of plain workers here (those of `--fast-dataloader` 1.14 to 1.17). But a killed worker then raises its
-error anywhere in the training process, not where a batch is asked for; batches lie in /dev/shm, which is too small in
+error anywhere in the training process, not where a batch is requested; batches are in /dev/shm, which is too small in
 many containers; and orphaned workers stay for 5 s. Figures and trial: benchmarks/results/2026-11-16-dataloader-h200.md.
 """
 
@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -56,19 +55,22 @@ class WorkerLoader:
     ) -> None:
         """`workers` 0 makes batches in this process. `persistent` keeps the workers from epoch to epoch.
 
-        `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is asked
-        for; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many batches
-        per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches, which have
-        no mosaics; nor has any epoch from `close_mosaic_from` on. `say` hears of skipped images.
+        `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is
+        requested; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many
+        batches per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches,
+        which have no mosaics; nor has any epoch from `close_mosaic_from` on. `say` is called with skipped images.
         """
-        _check_counts(workers, prefetch)
+        if workers < 0:
+            raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
+        if prefetch < 1:
+            raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")
         self.maker, self.order, self._workers = maker, order, workers
         self._persistent, self._worker_tensor = persistent or fast, worker_tensor or fast
         self._pin = pin_memory and torch.cuda.is_available()
         self._in_flight = prefetch * workers
         self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from)
         self._say = say
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._pool: WorkerPool | None = None
         self._turn = 0  # of the batch that is handed out next
         self._running: weakref.ref[Generator[Batch]] | None = None
@@ -100,7 +102,7 @@ class WorkerLoader:
 
     @property
     def ahead(self) -> int:
-        """Batches that are made before anybody asks for them, at most."""
+        """Batches that are made before they are requested, at most."""
         return self._in_flight
 
     def processes(self) -> list[int]:
@@ -110,9 +112,7 @@ class WorkerLoader:
     def __enter__(self) -> "WorkerLoader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _end_epoch(self) -> None:
@@ -129,7 +129,7 @@ class WorkerLoader:
     def _make_here(self, job: Job) -> Batch:
         images = torch.empty(self.maker.shape(job), dtype=torch.uint8, pin_memory=self._pin)
         made = self.maker.make(job, images.numpy())
-        self._tell(made.skipped)
+        self._report(made.skipped)
         return Batch(images, made.targets, self.maker.sources(job), mix=made.mix)
 
     def _make_carrier(self) -> Carrier:
@@ -158,21 +158,21 @@ class WorkerLoader:
         try:
             give(self._in_flight)
             while under_way:
-                (parcel, mix, skipped), file = pool.collect()
+                (boxes, mix, skipped), file = pool.collect()
                 job = under_way.popleft()
-                images, targets = carrier.take(self.maker.shape(job), self._turn, parcel, file)
+                images, targets = carrier.take(self.maker.shape(job), self._turn, boxes, file)
                 self._turn += 1
-                give(1)  # into the place of the batch before the last: who asks for this one is done with that
-                self._tell(skipped)
+                give(1)  # into the place of the batch before the last, which is not held any more
+                self._report(skipped)
                 yield Batch(images, targets, self.maker.sources(job), mix=mix)
         finally:
             if not self._persistent:
                 pool.close()
 
-    def _tell(self, messages: tuple[str, ...]) -> None:
+    def _report(self, messages: tuple[str, ...]) -> None:
         for message in messages:
-            if message not in self._said:
-                self._said.add(message)
+            if message not in self._reported:
+                self._reported.add(message)
                 self._say(f"skipped: {message}")
 
 
@@ -186,10 +186,3 @@ class _Work:
     def __call__(self, task: tuple[Job, int]) -> tuple[Reply, int | None]:
         job, turn = task
         return self.carrier.make(self.maker, job, turn)
-
-
-def _check_counts(workers: int, prefetch: int) -> None:
-    if workers < 0:
-        raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
-    if prefetch < 1:
-        raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")

@@ -1,7 +1,4 @@
-"""What every loss is to a step: a plain callable from raw maps and targets to terms, with or without a state.
-
-The settings of a YOLOv7 loss, read from a hyper-parameter file's values.
-"""
+"""What every loss is to a step: a plain callable from raw maps and targets to terms; and a YOLOv7 loss's settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -6,17 +6,15 @@ with the next.
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import cv2
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.media.addresses import fetch, unreadable, without_password
-from yolofast.media.pictures import decode_picture, read_picture
+from yolofast.media.addresses import unreadable, without_password
 from yolofast.pixels import Image
 
 _USUAL_FPS = 30.0
@@ -58,33 +56,13 @@ class FrameSource(Protocol):
 
 
 @dataclass(frozen=True)
-class PictureFile:
-    path: Path
+class SingleImage:
+    name: str
+    read: Callable[[], Image]
+    """From a file, a web server or standard input."""
 
     def frames(self) -> Generator[Frame]:
-        yield Frame(read_picture(self.path), str(self.path))
-
-
-@dataclass(frozen=True)
-class PictureAddress:
-    """An image on a web server."""
-
-    address: str
-
-    def frames(self) -> Generator[Frame]:
-        shown = without_password(self.address)
-        yield Frame(decode_picture(fetch(self.address), shown), shown)
-
-
-@dataclass(frozen=True)
-class PictureBytes:
-    """An encoded image, as piped into standard input."""
-
-    content: bytes
-    name: str = "stdin"
-
-    def frames(self) -> Generator[Frame]:
-        yield Frame(decode_picture(self.content, "standard input"), self.name)
+        yield Frame(self.read(), self.name)
 
 
 @dataclass(frozen=True)
@@ -115,7 +93,9 @@ class FrameReader:
         self.stated = 0 if live else max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 0)
         """Frames that the container says it has; 0 if it does not."""
         self.read = 0
-        self._video = Video(name, frames_per_second(capture) / every, -(-self.stated // every) or None, live)
+        fps = float(capture.get(cv2.CAP_PROP_FPS))
+        fps = fps if 0 < fps < 1000 else _USUAL_FPS  # streams often state nothing, or nonsense
+        self._video = Video(name, fps / every, -(-self.stated // every) or None, live)
 
     def frames(self) -> Generator[Frame]:
         try:
@@ -153,12 +133,6 @@ def open_capture(name: str | int) -> cv2.VideoCapture:
             raise unreadable(name)
         raise UserError("cannot be opened as a video", where=name, fix="check the name, or convert it to MP4")
     return capture
-
-
-def frames_per_second(capture: cv2.VideoCapture) -> float:
-    """As stated; streams often state nothing, or nonsense."""
-    stated = capture.get(cv2.CAP_PROP_FPS)
-    return float(stated) if 0 < stated < 1000 else _USUAL_FPS
 
 
 def standard_input(stream: BinaryIO | None = None) -> tuple[bytes, bool]:

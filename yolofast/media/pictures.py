@@ -11,6 +11,9 @@ from yolofast.errors import UserError
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention
 
+_SUFFIX = re.compile(r"\.\w{2,5}$")
+_UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
+
 
 def read_picture(path: str | Path) -> Image:
     """Turned as its EXIF data says."""
@@ -60,10 +63,6 @@ def fit(
     return np.asarray(padded, np.uint8), (narrow / width, low / height), (left, top)
 
 
-_SUFFIX = re.compile(r"\.\w{2,5}$")
-_UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
-
-
 class UniqueNames:
     """`a/street.jpg` is `street`, and then `b/street.jpg` is `street_2`."""
 
@@ -75,16 +74,14 @@ class UniqueNames:
         """The name, without suffix, for what belongs to this file, address or camera; always the same for the same."""
         key = str(source)
         if key not in self._name_of:
-            self._name_of[key] = self._free(_stem(key))
-            self._taken.add(self._name_of[key])
+            stem, number = _stem(key), 1
+            name = stem
+            while name in self._taken:
+                number += 1
+                name = f"{stem}_{number}"
+            self._name_of[key] = name
+            self._taken.add(name)
         return self._name_of[key]
-
-    def _free(self, stem: str) -> str:
-        name, number = stem, 1
-        while name in self._taken:
-            number += 1
-            name = f"{stem}_{number}"
-        return name
 
 
 def _stem(source: str) -> str:

@@ -10,17 +10,16 @@ from typing import BinaryIO
 
 from yolofast.dataset.data_yaml import IMAGE_SUFFIXES
 from yolofast.errors import UserError, nearest_file, shorten
-from yolofast.media.addresses import is_web_address
+from yolofast.media.addresses import fetch, is_web_address, without_password
 from yolofast.media.frames import (
     Frame,
     FrameSource,
-    PictureAddress,
-    PictureBytes,
-    PictureFile,
+    SingleImage,
     VideoFile,
     lines_of,
     standard_input,
 )
+from yolofast.media.pictures import decode_picture, read_picture
 from yolofast.media.streams import LiveStreams, OnFault
 
 VIDEO_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
@@ -36,20 +35,17 @@ def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault)
     """
     if streams := _streams_of(source):
         return LiveStreams(streams, on_fault, every).batches()
-    return _in_batches(_all_frames(_files_of(source, every), on_fault), batch)
+    frames = _all_frames(_files_of(source, every), on_fault)
+    return (some for some in iter(lambda: list(itertools.islice(frames, batch)), []))
 
 
 def is_live(name: str) -> bool:
     """A camera, or an address other than that of a video or image."""
-    is_file = _is_video_name(name) or _is_picture_address(name)
+    is_file = _suffix(name) in VIDEO_SUFFIXES or _is_image_address(name)
     return name.isdecimal() or (_ADDRESS.fullmatch(name) is not None and not is_file)
 
 
-def _is_video_name(name: str) -> bool:
-    return _suffix(name) in VIDEO_SUFFIXES
-
-
-def _is_picture_address(name: str) -> bool:
+def _is_image_address(name: str) -> bool:
     return is_web_address(name) and _suffix(name) in IMAGE_SUFFIXES
 
 
@@ -86,7 +82,8 @@ def _files_of(source: str, every: int) -> Iterator[FrameSource]:
 def _names_of(source: str) -> list[str]:
     path = Path(source)
     if path.is_dir():
-        found = sorted(str(file) for file in path.iterdir() if _is_known(file))
+        known = IMAGE_SUFFIXES | VIDEO_SUFFIXES
+        found = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in known and file.is_file())
     elif source.lower().endswith(".txt") and path.is_file():
         found = _entries(path)
     elif path.exists() or _ADDRESS.fullmatch(source):
@@ -102,14 +99,14 @@ def _names_of(source: str) -> list[str]:
     return found
 
 
-def _is_known(path: Path) -> bool:
-    return path.suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES and path.is_file()
-
-
 def _one(name: str, every: int) -> FrameSource:
-    if _is_picture_address(name):
-        return PictureAddress(name)
-    return VideoFile(name, every) if _ADDRESS.fullmatch(name) or _is_video_name(name) else PictureFile(Path(name))
+    if _is_image_address(name):
+        shown = without_password(name)
+        return SingleImage(shown, lambda: decode_picture(fetch(name), shown))
+    if _ADDRESS.fullmatch(name) or _suffix(name) in VIDEO_SUFFIXES:
+        return VideoFile(name, every)
+    path = Path(name)
+    return SingleImage(str(path), lambda: read_picture(path))
 
 
 def _piped(stream: BinaryIO, every: int) -> Iterator[FrameSource]:
@@ -117,7 +114,8 @@ def _piped(stream: BinaryIO, every: int) -> Iterator[FrameSource]:
     if not first:
         raise UserError("standard input is empty", fix="pipe names of images into it, or an image")
     if not is_text:
-        return iter([PictureBytes(first + stream.read())])
+        content = first + stream.read()
+        return iter([SingleImage("stdin", lambda: decode_picture(content, "standard input"))])
     return (_one(line, every) for line in lines_of(first, stream) if line)
 
 
@@ -127,8 +125,3 @@ def _all_frames(sources: Iterable[FrameSource], on_fault: OnFault) -> Generator[
             yield from source.frames()
         except UserError as fault:
             on_fault(fault)
-
-
-def _in_batches(frames: Generator[Frame], size: int) -> Generator[list[Frame]]:
-    while some := list(itertools.islice(frames, size)):
-        yield some

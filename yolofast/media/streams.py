@@ -1,13 +1,11 @@
-"""Frames that threads read while the caller works: live streams, and any other source read ahead.
+"""Live streams, which threads read while the caller works.
 
 Each camera or network stream has a thread of its own, and only its newest frame is used. A detector slower than the
 stream would otherwise fall behind further and further.
 """
 
-import queue
 import threading
 from collections.abc import Callable, Generator, Sequence
-from typing import TypeVar
 
 import cv2
 
@@ -87,53 +85,3 @@ class LiveStreams:
         except cv2.error as error:  # some backends raise instead of ending
             raise UserError(f"the stream has failed: {error.err}", where=shown) from error
         return reader.read
-
-
-Item = TypeVar("Item")
-
-_PATIENCE = 2.0
-"""Seconds to wait for the thread at the end: a dead stream must not block the program."""
-
-
-class _End:
-    """The last item of the thread: there is nothing more, or what went wrong."""
-
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.error = error
-
-
-def read_ahead(items: Generator[Item], ahead: int) -> Generator[Item]:
-    """The same items in the same order, up to `ahead` of them made in advance."""
-    ready: queue.Queue[Item | _End] = queue.Queue(ahead)
-    stop = threading.Event()
-
-    def offer(item: Item | _End) -> None:
-        while not stop.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        try:
-            for item in items:
-                offer(item)
-                if stop.is_set():
-                    break
-            offer(_End())
-        except BaseException as error:  # noqa: BLE001 - raised again where the items are used
-            offer(_End(error))
-        finally:
-            items.close()
-
-    thread = threading.Thread(target=work, name="yolofast-read-ahead", daemon=True)
-    thread.start()
-    try:
-        while not isinstance(item := ready.get(), _End):
-            yield item
-        if item.error is not None:
-            raise item.error
-    finally:
-        stop.set()
-        thread.join(_PATIENCE)

@@ -1,8 +1,10 @@
 """The building blocks of the YOLOv7 graphs, under their published names and state-dict keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from yolofast.model.graph import LayerSpec
@@ -92,6 +94,17 @@ class ReOrg(nn.Module):
         return torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), dim=1)
 
 
+def pool_pyramid(x: Tensor) -> Tensor:
+    """A map and its maxima in windows of 5, 9 and 13, joined.
+
+    Each is made from the one before: the same values for a third of the work.
+    """
+    maps = [x]
+    for _ in range(3):
+        maps.append(F.max_pool2d(maps[-1], kernel_size=5, stride=1, padding=2))
+    return torch.cat(maps, dim=1)
+
+
 class SPPCSPC(nn.Module):
     """Spatial pyramid pooling in a cross-stage-partial block, all at width c2."""
 
@@ -101,17 +114,12 @@ class SPPCSPC(nn.Module):
         self.cv2 = Conv(c1, c2, 1)
         self.cv3 = Conv(c2, c2, 3)
         self.cv4 = Conv(c2, c2, 1)
-        # Windows of 5, 9 and 13, each made from the one before: the same values for a third of the work.
-        self.m = nn.ModuleList(nn.MaxPool2d(kernel_size=5, stride=1, padding=2) for _ in range(3))
         self.cv5 = Conv(4 * c2, c2, 1)
         self.cv6 = Conv(c2, c2, 3)
         self.cv7 = Conv(2 * c2, c2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        maps = [self.cv4(self.cv3(self.cv1(x)))]
-        for pool in self.m:
-            maps.append(pool(maps[-1]))
-        pooled = self.cv6(self.cv5(torch.cat(maps, dim=1)))
+        pooled = self.cv6(self.cv5(pool_pyramid(self.cv4(self.cv3(self.cv1(x))))))
         return self.cv7(torch.cat((pooled, self.cv2(x)), dim=1))  # type: ignore[no-any-return]
 
 
@@ -151,13 +159,13 @@ class ImplicitM(nn.Module):
         return self.implicit * x
 
 
-def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> Mapping[int, int]:
-    """Shrinks the windows of `SP` layers that can build on an earlier one; says which layer each then reads.
+def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> list[LayerSpec]:
+    """Shrinks the windows of `SP` layers that can build on an earlier one; the layers as they run, which read that one.
 
-    The largest of 9×9 values is the largest of 5×5 largest of 5×5, so after a window of j one of k costs as much as
-    one of k - j + 1. Values are the same to the bit; where several cells tie, gradients may choose another of them.
+    The maximum of 9×9 values is the maximum of 5×5 maxima of 5×5. So after a window of j one of k costs as much as one
+    of k - j + 1. Values are the same to the bit; where several cells tie, gradients may choose another of them.
     """
-    reads: dict[int, int] = {}
+    layers = list(specs)
     widest: dict[int, tuple[int, int]] = {}  # source -> layer and its window
     for spec, module in zip(specs, modules, strict=True):
         if not isinstance(module, SP) or module.stride != 1:
@@ -165,8 +173,8 @@ def cascade_pools(specs: Sequence[LayerSpec], modules: Sequence[nn.Module]) -> M
         window = int(module.kernel_size)  # type: ignore[arg-type]
         before, smaller = widest.get(spec.sources[0], (spec.index, 0))
         if window % 2 and 0 < smaller < window:
-            reads[spec.index] = before
+            layers[spec.index] = replace(spec, sources=(before,))
             module.kernel_size, module.padding = window - smaller + 1, (window - smaller) // 2
         if window % 2 and window > smaller:
             widest[spec.sources[0]] = (spec.index, window)
-    return reads
+    return layers

@@ -1,8 +1,8 @@
 """Training graph to deploy graph: the same detector without what only training needs.
 
 The deploy graph is made from the training graph itself, so it works for user files too; for the published files it is
-the published deploy graph. IDetect and IAuxDetect become Detect with the implicit vectors folded in, and the layers
-that only feed auxiliary maps go, which moves the head to a lower index (w6: 122 to 118).
+the published deploy graph. IDetect and IAuxDetect become Detect with the implicit vectors folded in. The layers
+that only feed auxiliary maps are left out, which moves the head to a lower index (w6: 122 to 118).
 """
 
 import copy
@@ -27,39 +27,39 @@ def reparameterise(model: Network) -> Network:
     if not isinstance(head, IDetect) or isinstance(head, IBin):
         what = f"a model that ends in {type(head).__name__} has no deploy form"
         raise UserError(what, where=model.graph.where, fix="give a training model that ends in IDetect or IAuxDetect")
-    kept = model.inference_layers
-    deploy = build_model(_deploy_graph(model, kept))
+    layers = model.inference_layers
+    deploy = build_model(_deploy_graph(model, layers))
     folded = copy.deepcopy(head).float().cpu()
     fold_implicit(folded)
     source = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     last = len(model.model) - 1
     source |= {f"model.{last}.{name}": tensor for name, tensor in folded.state_dict().items()}
     renamed: dict[str, Tensor] = {}
-    for new, old in enumerate([*kept, last]):
+    for new, old in enumerate([*layers, last]):
         prefix = f"model.{old}."
         renamed |= {f"model.{new}.{name[len(prefix) :]}": t for name, t in source.items() if name.startswith(prefix)}
-    wanted = deploy.state_dict()
-    if not wanted.keys() <= renamed.keys():
+    needed = deploy.state_dict()
+    if not needed.keys() <= renamed.keys():
         raise UserError(
             "the model has been fused already", where=model.graph.where, fix="re-parameterise before fuse()"
         )
-    deploy.load_state_dict({name: renamed[name] for name in wanted})
+    deploy.load_state_dict({name: renamed[name] for name in needed})
     deploy.names = model.names
     return deploy.eval()
 
 
-def _deploy_graph(model: GraphNetwork, kept: list[int]) -> dict[str, Any]:
-    """The plain values of a graph that keeps those layers, renumbered, and ends in Detect."""
-    place = {old: new for new, old in enumerate(kept)}
+def _deploy_graph(model: GraphNetwork, layers: list[int]) -> dict[str, Any]:
+    """The plain values of a graph of these layers, renumbered, that ends in Detect."""
+    place = {old: new for new, old in enumerate(layers)}
     rows = []
-    for new, old in enumerate(kept):
+    for new, old in enumerate(layers):
         layer = model.graph.layers[old]
         sources = [-1 if source < 0 or place[source] == new - 1 else place[source] for source in layer.sources]
         rows.append([sources if len(sources) > 1 else sources[0], layer.repeats, layer.module, list(layer.args)])
     head = model.graph.layers[-1]
     lead = head.sources[: model.layout.levels] if isinstance(model.head, IAuxDetect) else head.sources
     rows.append([[place[source] for source in lead], 1, "Detect", ["nc", "anchors"]])
-    backbone = sum(layer < model.graph.backbone_layers for layer in kept)
+    backbone = sum(layer < model.graph.backbone_layers for layer in layers)
     # Repeats are already scaled, so the depth multiple must not scale them again.
     return {
         **{key: model.graph.source[key] for key in ("nc", "width_multiple", "names") if key in model.graph.source},

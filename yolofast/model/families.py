@@ -1,4 +1,4 @@
-"""Which families of networks can be built, and how their files and weights are told apart.
+"""Which families of networks can be built, and how their files and weights are recognised.
 
 A model file names its family (`family: yolox`); a graph of layers, which is YOLOv7's, names none.
 """
@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from yolofast.errors import UserError, shorten
-from yolofast.files.yaml_file import YamlFile, read_yaml
+from yolofast.files.yaml_file import YamlFile
 from yolofast.model.contract import Network
+from yolofast.model.graph import model_file
 from yolofast.model.yolox_config import read_yolox, yolox_of
 from yolofast.model.yolox_network import YoloX
-from yolofast.resources import find_resource
 
 GRAPH = "yolov7"
 
@@ -34,10 +34,6 @@ FAMILIES: dict[str, ModelFamily] = {
     "yolox": ModelFamily(title="YOLOX", build=lambda file, nc: YoloX(read_yolox(file, nc)), graph_of=yolox_of),
 }
 """Besides graphs of layers."""
-
-
-def model_file(cfg: str | Path | Mapping[str, Any]) -> YamlFile:
-    return YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
 
 
 def family_named(cfg: str | Path | Mapping[str, Any]) -> str:

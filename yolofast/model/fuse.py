@@ -19,8 +19,8 @@ def fuse(model: Network) -> Network:
     fused = copy.deepcopy(model).eval()
     for parent in list(fused.modules()):
         for name, child in list(parent.named_children()):
-            if isinstance(child, Conv):
-                _fuse_conv(child)
+            if isinstance(child, Conv) and isinstance(child.bn, nn.BatchNorm2d):
+                child.conv, child.bn = _folded(child.conv, child.bn), nn.Identity()
             elif isinstance(child, RepConv):
                 setattr(parent, name, _fuse_rep_conv(child))
     for layer in fused.layers:
@@ -44,12 +44,6 @@ def fold_implicit(head: IDetect) -> None:
         a.zero_()
         m.fill_(1.0)
     head.implicit_folded = True
-
-
-def _fuse_conv(block: Conv) -> None:
-    if isinstance(block.bn, nn.BatchNorm2d):
-        block.conv = _folded(block.conv, block.bn)
-        block.bn = nn.Identity()
 
 
 @torch.no_grad()

@@ -59,7 +59,7 @@ class Graph:
 
 def read_graph(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> Graph:
     """The graph of a file, a packaged path, a short name or a mapping; `nc` replaces the number of classes."""
-    document = YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
+    document = model_file(cfg)
     values = dict(document.values)
     for key in values if document.where is not None else ():  # a graph kept in a checkpoint cannot be corrected
         if key not in _KEYS:
@@ -69,7 +69,11 @@ def read_graph(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> Gr
         if values.get("nc") != nc:
             values.pop("names", None)
         values["nc"] = nc
-    classes = _whole_number(document, values, "nc", low=1, high=_MAX_CLASSES)
+    classes = values.get("nc")
+    if not isinstance(classes, int) or isinstance(classes, bool) or not 1 <= classes <= _MAX_CLASSES:
+        what = f"nc is {shorten(classes)}" if "nc" in values else "nc is missing"
+        fix = f"set nc to a whole number from 1 to {_MAX_CLASSES}"
+        raise UserError(what, where=document.where, line=document.line("nc"), fix=fix)
     depth = _multiple(document, values, "depth_multiple")
     anchors = _anchors(document, values)
     backbone = _layer_rows(document, values, "backbone")
@@ -89,21 +93,16 @@ def read_graph(cfg: str | Path | Mapping[str, Any], nc: int | None = None) -> Gr
     )
 
 
+def model_file(cfg: str | Path | Mapping[str, Any]) -> YamlFile:
+    return YamlFile(None, dict(cfg)) if isinstance(cfg, Mapping) else read_yaml(find_resource(cfg, "cfg"))
+
+
 def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _whole_number(document: YamlFile, values: dict[str, Any], key: str, low: int, high: int) -> int:
-    value = values.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        what = f"{key} is missing" if key not in values else f"{key} is {shorten(value)}"
-        fix = f"set {key} to a whole number from {low} to {high}"
-        raise UserError(what, where=document.where, line=document.line(key), fix=fix)
-    return value
 
 
 def _multiple(document: YamlFile, values: dict[str, Any], key: str) -> float:

@@ -1,7 +1,7 @@
 """Groupings of classes into heads computed from a data set's labels.
 
-Pure functions on arrays: whoever reads the labels (`dataset.split`) and whoever uses the grouping meet in the
-command line. scikit-learn is needed here only, so it is an extra and imported when a grouping is asked for.
+Pure functions on arrays: the command line reads the labels (`dataset.split`) and uses the grouping. scikit-learn is
+needed here only, so it is an extra and imported when a grouping is computed.
 """
 
 import importlib
@@ -54,7 +54,7 @@ def geometry_grouping(labels: LabelStatistics, heads: int = 4, seed: int = 42) -
             f"the classes have {distinct} distinct mean shapes, too few for {heads} heads",
             fix=f"ask for at most {distinct} heads, or give labels in which more classes occur",
         )
-    kmeans = _sklearn("cluster").KMeans(n_clusters=heads, n_init=10, random_state=seed).fit(log_ratio_C[:, None])
+    kmeans = _sklearn_cluster().KMeans(n_clusters=heads, n_init=10, random_state=seed).fit(log_ratio_C[:, None])
     centres = kmeans.cluster_centers_[:, 0]
     order = np.argsort(centres)
     names = _unique_names([_shape_name(float(np.exp(centres[cluster]))) for cluster in order])
@@ -71,7 +71,7 @@ def hybrid_grouping(
     beta: float = 0.5,
     balance: bool = True,
 ) -> HeadConfig:
-    """Classes alike in shape (weight `alpha`) or seen in the same images (weight `beta`) together.
+    """Classes alike in shape (weight `alpha`) or that occur in the same images (weight `beta`) together.
 
     Spectral clustering of `class_similarity`; `balance` then evens out heads more than 5 classes from the average.
     """
@@ -80,11 +80,11 @@ def hybrid_grouping(
     if heads in (1, labels.nc):  # nothing to choose, and the eigen solver refuses as many vectors as classes
         cluster_C = np.arange(labels.nc) % heads
     else:
-        spectral = _sklearn("cluster").SpectralClustering(heads, affinity="precomputed", random_state=seed)
+        spectral = _sklearn_cluster().SpectralClustering(heads, affinity="precomputed", random_state=seed)
         cluster_C = spectral.fit_predict(similarity_CC)
     found = len(np.unique(cluster_C))
     if found < heads:
-        raise UserError(f"only {found} of {heads} groups can be told apart", fix=f"ask for {found} heads")
+        raise UserError(f"only {found} of {heads} groups can be distinguished", fix=f"ask for {found} heads")
     if balance:
         cluster_C = balance_clusters(cluster_C, similarity_CC, heads)
     groups = sorted((np.flatnonzero(cluster_C == cluster) for cluster in range(heads)), key=lambda group: int(group[0]))
@@ -151,11 +151,11 @@ def _shape_name(width_over_height: float) -> str:
 
 def _unique_names(names: list[str]) -> list[str]:
     """tall, square-1, square-2, wide: numbered where repeated, so that a log line names one head."""
-    total, seen = Counter(names), Counter[str]()
+    total, number = Counter(names), Counter[str]()
     unique = []
     for name in names:
-        seen[name] += 1
-        unique.append(name if total[name] == 1 else f"{name}-{seen[name]}")
+        number[name] += 1
+        unique.append(name if total[name] == 1 else f"{name}-{number[name]}")
     return unique
 
 
@@ -165,8 +165,8 @@ def _check_head_count(nc: int, heads: int) -> None:
         raise UserError(f"{nc} classes cannot be split into {heads} heads: every head needs at least one", fix=fix)
 
 
-def _sklearn(module: str) -> Any:
+def _sklearn_cluster() -> Any:
     try:
-        return importlib.import_module(f"sklearn.{module}")
+        return importlib.import_module("sklearn.cluster")
     except ImportError as error:
         raise UserError("grouping classes needs scikit-learn", fix="pip install yolofast[grouping]") from error

@@ -1,7 +1,7 @@
 """Which classes each detection head learns: the head yaml, read, checked and written.
 
-A wrong grouping trains for hours and then never detects the class that fell between two heads, so everything is
-checked here, once, and the message names the class. Groupings are data, made by hand or by `model.grouping`.
+A wrong grouping trains for hours and then never detects the class that is in no head. So everything is checked here,
+once, and the message names the class. Groupings are data, made by hand or by `model.grouping`.
 """
 
 from collections import Counter
@@ -123,7 +123,7 @@ def _parse_head(key: str, head: object, where: str | Path | None, line: int | No
     if not isinstance(head, dict):
         raise UserError(f"{key} must be a mapping with classes, not {shorten(head)}", where=where, line=line)
     for given in head:
-        # Keys that only inform are allowed, so a slip is told by its letters: those of a known key that is absent.
+        # Keys that only inform are allowed, so a slip is one that has the letters of a known key that is absent.
         slips = [known for known in _HEAD_KEYS if known not in head and sorted(known) == sorted(str(given))]
         if slips:
             what = f"{key}: unknown key {shorten(given)}, did you mean {slips[0]!r}?"

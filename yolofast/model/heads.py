@@ -1,6 +1,10 @@
 """Detection heads with anchors: each turns feature maps into raw maps `[B, na, H, W, channels]` and nothing else.
 
 Anchors are kept twice, as published checkpoints do: `anchors` in units of the level's stride, `anchor_grid` in pixels.
+
+1B4H is one backbone and several heads that each own some of the classes. They sit directly on the shared maps, with the
+same anchors and strides. Their raw maps come head-major: map `head * levels + level`. Decoding puts each head's scores
+into the columns of the whole data set.
 """
 
 import math
@@ -23,7 +27,8 @@ class AnchorHead(nn.Module):
     anchor_grid: Tensor
     class_columns: Tensor | None
 
-    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]]) -> None:
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
+        """`channels` are those of the inputs."""
         super().__init__()
         self.layout = layout
         levels, na = layout.levels, layout.anchors_per_cell
@@ -31,7 +36,7 @@ class AnchorHead(nn.Module):
         strides = torch.tensor(layout.strides, dtype=torch.float32).view(levels, 1, 1)
         self.register_buffer("anchors", pixels / strides)
         self.register_buffer("anchor_grid", pixels.view(levels, 1, na, 1, 1, 2).clone())
-        self.register_buffer("class_columns", None, persistent=False)  # several heads: see multihead.py
+        self.register_buffer("class_columns", None, persistent=False)  # of several heads
 
     @property
     def anchors_px(self) -> Tensor:
@@ -53,8 +58,8 @@ class Detect(AnchorHead):
     """One 1×1 convolution per level."""
 
     def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
-        super().__init__(layout, anchors_px)
-        self.m = _prediction_convs(layout, channels)
+        super().__init__(layout, anchors_px, channels)
+        self.m = _level_convs(layout, layout.nc, channels)
 
     def forward(self, inputs: list[Tensor]) -> list[Tensor]:
         return [self._to_map(conv(x)) for conv, x in zip(self.m, inputs, strict=True)]
@@ -64,11 +69,11 @@ class IDetect(AnchorHead):
     """Detect between two learned vectors: one added before, one multiplied after. `fuse()` folds both into the conv."""
 
     def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
-        super().__init__(layout, anchors_px)
+        super().__init__(layout, anchors_px, channels)
         lead, aux = channels[: layout.levels], channels[layout.levels :]
-        self.m = _prediction_convs(layout, lead)
+        self.m = _level_convs(layout, layout.nc, lead)
         if aux:  # registered here and not in IAuxDetect, so that parameters keep the published order
-            self.m2 = _prediction_convs(layout, aux)
+            self.m2 = _level_convs(layout, layout.nc, aux)
         self.ia = nn.ModuleList(ImplicitA(c) for c in lead)
         self.im = nn.ModuleList(ImplicitM(conv.out_channels) for conv in prediction_convs(self.m))
         self.implicit_folded = False
@@ -97,20 +102,65 @@ class IBin(IDetect):
     """IDetect whose widths and heights are classified into bins and refined by an offset (layout kind `bin`)."""
 
 
-def channels_per_anchor(layout: HeadLayout, classes: int) -> int:
-    box = 4 if layout.kind == "anchor" else 2 + 2 * (layout.bins + 1)
-    return box + 1 + classes
+class MultiHeadDetect(AnchorHead):
+    """One 1×1 convolution per head and level."""
+
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
+        super().__init__(layout, anchors_px, channels)
+        classes = [layout.nc if layout.full_head else len(own) for own in layout.head_classes]
+        self.heads = nn.ModuleList(_level_convs(layout, count, channels) for count in classes)
+        self.class_columns = _class_columns(layout)
+
+    def forward(self, inputs: list[Tensor]) -> list[Tensor]:
+        return [
+            self._to_map(conv(x))
+            for convs in self.heads
+            for conv, x in zip(convs, inputs, strict=True)  # type: ignore[call-overload]
+        ]
+
+
+class MultiHeadDetectAttention(MultiHeadDetect):
+    """MultiHeadDetect with an attention block of its own before every convolution."""
+
+    def __init__(self, layout: HeadLayout, anchors_px: Sequence[Sequence[float]], channels: Sequence[int]) -> None:
+        super().__init__(layout, anchors_px, channels)
+        self.attention = nn.ModuleList(nn.ModuleList(CBAM(c) for c in channels) for _ in layout.head_classes)
+
+    def forward(self, inputs: list[Tensor]) -> list[Tensor]:
+        return [
+            self._to_map(conv(attend(x)))
+            for convs, attends in zip(self.heads, self.attention, strict=True)
+            for conv, attend, x in zip(convs, attends, inputs, strict=True)  # type: ignore[call-overload]
+        ]
+
+
+class CBAM(nn.Module):
+    """Channel attention, then spatial attention (Woo et al., 2018)."""
+
+    def __init__(self, channels: int, reduction: int = 16) -> None:
+        super().__init__()
+        hidden = max(1, channels // reduction)
+        self.channel_mlp = nn.Sequential(
+            nn.Conv2d(channels, hidden, 1, bias=False), nn.ReLU(), nn.Conv2d(hidden, channels, 1, bias=False)
+        )
+        self.spatial = nn.Conv2d(2, 1, 7, padding=3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        average, peak = x.mean((2, 3), keepdim=True), x.amax((2, 3), keepdim=True)
+        x = x * (self.channel_mlp(average) + self.channel_mlp(peak)).sigmoid()
+        summary = torch.cat((x.mean(1, keepdim=True), x.amax(1, keepdim=True)), dim=1)
+        return x * self.spatial(summary).sigmoid()  # type: ignore[no-any-return]
 
 
 def prediction_convs(convs: nn.ModuleList) -> list[nn.Conv2d]:
     return [conv for conv in convs if isinstance(conv, nn.Conv2d)]
 
 
-def _prediction_convs(layout: HeadLayout, channels: Sequence[int]) -> nn.ModuleList:
-    out = layout.anchors_per_cell * channels_per_anchor(layout, layout.nc)
-    convs = [nn.Conv2d(c, out, 1) for c in channels]
+def _level_convs(layout: HeadLayout, classes: int, channels: Sequence[int]) -> nn.ModuleList:
+    box = 4 if layout.kind == "anchor" else 2 + 2 * (layout.bins + 1)
+    convs = [nn.Conv2d(c, layout.anchors_per_cell * (box + 1 + classes), 1) for c in channels]
     for conv, stride in zip(convs, layout.strides, strict=True):
-        add_prior(conv, layout, layout.nc, stride)
+        add_prior(conv, layout, classes, stride)
     return nn.ModuleList(convs)
 
 
@@ -130,3 +180,20 @@ def add_prior(conv: nn.Conv2d, layout: HeadLayout, classes: int, stride: int) ->
 
 def _class_prior(classes: int) -> float:
     return math.log(_PRIOR_CLASS / (classes - 0.99))
+
+
+def _class_columns(layout: HeadLayout) -> Tensor:
+    """`[heads, nc]`: the class channel of each class in each head, or one past the last for a class it does not own."""
+    rows = []
+    for own in layout.head_classes:
+        absent = layout.nc if layout.full_head else len(own)
+        place = {c: (c if layout.full_head else i) for i, c in enumerate(own)}
+        rows.append([place.get(c, absent) for c in range(layout.nc)])
+    return torch.tensor(rows)
+
+
+MULTI_HEADS = ("MultiHeadDetect", "MultiHeadDetectAttention")
+HEADS: dict[str, type[AnchorHead]] = {
+    head.__name__: head for head in (Detect, IDetect, IAuxDetect, IBin, MultiHeadDetect, MultiHeadDetectAttention)
+}
+"""What a model file may end in."""

@@ -70,7 +70,8 @@ class Block:
             )
         bound = {}
         for position, param in enumerate(self.params):
-            value = _constant(args[position]) if position < len(args) else param.default
+            value = args[position] if position < len(args) else param.default
+            value = _CONSTANTS.get(value, value) if isinstance(value, str) else value
             try:
                 bound[param.name] = param.check(value)
             except (ValueError, TypeError):
@@ -119,10 +120,6 @@ _ACTIVATIONS: dict[str, tuple[int, Callable[..., nn.Module]]] = {
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
-def _constant(value: Any) -> Any:
-    return _CONSTANTS.get(value, value) if isinstance(value, str) else value
-
-
 def _between(low: int, high: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         if not is_whole(value) or not low <= value <= high:
@@ -145,25 +142,16 @@ def _exactly(*allowed: Any) -> Callable[[Any], Any]:
     return check
 
 
-def _channels() -> Param:
-    return Param("c2", _between(1, 65_536), "the number of output channels, a whole number")
-
-
 def _size(name: str, default: Any) -> Param:
     return Param(name, _between(1, 64), "a whole number from 1 to 64", default)
 
 
-def _pad() -> Param:
-    return Param("p", _optional(_between(0, 64)), "a padding from 0 to 64, or None for k//2", None)
-
-
-def _groups() -> Param:
-    return Param("g", _between(1, 65_536), "a whole number of groups", 1)
-
-
-def _act() -> Param:
-    known = ", ".join(f"nn.{name}" for name in _ACTIVATIONS)
-    return Param("act", activation, f"True (SiLU), False, or one of {known}", True)
+_CHANNELS = Param("c2", _between(1, 65_536), "the number of output channels, a whole number")
+_PADDING = Param("p", _optional(_between(0, 64)), "a padding from 0 to 64, or None for k//2", None)
+_GROUPS = Param("g", _between(1, 65_536), "a whole number of groups", 1)
+_ACTIVATION = Param(
+    "act", activation, f"True (SiLU), False, or one of {', '.join(f'nn.{name}' for name in _ACTIVATIONS)}", True
+)
 
 
 def _strided(shape: MapShape, channels: int, k: int, s: int, p: int) -> MapShape:
@@ -176,24 +164,22 @@ def _strided(shape: MapShape, channels: int, k: int, s: int, p: int) -> MapShape
 
 
 def _conv(x: MapShape, c2: int, k: int, s: int, p: int | None, g: int, act: nn.Module) -> tuple[nn.Module, MapShape]:
-    if x.channels % g or c2 % g:
-        raise LayerProblem(f"{g} groups do not divide {x.channels} input and {c2} output channels", "change g or c2")
-    shape = _strided(x, c2, k, s, k // 2 if p is None else p)
-    return Conv(x.channels, c2, k, s, p, g, act), shape
+    _check_groups(x, c2, g)
+    return Conv(x.channels, c2, k, s, p, g, act), _strided(x, c2, k, s, k // 2 if p is None else p)
 
 
 def _rep_conv(
     x: MapShape, c2: int, k: int, s: int, p: int | None, g: int, act: nn.Module
 ) -> tuple[nn.Module, MapShape]:
-    if x.channels % g or c2 % g:
-        raise LayerProblem(f"{g} groups do not divide {x.channels} input and {c2} output channels", "change g or c2")
+    _check_groups(x, c2, g)
     if p not in (None, 1):
         raise LayerProblem(f"padding is {p}", "leave it out: a RepConv is 3×3 with padding 1")
     return RepConv(x.channels, c2, k, s, g, act), _strided(x, c2, k, s, 1)
 
 
-def _plain_conv(x: MapShape, c2: int, k: int, s: int, p: int) -> tuple[nn.Module, MapShape]:
-    return nn.Conv2d(x.channels, c2, k, s, p), _strided(x, c2, k, s, p)
+def _check_groups(x: MapShape, c2: int, g: int) -> None:
+    if x.channels % g or c2 % g:
+        raise LayerProblem(f"{g} groups do not divide {x.channels} input and {c2} output channels", "change g or c2")
 
 
 def _max_pool(x: MapShape, k: int, s: int | None, p: int) -> tuple[nn.Module, MapShape]:
@@ -203,38 +189,10 @@ def _max_pool(x: MapShape, k: int, s: int | None, p: int) -> tuple[nn.Module, Ma
     return nn.MaxPool2d(k, s or k, p), shape
 
 
-def _sp(x: MapShape, k: int, s: int) -> tuple[nn.Module, MapShape]:
-    return SP(k, s), _strided(x, x.channels, k, s, k // 2)
-
-
-def _mp(x: MapShape, k: int) -> tuple[nn.Module, MapShape]:
-    return MP(k), MapShape(x.channels, x.stride * k)
-
-
-def _re_org(x: MapShape) -> tuple[nn.Module, MapShape]:
-    return ReOrg(), MapShape(4 * x.channels, x.stride * 2)
-
-
-def _upsample(x: MapShape, size: None, scale: int, mode: str) -> tuple[nn.Module, MapShape]:
-    return nn.Upsample(size, scale, mode), MapShape(x.channels, x.stride / scale)
-
-
-def _sppcspc(x: MapShape, c2: int) -> tuple[nn.Module, MapShape]:
-    return SPPCSPC(x.channels, c2), MapShape(c2, x.stride)
-
-
 def _down_c(x: MapShape, c2: int) -> tuple[nn.Module, MapShape]:
     if c2 % 2:
         raise LayerProblem(f"{c2} output channels cannot be split into two halves", "give an even number")
     return DownC(x.channels, c2), MapShape(c2, x.stride * 2)
-
-
-def _batch_norm(x: MapShape) -> tuple[nn.Module, MapShape]:
-    return batch_norm(x.channels), x
-
-
-def _identity(x: MapShape) -> tuple[nn.Module, MapShape]:
-    return nn.Identity(), x
 
 
 def _concat(inputs: list[MapShape], d: int) -> tuple[nn.Module, MapShape]:
@@ -259,20 +217,19 @@ def _same_stride(inputs: list[MapShape]) -> None:
 
 
 BLOCKS: Mapping[str, Block] = {
-    "Conv": Block(_conv, (_channels(), _size("k", 1), _size("s", 1), _pad(), _groups(), _act())),
+    "Conv": Block(_conv, (_CHANNELS, _size("k", 1), _size("s", 1), _PADDING, _GROUPS, _ACTIVATION)),
     "RepConv": Block(
-        _rep_conv,
-        (_channels(), Param("k", _exactly(3), "3", 3), _size("s", 1), _pad(), _groups(), _act()),
+        _rep_conv, (_CHANNELS, Param("k", _exactly(3), "3", 3), _size("s", 1), _PADDING, _GROUPS, _ACTIVATION)
     ),
-    "MP": Block(_mp, (_size("k", 2),)),
-    "SP": Block(_sp, (_size("k", 3), _size("s", 1))),
+    "MP": Block(lambda x, k: (MP(k), MapShape(x.channels, x.stride * k)), (_size("k", 2),)),
+    "SP": Block(lambda x, k, s: (SP(k, s), _strided(x, x.channels, k, s, k // 2)), (_size("k", 3), _size("s", 1))),
     "Concat": Block(_concat, (Param("d", _exactly(1), "1, the channel axis", 1),), joins=True),
     "Shortcut": Block(_shortcut, (Param("d", _exactly(0, 1), "0 or 1; it has no effect", 0),), joins=True),
-    "ReOrg": Block(_re_org),
-    "SPPCSPC": Block(_sppcspc, (_channels(),)),
-    "DownC": Block(_down_c, (_channels(),)),
+    "ReOrg": Block(lambda x: (ReOrg(), MapShape(4 * x.channels, x.stride * 2))),
+    "SPPCSPC": Block(lambda x, c2: (SPPCSPC(x.channels, c2), MapShape(c2, x.stride)), (_CHANNELS,)),
+    "DownC": Block(_down_c, (_CHANNELS,)),
     "nn.Upsample": Block(
-        _upsample,
+        lambda x, size, scale, mode: (nn.Upsample(size, scale, mode), MapShape(x.channels, x.stride / scale)),
         (
             Param("size", _exactly(None), "None", None),
             Param("scale", lambda v: _between(2, 16)(int(v) if is_number(v) and v == int(v) else v), "2 to 16", 2),
@@ -280,7 +237,8 @@ BLOCKS: Mapping[str, Block] = {
         ),
     ),
     "nn.Conv2d": Block(
-        _plain_conv, (_channels(), _size("k", REQUIRED), _size("s", 1), Param("p", _between(0, 64), "a padding", 0))
+        lambda x, c2, k, s, p: (nn.Conv2d(x.channels, c2, k, s, p), _strided(x, c2, k, s, p)),
+        (_CHANNELS, _size("k", REQUIRED), _size("s", 1), Param("p", _between(0, 64), "a padding", 0)),
     ),
     "nn.MaxPool2d": Block(
         _max_pool,
@@ -290,8 +248,8 @@ BLOCKS: Mapping[str, Block] = {
             Param("p", _between(0, 32), "a padding", 0),
         ),
     ),
-    "nn.BatchNorm2d": Block(_batch_norm),
-    "nn.Identity": Block(_identity),
+    "nn.BatchNorm2d": Block(lambda x: (batch_norm(x.channels), x)),
+    "nn.Identity": Block(lambda x: (nn.Identity(), x)),
 }
 CHANNEL_SCALED = frozenset({"Conv", "RepConv", "SPPCSPC", "DownC", "nn.Conv2d"})
 """Modules whose first argument `width_multiple` scales."""

@@ -1,7 +1,6 @@
-"""`build_model`: a network by its name. Mostly about graphs: layers, the way maps flow between them, and one head."""
+"""`build_model`: a network by its name, and the networks built from graphs of layers that end in one head."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,25 +11,15 @@ from torch import Tensor, nn
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.model.blocks import cascade_pools
 from yolofast.model.contract import Layer, Network
-from yolofast.model.families import FAMILIES, GRAPH, family_named, model_file
-from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, read_graph
+from yolofast.model.families import FAMILIES, GRAPH, family_named
+from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, model_file, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
-from yolofast.model.heads import AnchorHead, Detect, IAuxDetect, IBin, IDetect
+from yolofast.model.heads import HEADS, MULTI_HEADS, AnchorHead
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
-from yolofast.model.multihead import MultiHeadDetect, MultiHeadDetectAttention
 from yolofast.structures import HeadLayout
 from yolofast.words import own_command
 
 __all__ = ["GraphNetwork", "Network", "build_model", "has_several_heads"]
-
-SINGLE_HEADS: dict[str, type[Detect | IDetect]] = {
-    "Detect": Detect,
-    "IDetect": IDetect,
-    "IAuxDetect": IAuxDetect,
-    "IBin": IBin,
-}
-MULTI_HEADS = {"MultiHeadDetect": MultiHeadDetect, "MultiHeadDetectAttention": MultiHeadDetectAttention}
-HEADS = SINGLE_HEADS.keys() | MULTI_HEADS.keys()
 
 _BINS = 21
 _STANDARD_GROUPING_CLASSES = 80
@@ -46,15 +35,16 @@ class GraphNetwork(Network):
 
     family = GRAPH
 
-    def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead) -> None:
+    def __init__(self, graph: Graph, modules: Sequence[nn.Module], head: AnchorHead, groups: HeadConfig | None) -> None:
         super().__init__()
+        self._groups = groups
         self.model = nn.Sequential(*modules, head)
         self.graph = graph
         self.nc = graph.nc
         self.names = graph.names or tuple(str(i) for i in range(graph.nc))
         sources = graph.layers[-1].sources
         lead = sources[: head.layout.levels]
-        layers = _rewired(graph.layers[:-1], cascade_pools(graph.layers[:-1], modules))
+        layers = cascade_pools(graph.layers[:-1], modules)
         self._train_plan = (_schedule(layers, sources), sources)
         # Layers that only feed auxiliary maps are not run at inference.
         self._eval_plan = (_schedule(layers, lead), lead)
@@ -101,8 +91,7 @@ class GraphNetwork(Network):
 
     @property
     def head_config(self) -> dict[str, Any] | None:
-        head = self.head
-        return head.config.to_dict() if isinstance(head, MultiHeadDetect) else None
+        return None if self._groups is None else self._groups.to_dict()
 
     def forward(self, images: Tensor) -> list[Tensor]:
         maps: dict[int, Tensor] = {IMAGE: images}
@@ -165,7 +154,7 @@ def _assemble(graph: Graph, groups: HeadConfig | None) -> GraphNetwork:
         head = _build_head(graph, layer, [shapes[source] for source in layer.sources], groups)
     except LayerProblem as problem:
         graph.fail(layer, problem.what, problem.fix)
-    return GraphNetwork(graph, modules, head)
+    return GraphNetwork(graph, modules, head, groups)
 
 
 def _build_layer(graph: Graph, layer: LayerSpec, inputs: list[MapShape]) -> tuple[nn.Module, MapShape]:
@@ -204,8 +193,8 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
     lead = inputs[: len(inputs) // 2] if aux else inputs
     anchors, bins = _head_args(graph, layer, levels=len(lead))
     strides = _strides(lead, inputs[len(lead) :])
-    if isinstance(anchors, int):
-        rows = _placeholder_anchors(anchors, strides)
+    if isinstance(anchors, int):  # squares of 2 to 8 cells, until they are fitted to data
+        rows = [[stride * 2.0 * 4 ** (i / anchors) for i in range(anchors) for _ in range(2)] for stride in strides]
     else:
         rows = _in_order_of_stride(anchors, strides)
     layout = HeadLayout(
@@ -219,19 +208,15 @@ def _build_head(graph: Graph, layer: LayerSpec, inputs: list[MapShape], groups: 
         full_head=groups.full_head if groups else False,
         auxiliary=aux,
     )
-    channels = [shape.channels for shape in inputs]
-    if layer.module in MULTI_HEADS:
-        assert groups is not None
-        return MULTI_HEADS[layer.module](layout, rows, channels, groups)
-    return SINGLE_HEADS[layer.module](layout, rows, channels)
+    return HEADS[layer.module](layout, rows, [shape.channels for shape in inputs])
 
 
 def _head_args(graph: Graph, layer: LayerSpec, levels: int) -> tuple[tuple[tuple[float, ...], ...] | int, int]:
     """The anchors and the number of bins, from `[nc, anchors]` or, for IBin, `[nc, anchors, bins]`."""
     with_bins = layer.module == "IBin"
     if not 2 <= len(layer.args) <= (3 if with_bins else 2):
-        wanted = "[nc, anchors, bins]" if with_bins else "[nc, anchors]"
-        raise LayerProblem(f"takes {wanted}, got {shorten(list(layer.args))}", f"write {wanted}")
+        form = "[nc, anchors, bins]" if with_bins else "[nc, anchors]"
+        raise LayerProblem(f"takes {form}, got {shorten(list(layer.args))}", f"write {form}")
     classes, anchors = layer.args[:2]
     if classes != "nc" and not (is_whole(classes) and classes == graph.nc):
         raise LayerProblem(f"its first argument is {shorten(classes)}, but nc is {graph.nc}", "write nc")
@@ -254,11 +239,6 @@ def _strides(lead: list[MapShape], aux: list[MapShape]) -> tuple[int, ...]:
     if any(x.stride.denominator != 1 for x in lead):
         raise LayerProblem("a level is finer than the image", "remove an nn.Upsample")
     return tuple(int(x.stride) for x in lead)
-
-
-def _placeholder_anchors(count: int, strides: tuple[int, ...]) -> list[list[float]]:
-    """Squares of 2 to 8 cells for a file that only says how many anchors it wants, until they are fitted to data."""
-    return [[stride * 2.0 * 4 ** (i / count) for i in range(count) for _ in range(2)] for stride in strides]
 
 
 def _in_order_of_stride(anchors: tuple[tuple[float, ...], ...], strides: tuple[int, ...]) -> list[list[float]]:
@@ -292,11 +272,6 @@ def _head_groups(graph: Graph, given: str | Path | Mapping[str, Any] | HeadConfi
         fix = f"build the model with {config.nc} classes (--nc {config.nc}), or group its {graph.nc} classes"
         raise UserError(what, where=None if isinstance(given, Mapping | HeadConfig) else given, fix=fix)
     return config
-
-
-def _rewired(layers: Sequence[LayerSpec], reads: Mapping[int, int]) -> list[LayerSpec]:
-    """The layers as they run: some read another map than the file says, to the same effect."""
-    return [replace(spec, sources=(reads[spec.index],)) if spec.index in reads else spec for spec in layers]
 
 
 def _schedule(

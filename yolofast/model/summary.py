@@ -2,9 +2,9 @@
 
 import copy
 import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -34,9 +34,9 @@ class LayerRow:
     def state(self) -> str:
         if self.parameters == 0:
             return "-"
-        return (
-            "trainable" if self.trainable == self.parameters else "frozen" if self.trainable == 0 else "partly frozen"
-        )
+        if self.trainable in (0, self.parameters):
+            return "trainable" if self.trainable else "frozen"
+        return "partly frozen"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +78,13 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
     shapes: dict[int, tuple[int, ...]] = {}
     macs: dict[int, int] = dict.fromkeys(range(len(probe.layers)), 0)
     for index, layer in enumerate(probe.layers):
-        layer.module.register_forward_hook(_record_shape(index, shapes))
+        layer.module.register_forward_hook(partial(_record_shape, shapes, index))
         for module in layer.module.modules():
             if isinstance(module, nn.Conv2d):
-                module.register_forward_hook(_count_macs(index, macs))
-    kept = _SavedBytes(probe)
+                module.register_forward_hook(partial(_count_macs, macs, index))
+    saved = _SavedBytes(probe)
     images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
-    with torch.autograd.graph.saved_tensors_hooks(kept, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(saved, lambda tensor: tensor):
         probe(images)
     layers = tuple(
         _layer_row(layer, index, shapes.get(index, ()), macs[index], index in frozen, model.numbered)
@@ -99,7 +99,7 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         parameters=sum(row.parameters for row in layers),
         trainable=sum(row.trainable for row in layers),
         gflops=sum(row.gflops for row in layers),
-        activation_bytes=kept.total // _PROBE_BATCH,
+        activation_bytes=saved.total // _PROBE_BATCH,
         outputs=outputs,
         sections=_sections(layers, image_size[0]) if model.numbered else layers,
         layers=layers,
@@ -112,31 +112,26 @@ class _SavedBytes:
 
     def __init__(self, model: nn.Module) -> None:
         # Storages are held, not only their addresses: a freed address may be given to another map.
-        self._seen = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
+        self._counted = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
         self.total = 0
 
     def __call__(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in self._seen:
-            self._seen[storage._cdata] = tensor
+        if storage._cdata not in self._counted:
+            self._counted[storage._cdata] = tensor
             self.total += storage.nbytes()
         return tensor
 
 
-def _record_shape(index: int, shapes: dict[int, tuple[int, ...]]) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-        if isinstance(output, Tensor):
-            shapes[index] = tuple(output.shape[1:])
+def _record_shape(
+    shapes: dict[int, tuple[int, ...]], index: int, module: nn.Module, inputs: object, output: object
+) -> None:
+    if isinstance(output, Tensor):
+        shapes[index] = tuple(output.shape[1:])
 
-    return hook
 
-
-def _count_macs(index: int, macs: dict[int, int]) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-        assert isinstance(module, nn.Conv2d)
-        macs[index] += output.numel() // _PROBE_BATCH * (module.weight.numel() // module.out_channels)
-
-    return hook
+def _count_macs(macs: dict[int, int], index: int, conv: nn.Conv2d, inputs: object, output: Tensor) -> None:
+    macs[index] += output.numel() // _PROBE_BATCH * (conv.weight.numel() // conv.out_channels)
 
 
 def _layer_row(layer: Layer, index: int, output: tuple[int, ...], macs: int, frozen: bool, numbered: bool) -> LayerRow:

@@ -50,7 +50,7 @@ class YoloXConfig:
         return max(round(3 * self.depth), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the layout of the yaml, without the names: a checkpoint keeps those beside it."""
+        """Plain values in the layout of the yaml, without the names: a checkpoint has an entry for those."""
         return {
             "family": FAMILY,
             "nc": self.nc,
@@ -71,12 +71,15 @@ def read_yolox(document: YamlFile, nc: int | None = None) -> YoloXConfig:
     classes = own_nc if nc is None else nc
     if classes > _MOST_CLASSES:
         raise UserError(f"nc is {classes}", fix=f"give at most {_MOST_CLASSES:,} classes")
+    depthwise = document.values.get("depthwise", False)
+    if not isinstance(depthwise, bool):
+        _fail(document, "depthwise", "give true or false")
     return YoloXConfig(
         nc=classes,
         names=_names(document, own_nc) if classes == own_nc else _numbers(classes),
         depth=_number(document, "depth_multiple", 0.01, _MOST_DEPTH),
         width=_number(document, "width_multiple", 0.125, _MOST_WIDTH),
-        depthwise=_flag(document, "depthwise"),
+        depthwise=depthwise,
         image_size=_number(document, "image_size", 32, _MOST_PIXELS, whole=True),
     )
 
@@ -106,13 +109,6 @@ def _number(document: YamlFile, key: str, least: float, most: float, *, whole: b
     kinds = int if whole else (int, float)
     if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
         _fail(document, key, f"set {key} to a {'whole ' if whole else ''}number from {least:g} to {most:g}")
-    return value
-
-
-def _flag(document: YamlFile, key: str) -> bool:
-    value = document.values.get(key, False)
-    if not isinstance(value, bool):
-        _fail(document, key, "give true or false")
     return value
 
 

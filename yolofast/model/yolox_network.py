@@ -13,10 +13,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from yolofast.model.blocks import Conv, ReOrg
+from yolofast.model.blocks import Conv, ReOrg, pool_pyramid
 from yolofast.model.contract import Layer, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
+
+STRIDES = (8, 16, 32)
+_BACKBONE = ("stem", "dark2", "dark3", "dark4", "dark5")
+_NECK = ("lateral_conv0", "C3_p4", "reduce_conv1", "C3_p3", "bu_conv2", "C3_n3", "bu_conv1", "C3_n4")
+_HEAD = ("stems", "cls_convs", "reg_convs", "cls_preds", "reg_preds", "obj_preds")
+# Class and objectness start at a probability of 1 %.
+_PRIOR = -math.log(99)
 
 
 class DepthwiseConv(nn.Module):
@@ -84,23 +91,10 @@ class SppBottleneck(nn.Module):
         super().__init__()
         half = channels // 2
         self.conv1 = Conv(channels, half, 1)
-        # Windows of 5, 9 and 13, each made from the one before: the same values for a third of the work.
-        self.m = nn.ModuleList(nn.MaxPool2d(kernel_size=5, stride=1, padding=2) for _ in range(3))
         self.conv2 = Conv(4 * half, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        maps = [self.conv1(x)]
-        for pool in self.m:
-            maps.append(pool(maps[-1]))
-        return self.conv2(torch.cat(maps, dim=1))  # type: ignore[no-any-return]
-
-
-STRIDES = (8, 16, 32)
-_BACKBONE = ("stem", "dark2", "dark3", "dark4", "dark5")
-_NECK = ("lateral_conv0", "C3_p4", "reduce_conv1", "C3_p3", "bu_conv2", "C3_n3", "bu_conv1", "C3_n4")
-_HEAD = ("stems", "cls_convs", "reg_convs", "cls_preds", "reg_preds", "obj_preds")
-# Class and objectness start at a probability of 1 %.
-_PRIOR = -math.log(99)
+        return self.conv2(pool_pyramid(self.conv1(x)))  # type: ignore[no-any-return]
 
 
 class YoloX(Network):

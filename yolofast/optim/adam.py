@@ -34,36 +34,27 @@ class Adam(Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         for group, params in enumerate(self._params):
-            if params:
-                steps = self._steps[group].add_(1)
-                # Both averages start at 0; these say how much of them is there yet.
-                mean_share = (1 - self.momentum.double() ** steps).float()
-                square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
-                self._decay_weights(group)
-                self._average(group)
-                self._move(group, self.lr[group] / mean_share, square_share)
-
-    def _decay_weights(self, group: int) -> None:
-        decay, params = self._decay[group], self._params[group]
-        if decay and self.decoupled_decay:
-            torch._foreach_mul_(params, 1 - self.lr[group] * decay)
-        elif decay:
-            torch._foreach_add_(self._gradients(group), params, alpha=decay)
-
-    def _average(self, group: int) -> None:
-        grads, mean, square = self._gradients(group), self._kept["mean"][group], self._kept["square"][group]
-        torch._foreach_mul_(mean, self.momentum)
-        torch._foreach_add_(mean, torch._foreach_mul(grads, 1 - self.momentum))
-        torch._foreach_mul_(square, _BETA2)
-        torch._foreach_addcmul_(square, grads, grads, value=1 - _BETA2)
-
-    def _move(self, group: int, rate: Tensor, square_share: Tensor) -> None:
-        root = torch._foreach_sqrt(self._kept["square"][group])
-        torch._foreach_div_(root, square_share)
-        torch._foreach_add_(root, _EPSILON)
-        move = torch._foreach_div(self._kept["mean"][group], root)
-        torch._foreach_mul_(move, rate)
-        torch._foreach_sub_(self._params[group], move)
+            if not params:
+                continue
+            steps, lr, decay = self._steps[group].add_(1), self.lr[group], self._decay[group]
+            grads, mean, square = self._gradients(group), self._state["mean"][group], self._state["square"][group]
+            # Both averages start at 0; these say how much of them is there yet.
+            mean_share = (1 - self.momentum.double() ** steps).float()
+            square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
+            if decay and self.decoupled_decay:
+                torch._foreach_mul_(params, 1 - lr * decay)
+            elif decay:
+                torch._foreach_add_(grads, params, alpha=decay)
+            torch._foreach_mul_(mean, self.momentum)
+            torch._foreach_add_(mean, torch._foreach_mul(grads, 1 - self.momentum))
+            torch._foreach_mul_(square, _BETA2)
+            torch._foreach_addcmul_(square, grads, grads, value=1 - _BETA2)
+            root = torch._foreach_sqrt(square)
+            torch._foreach_div_(root, square_share)
+            torch._foreach_add_(root, _EPSILON)
+            move = torch._foreach_div(mean, root)
+            torch._foreach_mul_(move, lr / mean_share)
+            torch._foreach_sub_(params, move)
 
     def tensors(self) -> list[Tensor]:
         return [*super().tensors(), *self._steps]

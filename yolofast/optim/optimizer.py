@@ -1,14 +1,10 @@
-"""Which parameters are decayed, and which warm up from another learning rate.
-
-What a training step needs of an optimizer, what all of ours share, and the one way to get one.
+"""The optimizer of a training step: its parameter groups, what all kinds share, and the moving average of the weights.
 
 Learning rates and momentum live on the device, so that a captured CUDA graph reads what the schedule says. Torch's own
 optimizers take momentum (β1 of Adam) as a Python number, which a graph would freeze, and YOLOv7 warms it up.
 
-A moving average of a model's weights and statistics, moved inside the step.
-
-What is evaluated and shipped is the average. Its decay grows from 0, so that the first weights are forgotten quickly.
-The decay is computed on the device, so that moving the average does not wait for the host.
+The average is what is evaluated and shipped. Its decay grows from 0, so that the first weights are forgotten quickly.
+It is computed on the device, so that moving the average does not wait for the host.
 """
 
 import copy
@@ -22,6 +18,8 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from yolofast.extensions import OPTIMIZERS, found
 
+YOLOV7_DECAY = 0.9999
+_RAMP = 2000.0
 BIASES = 2
 """The index of the biases' group: they warm up from a learning rate of their own."""
 
@@ -64,12 +62,12 @@ class Optimizer(ABC):
     """Groups are `{"params": [...], "weight_decay": …}`; `set` before each `step`."""
 
     kinds: ClassVar[tuple[str, ...]]
-    """What is kept of each parameter, by its name in the state dict; all start at 0."""
+    """The state of each parameter, by its name in the state dict; all start at 0."""
 
     def __init__(self, groups: Sequence[dict[str, Any]]) -> None:
         self._params: list[list[Tensor]] = [list(group["params"]) for group in groups]
         self._decay = [float(group["weight_decay"]) for group in groups]
-        self._kept = {kind: [[torch.zeros_like(p) for p in params] for params in self._params] for kind in self.kinds}
+        self._state = {kind: [[torch.zeros_like(p) for p in params] for params in self._params] for kind in self.kinds}
         device = next(p.device for params in self._params for p in params)
         self.lr = [torch.zeros((), device=device) for _ in groups]
         self.momentum = torch.zeros((), device=device)
@@ -85,11 +83,11 @@ class Optimizer(ABC):
     def regrouped(self, groups: Sequence[dict[str, Any]]) -> Self:
         """One of the same kind for other groups. Parameters that stay keep their state, in the same memory."""
         changed = type(self)(groups)
-        for kind, own in self._kept.items():
-            known = {id(p): kept for p, kept in zip(_flat(self._params), _flat(own), strict=True)}
-            changed._kept[kind] = [
+        for kind, own in self._state.items():
+            known = {id(p): state for p, state in zip(_flat(self._params), _flat(own), strict=True)}
+            changed._state[kind] = [
                 [known.get(id(p), new) for p, new in zip(params, fresh, strict=True)]
-                for params, fresh in zip(changed._params, changed._kept[kind], strict=True)
+                for params, fresh in zip(changed._params, changed._state[kind], strict=True)
             ]
         return changed
 
@@ -101,13 +99,13 @@ class Optimizer(ABC):
 
     def tensors(self) -> list[Tensor]:
         """What a step changes besides the parameters."""
-        return [tensor for groups in self._kept.values() for tensor in _flat(groups)]
+        return [tensor for groups in self._state.values() for tensor in _flat(groups)]
 
     def state_dict(self) -> dict[str, Any]:
-        return dict(self._kept)
+        return dict(self._state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for kind, own in self._kept.items():
+        for kind, own in self._state.items():
             for tensors, values in zip(own, state[kind], strict=True):
                 for tensor, value in zip(tensors, values, strict=True):
                     tensor.copy_(value)
@@ -125,10 +123,6 @@ def build_optimizer(name: str, groups: Sequence[dict[str, Any]]) -> Optimizer:
 
 def _flat(groups: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     return [tensor for group in groups for tensor in group]
-
-
-YOLOV7_DECAY = 0.9999
-_RAMP = 2000.0
 
 
 class ModelEma:

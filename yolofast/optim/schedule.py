@@ -26,17 +26,15 @@ class StepSettings:
     """Gradients of that many batches make one update."""
 
 
-class Schedule(Protocol):
-    def at(self, epoch: int, batch: int) -> StepSettings:
-        """For a batch of an epoch, both counted from 0."""
-
-
-class RunSchedule(Schedule, Protocol):
+class RunSchedule(Protocol):
     """What a family's schedule is to a run: a dataclass, so that a plan can give it another warm-up."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     warmup_shape: ClassVar[str]
     """In words."""
+
+    def at(self, epoch: int, batch: int) -> StepSettings:
+        """For a batch of an epoch, both counted from 0."""
 
     @property
     def batches(self) -> int:

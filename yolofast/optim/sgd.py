@@ -13,7 +13,7 @@ class Sgd(Optimizer):
         for group, params in enumerate(self._params):
             if not params:
                 continue
-            grads, velocity, decay = self._gradients(group), self._kept["velocity"][group], self._decay[group]
+            grads, velocity, decay = self._gradients(group), self._state["velocity"][group], self._decay[group]
             if decay:
                 torch._foreach_add_(grads, params, alpha=decay)
             torch._foreach_mul_(velocity, self.momentum)

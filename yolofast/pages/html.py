@@ -87,19 +87,16 @@ def _section(section: Section, name: str, charts: list[Chart]) -> str:
     """Charts, and pictures, that follow one another stand side by side where there is room."""
     parts = []
     for layout, group in groupby(section.elements, _layout):
-        content = "".join(_numbered(element, charts) for element in group)
+        content = ""
+        for element in group:
+            charts += [element] if isinstance(element, _CHARTS) else []
+            content += element_html(element, len(charts) - 1)
         parts.append(f'<div class="{layout}">{content}</div>' if layout else content)
     return f'<section id="{name}"><h2>{html_text(section.title)}</h2>{"".join(parts)}</section>'
 
 
 def _layout(element: Element) -> str:
     return "charts" if isinstance(element, _CHARTS) else "pictures" if isinstance(element, Picture) else ""
-
-
-def _numbered(element: Element, charts: list[Chart]) -> str:
-    if isinstance(element, _CHARTS):
-        charts.append(element)
-    return element_html(element, len(charts) - 1)
 
 
 def chart_spec(chart: Chart) -> dict[str, Any]:
@@ -111,8 +108,7 @@ def chart_spec(chart: Chart) -> dict[str, Any]:
             points = [{**asdict(point), "x": known(point.x), "y": known(point.y)} for point in chart.points]
             return _spec("scatter", chart, "points", points)
         case BarChart():
-            parts = [[[name, known(value)] for name, value in bar.parts] for bar in chart.bars]
-            bars = [{"name": bar.name, "parts": part} for bar, part in zip(chart.bars, parts, strict=True)]
+            bars = [{"name": bar.name, "parts": [[n, known(value)] for n, value in bar.parts]} for bar in chart.bars]
             return _spec("bar", chart, "bars", bars)
 
 
@@ -123,8 +119,7 @@ def _spec(kind: str, chart: Chart, field: str, content: list[Any]) -> dict[str, 
 def _series(series: Series) -> dict[str, Any]:
     usable = [place for place in range(len(series.x)) if known(series.x[place]) is not None]
     usable.sort(key=lambda place: series.x[place])
-    kept = thinned([known(series.y[place]) for place in usable])
-    places = [usable[place] for place in kept]
+    places = [usable[place] for place in thinned([known(series.y[place]) for place in usable])]
     values = {name: getattr(series, name) for name in ("name", "group", "dashed")}
     values["x"] = [int(x) if x == int(x) else float(x) for x in (series.x[i] for i in places)]
     for edge in ("y", "low", "high"):

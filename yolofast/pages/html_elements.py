@@ -46,10 +46,11 @@ def _chart(chart: elements.Chart, number: int) -> str:
 
 def _table(table: elements.Table) -> str:
     numeric = [all(is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
-    heads = "".join(
-        f'<th scope="col"{_right(right)}>{_sorter(name) if table.sortable else breakable_html(name)}</th>'
-        for name, right in zip(table.columns, numeric, strict=True)
-    )
+    heads = ""
+    for name, right in zip(table.columns, numeric, strict=True):
+        text, align = breakable_html(name), ' class="number"' if right else ""
+        text = f'<button type="button" class="sort">{text}</button>' if table.sortable else text
+        heads += f'<th scope="col"{align}>{text}</th>'
     rows = "".join(
         f"<tr>{''.join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True))}</tr>"
         for row in table.rows
@@ -59,14 +60,6 @@ def _table(table: elements.Table) -> str:
     inner = f"<table>{head}<tbody>{rows}</tbody></table>"
     wide = "".join(name for columns, name in _WIDE.items() if len(table.columns) > columns)
     return f'<figure class="table{wide}">{caption}<div class="scroll" tabindex="0">{inner}</div></figure>'
-
-
-def _right(right: bool) -> str:
-    return ' class="number"' if right else ""
-
-
-def _sorter(name: str) -> str:
-    return f'<button type="button" class="sort">{breakable_html(name)}</button>'
 
 
 def _cell(cell: elements.Cell, right: bool) -> str:

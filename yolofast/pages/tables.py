@@ -45,8 +45,7 @@ def _lines(chart: LineChart) -> Table:
     """A row per curve, at a few x spread over the whole range."""
     every = sorted({x for series in chart.series for x in series.x if known(x) is not None})
     count = min(_COLUMNS, len(every))
-    places = sorted({round(i * (len(every) - 1) / max(1, count - 1)) for i in range(count)})
-    chosen = [every[place] for place in places]
+    chosen = sorted({every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)})
     rows = tuple((series.name, *(_value_at(series, x, every) for x in chosen)) for series in chart.series)
     return Table((f"{chart.y_label} at {chart.x_label}", *(shown(x) for x in chosen)), rows, chart.title)
 

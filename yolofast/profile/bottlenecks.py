@@ -20,9 +20,12 @@ from yolofast.profile.step_bottlenecks import (
 from yolofast.profile.step_phases import BACKWARD, FORWARD
 
 ARITHMETIC, MEMORY, BUS = "arithmetic", "memory", "bus to the device"
+_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
+    slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
+)  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Limit:
     name: str
     floor_ms: float
@@ -41,24 +44,11 @@ def limits(profile: Profile) -> tuple[Limit, ...]:
     pairs = [(ARITHMETIC, work.flops, ceilings.flops), (MEMORY, work.bytes, ceilings.bytes)]
     if ceilings.sent_bytes and work.sent_bytes:
         pairs.append((BUS, work.sent_bytes, ceilings.sent_bytes))
-    found = [_limit(name, amount, ceiling, profile.step.mean) for name, amount, ceiling in pairs]
+    step_ms, found = profile.step.mean, []
+    for name, amount, ceiling in pairs:
+        floor_ms, achieved = amount / ceiling * 1e3, amount / step_ms * 1e3
+        found.append(Limit(name, floor_ms, floor_ms / step_ms, achieved, ceiling))
     return tuple(sorted(found, key=lambda limit: -limit.floor_ms))
-
-
-def _limit(name: str, amount: float, ceiling: float, step_ms: float) -> Limit:
-    floor_ms = amount / ceiling * 1e3
-    return Limit(
-        name=name,
-        floor_ms=floor_ms,
-        reached=floor_ms / step_ms,
-        achieved=amount / step_ms * 1e3,
-        ceiling=ceiling,
-    )
-
-
-_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
-    slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
-)  # fmt: skip
 
 
 def verdicts(profile: Profile) -> tuple[Bottleneck, ...]:
@@ -68,9 +58,8 @@ def verdicts(profile: Profile) -> tuple[Bottleneck, ...]:
 
 
 def _nothing(profile: Profile) -> Bottleneck:
-    busy = profile.usage.gpu_busy
-    ms = profile.phase_ms(FORWARD, BACKWARD)
-    evidence = f"the network itself takes {share_of(profile, ms):.0%} of the step"
+    busy, network = profile.usage.gpu_busy, share_of(profile, profile.phase_ms(FORWARD, BACKWARD))
+    evidence = f"the network itself takes {network:.0%} of the step"
     if busy is not None:
         evidence = f"the GPU is busy {busy:.0%} of the time"
     if nearest := limits(profile)[:1]:

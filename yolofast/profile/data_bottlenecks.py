@@ -49,7 +49,8 @@ def _of_main_process(profile: Profile, wait_ms: float) -> Remedy:
 def _of_workers(profile: Profile, wait_ms: float) -> Remedy:
     setup = profile.setup
     decodes = setup.cache in ("off", "jpeg", "disk")
-    if _comes_in_bursts(profile):
+    waits = [phase for phase in profile.phases if phase.name == DATA_WAIT]
+    if any(phase.median_ms < _BURST * phase.mean_ms for phase in waits):
         return Remedy("--persistent-workers: most steps do not wait, those after the workers' start do", wait_ms)
     making_ms = profile.step.mean * max(setup.workers, 1)  # they are what the step waits for: none of them rests
     busy = (profile.usage.worker_cpu or 0.0) / 100 / max(setup.workers, 1)
@@ -87,11 +88,6 @@ def _saved(profile: Profile, wait_ms: float, making_ms: float, workers: int) -> 
     return max(0.0, profile.step.mean - max(profile.step.mean - wait_ms, making_ms / workers))
 
 
-def _comes_in_bursts(profile: Profile) -> bool:
-    waits = [phase for phase in profile.phases if phase.name == DATA_WAIT]
-    return any(phase.median_ms < _BURST * phase.mean_ms for phase in waits)
-
-
 def slow_data(profile: Profile) -> Bottleneck | None:
     ms = profile.phase_ms(DATA_WAIT, AUGMENT)
     if share_of(profile, ms) < ENOUGH_DATA:
@@ -99,10 +95,8 @@ def slow_data(profile: Profile) -> Bottleneck | None:
     waits = "the GPU waits" if profile.setup.on_gpu else "the step waits"
     if profile.setup.loader == "main process":
         waits = "the training process makes its batches itself"
-    text = (
-        f"data: {waits} for {ms:.1f} ms of {profile.step.mean:.1f} ({share_of(profile, ms):.0%}){_who_makes(profile)}"
-    )
-    change, saved_ms = data_remedy(profile)
+    share, change, saved_ms = share_of(profile, ms), *data_remedy(profile)
+    text = f"data: {waits} for {ms:.1f} ms of {profile.step.mean:.1f} ({share:.0%}){_who_makes(profile)}"
     return Bottleneck(DATA, text, change, gain(profile, saved_ms), saved_ms)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from yolofast.files.known_numbers import without_nan
-from yolofast.profile.bottlenecks import ARITHMETIC, Limit, limits, verdicts
+from yolofast.profile.bottlenecks import ARITHMETIC, limits, verdicts
 from yolofast.profile.records import Bottleneck, PhaseFigures, Profile, Setup, TimeSpread
 from yolofast.profile.step_phases import EMA, GRAPH, OPTIMIZER, TO_DEVICE
 from yolofast.profile.step_statistics import ProfileComparison, in_words
@@ -68,20 +68,12 @@ def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.waits is not None:
         shown = "; ".join(f"{one.place} in {one.phase}" for one in profile.waits.places[:_MOST_PLACES])
         yield "waits for the GPU", f"{profile.waits.count:g} per step{': ' * bool(shown)}{shown}"
-    yield from _limit_rows(profile)
-
-
-def _limit_rows(profile: Profile) -> Iterator[tuple[str, str]]:
-    found = limits(profile)
-    for limit in found:
-        nearest = " – the nearest limit" if limit is found[0] else ""
-        yield limit.name, f"{_rates(limit)}, floor {limit.floor_ms:.2f} ms: {limit.reached:.0%} of the limit{nearest}"
-
-
-def _rates(limit: Limit) -> str:
-    if limit.name == ARITHMETIC:
-        return f"{limit.achieved / 1e12:.3g} of {limit.ceiling / 1e12:.3g} TFLOP/s"
-    return f"{limit.achieved / 1e9:.3g} of {limit.ceiling / 1e9:.3g} GB/s"
+    nearest = " – the nearest limit"
+    for limit in limits(profile):
+        unit, size = ("TFLOP/s", 1e12) if limit.name == ARITHMETIC else ("GB/s", 1e9)
+        rates = f"{limit.achieved / size:.3g} of {limit.ceiling / size:.3g} {unit}"
+        yield limit.name, f"{rates}, floor {limit.floor_ms:.2f} ms: {limit.reached:.0%} of the limit{nearest}"
+        nearest = ""
 
 
 def verdict_lines(verdict: Bottleneck) -> Iterator[str]:
@@ -93,18 +85,9 @@ def verdict_lines(verdict: Bottleneck) -> Iterator[str]:
 
 
 def profile_json(profile: Profile) -> dict[str, Any]:
-    setup = asdict(profile.setup)
-    values = {
+    values = {name: value for name, value in asdict(profile).items() if name != "step"}
+    values |= {
         **summary(profile.phases, profile.step, profile.setup.gear, profile.usage.gpu_busy, profile.images_per_second),
-        "steps": profile.steps,
-        "measured_by": profile.measured_by,
-        "split": [asdict(phase) for phase in profile.split],
-        "split_of": profile.split_of,
-        "split_by": profile.split_by,
-        "setup": setup,
-        "usage": asdict(profile.usage),
-        "work": None if profile.work is None else asdict(profile.work),
-        "ceilings": None if profile.ceilings is None else asdict(profile.ceilings),
         "limits": [asdict(limit) for limit in limits(profile)],
         "waits": None if profile.waits is None else {"count": profile.waits.count, **asdict(profile.waits)},
         "verdicts": [asdict(verdict) for verdict in verdicts(profile)],

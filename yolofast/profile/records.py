@@ -6,6 +6,14 @@ Verdicts, tables and files are made from these values alone.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+DATA, TRANSFER, ASSIGNMENT, LOSSES = "data", "host→device", "assignment", "loss"
+HOST, WAIT, UPDATE, BETWEEN, NOTHING = "host", "wait per step", "update", "between steps", "nothing"
+ENOUGH_DATA = SLOW_TRANSFER = 0.10
+SLOW_LOSS = 0.30
+LONG_BETWEEN = 0.25
+"""Shares of the step from which on data, copying, the loss or its assignment, what lies between phases are bottlenecks:
+round numbers, below which a change would hardly be felt."""
+
 
 @dataclass(frozen=True)
 class TimeSpread:
@@ -122,11 +130,9 @@ class Waits:
         """Per step."""
         return sum(place.count for place in self.places)
 
-    def within(self, phases: Collection[str]) -> "Waits":
-        return Waits(tuple(place for place in self.places if place.phase in phases))
-
-    def outside(self, phases: Collection[str]) -> "Waits":
-        return Waits(tuple(place for place in self.places if place.phase not in phases))
+    def within(self, phases: Collection[str], *, outside: bool = False) -> "Waits":
+        """Those in these phases, or all others."""
+        return Waits(tuple(place for place in self.places if (place.phase in phases) is not outside))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,17 +162,6 @@ class Profile:
     def phase_ms(self, *names: str) -> float:
         """Of the step itself; 0 for phases that are not there."""
         return sum(phase.mean_ms for phase in self.phases if phase.name in names and not phase.beside)
-
-
-DATA, TRANSFER, ASSIGNMENT, LOSSES = "data", "host→device", "assignment", "loss"
-HOST, WAIT, UPDATE, BETWEEN, NOTHING = "host", "wait per step", "update", "between steps", "nothing"
-
-
-ENOUGH_DATA = SLOW_TRANSFER = 0.10
-SLOW_LOSS = 0.30
-LONG_BETWEEN = 0.25
-"""Shares of the step from which on data, copying, the loss or its assignment, what lies between phases are bottlenecks:
-round numbers, below which a change would hardly be felt."""
 
 
 @dataclass(frozen=True)

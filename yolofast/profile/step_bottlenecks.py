@@ -29,6 +29,15 @@ _OF_DATA = (DATA_WAIT, AUGMENT)
 _WAITS = 0.5
 """A step, from which on waiting is what the host does; one among many steps is not why the GPU idles in all."""
 _MOST_PLACES = 3
+_DO_NOT_WAIT = (
+    "do not read values of the device in a step (`.item()`, `nonzero`): one that waits cannot be captured as a graph"
+)
+_ASLEEP_SHARE = 0.10
+_UPDATE_SHARE = 0.25
+_BUSY_ENOUGH = 0.85
+_IDLE_SHARE = 1 - _BUSY_ENOUGH
+_HOST_IS_BUSY = 80
+"""Percent of a core; one that uses less is not what a replayed graph waits for."""
 
 
 def with_twin(profile: Profile, name: str) -> float:
@@ -63,7 +72,7 @@ def waits_within(profile: Profile, *phases: str) -> str:
 
 def waits_elsewhere(profile: Profile) -> str:
     """Those outside of phases with a verdict of their own, in words; empty if they do not matter."""
-    return "" if profile.waits is None else _in_words(profile.waits.outside(tuple(_named_phases(profile))))
+    return "" if profile.waits is None else _in_words(profile.waits.within(tuple(_named_phases(profile)), outside=True))
 
 
 def phase_that_prevents_a_graph(profile: Profile) -> str:
@@ -73,7 +82,7 @@ def phase_that_prevents_a_graph(profile: Profile) -> str:
     waiting = (
         name
         for name in losses_with_verdict(profile)
-        if waits_within(profile, name) and not _in_words(profile.waits.outside((name,)))
+        if waits_within(profile, name) and not _in_words(profile.waits.within((name,), outside=True))
     )
     return next(waiting, "")
 
@@ -97,22 +106,10 @@ def _in_words(waits: Waits) -> str:
     return f"the host waits for it {times} a step ({'; '.join(places)})"
 
 
-_BEFORE_THE_STEP = (DATA_WAIT, AUGMENT, TO_DEVICE)
-_DO_NOT_WAIT = (
-    "do not read values of the device in a step (`.item()`, `nonzero`): one that waits cannot be captured as a graph"
-)
-_ASLEEP_SHARE = 0.10
-_UPDATE_SHARE = 0.25
-_BUSY_ENOUGH = 0.85
-_IDLE_SHARE = 1 - _BUSY_ENOUGH
-_HOST_IS_BUSY = 80
-"""Percent of a core; one that uses less is not what a replayed graph waits for."""
-
-
 def slow_assignment(profile: Profile) -> Bottleneck | None:
-    known = ASSIGNERS.get(profile.setup.assigner)
-    other = known.cheaper if known is not None else ""
-    later = "--ota-from-epoch assigns by anchors until then; " if profile.setup.assigner == "ota" else ""
+    name = profile.setup.assigner
+    other = ASSIGNERS[name].cheaper if name in ASSIGNERS else ""
+    later = "--ota-from-epoch assigns by anchors until then; " if name == "ota" else ""
     cheaper = f"{later}--assigner {other} is cheaper (other results)" if other else "see --trace FILE for its parts"
     return _slow_phase(profile, ASSIGN, ASSIGNMENT, "label assignment", cheaper)
 
@@ -153,8 +150,9 @@ def wait_per_step(profile: Profile) -> Bottleneck | None:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time, {waits}"
         return Bottleneck(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
-    split = [profile.split_of] if _is_explained_by_twin(profile) else []
-    explained = (*_BEFORE_THE_STEP, *losses_with_verdict(profile), *split)
+    named = losses_with_verdict(profile)
+    by_twin = [profile.split_of] if any(part.name in named for part in profile.split) else []
+    explained = (*_OF_DATA, TO_DEVICE, *named, *by_twin)
     asleep = [phase for phase in profile.phases if phase.name not in explained]
     ms = sum(phase.asleep_ms for phase in asleep)
     if share_of(profile, ms) < _ASLEEP_SHARE:
@@ -165,11 +163,6 @@ def wait_per_step(profile: Profile) -> Bottleneck | None:
         f"({share_of(profile, ms):.0%}), most of it in “{worst.name}”"
     )
     return Bottleneck(WAIT, text, "--trace FILE shows what it waits for", gain(profile, ms), ms)
-
-
-def _is_explained_by_twin(profile: Profile) -> bool:
-    """Whether a part of a region into which only the twin looks has a verdict."""
-    return any(part.name in losses_with_verdict(profile) for part in profile.split)
 
 
 def slow_host(profile: Profile) -> Bottleneck | None:
@@ -210,8 +203,7 @@ def slow_update(profile: Profile) -> Bottleneck | None:
 
 
 def slow_between(profile: Profile) -> Bottleneck | None:
-    ms = long_between_ms(profile)
-    if not ms:
+    if not (ms := long_between_ms(profile)):
         return None
     text = f"between the phases {ms:.1f} ms of {profile.step.mean:.1f} go by ({share_of(profile, ms):.0%})"
     return Bottleneck(BETWEEN, text, "--trace FILE shows what happens there", gain(profile, ms), ms)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
+from typing import Any
 
 from scipy import stats
 
@@ -17,6 +18,9 @@ from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, ORDER, TO_DEVICE
 Milliseconds = Mapping[str, float]
 """By phase."""
 _AROUND_GRAPHS = (DATA_WAIT, TO_DEVICE, AUGMENT)
+_CONFIDENCE = 0.95
+_COARSE = 0.05
+"""Of the time: a difference that matters could hide in a wider interval."""
 
 
 def spread(values: Sequence[float]) -> TimeSpread:
@@ -34,34 +38,18 @@ def phase_figures(
     for name in columns.keys() & set(_AROUND_GRAPHS):
         columns[name] += [step.get(name, 0.0) for step in around]
     total = sum(fmean(column) for column in columns.values())
-    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()} if asleep else {}
-    figures = []
-    for name, column in columns.items():
-        own = spread(column)
-        figures.append(
-            PhaseFigures(
-                name=name,
-                mean_ms=own.mean,
-                std_ms=own.std,
-                median_ms=median(column),
-                share=own.mean / total if total else 0.0,
-                asleep_ms=sleeping.get(name, 0.0),
-            )
-        )
-    return tuple(figures)
+    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()}
+    return tuple(_figures(name, column, total, asleep_ms=sleeping.get(name, 0.0)) for name, column in columns.items())
 
 
-def beside(name: str, values: Sequence[float], step_ms: float, where: str) -> PhaseFigures:
+def parallel_phase(name: str, values: Sequence[float], step_ms: float, where: str) -> PhaseFigures:
     """A phase that runs at the same time as the step."""
-    own = spread(values)
-    return PhaseFigures(
-        name=name,
-        mean_ms=own.mean,
-        std_ms=own.std,
-        median_ms=median(values),
-        share=own.mean / step_ms,
-        beside=where,
-    )
+    return _figures(name, values, step_ms, beside=where)
+
+
+def _figures(name: str, values: Sequence[float], whole_ms: float, **more: Any) -> PhaseFigures:
+    own, share = spread(values), fmean(values) / whole_ms if whole_ms else 0.0
+    return PhaseFigures(name=name, mean_ms=own.mean, std_ms=own.std, median_ms=median(values), share=share, **more)
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
@@ -79,11 +67,6 @@ def _columns(steps: Sequence[Milliseconds]) -> dict[str, list[float]]:
     names = {name for step in steps for name in step}
     ordered = [name for name in ORDER if name in names] + sorted(names - set(ORDER))
     return {name: [step.get(name, 0.0) for step in steps] for name in ordered}
-
-
-_CONFIDENCE = 0.95
-_COARSE = 0.05
-"""Of the time: a difference that matters could hide in a wider interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +110,7 @@ def in_words(found: ProfileComparison) -> str:
     change = f"{abs(found.relative):.1%} ± {found.relative_uncertainty:.1%}"
     if not found.is_real:
         more = "; more --steps would tell more" if found.relative_uncertainty > _COARSE else ""
-        return f"no difference that can be told from chance: {change} over {pairs}{more}"
+        return f"no difference beyond chance: {change} over {pairs}{more}"
     factor = found.first.mean / found.second.mean
     more, speed = ("less", f"{factor:.2f}× faster") if factor > 1 else ("more", f"{1 / factor:.2f}× slower")
     return f"the second takes {change} {more} time per image: {speed} ({pairs}, 95 % interval)"

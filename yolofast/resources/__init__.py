@@ -48,9 +48,9 @@ def find_resource(name: str | Path, kind: str, also: Sequence[str] = ()) -> Path
     for path in candidates:
         if os.path.isfile(path) and path.resolve().is_relative_to(ROOT.resolve()):
             return path
-    beside = nearest_file(text) if on_disk.parent.name else ""  # a bare name is rather one of ours
+    similar = nearest_file(text) if on_disk.parent.name else ""  # a bare name is rather one of ours
     raise UserError(
-        f"no such file: {shorten(text)}{beside or nearest(on_disk.stem, names)}",
+        f"no such file: {shorten(text)}{similar or nearest(on_disk.stem, names)}",
         fix=f"give a path that exists, or one of: {', '.join(names)}",
     )
 

@@ -56,14 +56,11 @@ def _as_one_name(given: Any) -> Any:
 def tidy(values: Mapping[Any, Any]) -> dict[str, Any]:
     """Under one name for each setting, whoever wrote it."""
     names = {key: str(key).replace("-", "_") for key in values}
-    return {_ALIASES.get(names[key], names[key]): _tidy_value(value) for key, value in values.items()}
-
-
-def _tidy_value(value: Any) -> Any:
-    """320 and [320, 320] are one size."""
-    if isinstance(value, list) and value and all(one == value[0] for one in value):
-        return value[0]
-    return value
+    plain = {  # 320 and [320, 320] are one size
+        key: value[0] if isinstance(value, list) and value and all(one == value[0] for one in value) else value
+        for key, value in values.items()
+    }
+    return {_ALIASES.get(names[key], names[key]): value for key, value in plain.items()}
 
 
 def hardware_used(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,20 +68,15 @@ def hardware_used(settings: Mapping[str, Any], environment: Mapping[str, Any]) -
 
     None where no file says it, and where it matters little.
     """
-    gpu = _gpu(settings, environment)
+    gpu = environment["gpu"] or _NO_GPU if "gpu" in environment else None
+    if settings.get("device") == "cpu":  # a run may not use the GPU of its machine
+        gpu = _NO_GPU
     return {
         "gpu": gpu,
         "gpus": None if gpu == _NO_GPU else _count_of_gpus(settings, environment),
         "cpu": environment.get("cpu") if gpu == _NO_GPU else None,  # with a GPU its cores matter more than its name
         "cpu_cores": environment.get("cpu_cores"),
     }
-
-
-def _gpu(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> Any:
-    """None if unknown; a run may not use the GPU of its machine."""
-    if settings.get("device") == "cpu":
-        return _NO_GPU
-    return environment["gpu"] or _NO_GPU if "gpu" in environment else None
 
 
 def _count_of_gpus(settings: Mapping[str, Any], environment: Mapping[str, Any]) -> Any:

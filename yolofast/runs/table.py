@@ -32,7 +32,7 @@ MAX_COLUMNS = 200
 """Of a file that is being written."""
 _LONGEST_NAME = 60
 _SEPARATORS = ",;\t"
-_DECIMAL_COMMA = re.compile(r"([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)")
+_DECIMAL_COMMA = re.compile(r"^([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)$")
 _TINY = 1e-30
 
 
@@ -54,17 +54,14 @@ class Columns:
     def __len__(self) -> int:
         return len(next(iter(self.text.values()), []))
 
-    def first_losses_of(self, names: Iterable[str]) -> Floats | None:
-        return next((self.losses(name) for name in names if name in self.text), None)
-
     def losses(self, name: str) -> Floats:
         """Empty cells are NaN (unknown); a loss that was NaN is infinite."""
         values, is_given = self.numbers(name), np.array([bool(cell) for cell in self.text[name]])
         return np.where(np.isnan(values) & is_given, np.inf, values)
 
-    def first_of(self, names: Iterable[str]) -> Floats | None:
+    def first_of(self, names: Iterable[str], *, losses: bool = False) -> Floats | None:
         """The first of these columns that is there."""
-        return next((self.numbers(name) for name in names if name in self.text), None)
+        return next(((self.losses if losses else self.numbers)(name) for name in names if name in self.text), None)
 
     def numbers(self, name: str) -> Floats:
         """Empty cells are NaN."""
@@ -103,8 +100,8 @@ def read_columns(path: Path) -> Columns:
     if not whole:
         raise UserError("has no row", where=path, fix="wait for the first epoch, or give another file")
     is_torn = has_no_end(text) and (whole[-1] is not rows[-1] or may_be_torn([row[-1] for row in whole]))
-    kept = [row for row in whole if not (is_torn and row is rows[-1])]
-    cells = {name: [row[i] for row in kept] for i, name in enumerate(headings)}
+    complete = [row for row in whole if not (is_torn and row is rows[-1])]
+    cells = {name: [row[i] for row in complete] for i, name in enumerate(headings)}
     return Columns(path, cells, (TORN,) if is_torn else ())
 
 
@@ -126,11 +123,7 @@ def _rows(text: str) -> list[list[str]]:
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator) if row]
     if separator == ",":
         return rows
-    return [rows[0], *([_with_point(cell) for cell in row] for row in rows[1:])]
-
-
-def _with_point(cell: str) -> str:
-    return f"{found[1]}.{found[2]}" if (found := _DECIMAL_COMMA.fullmatch(cell)) else cell
+    return [rows[0], *([_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in row] for row in rows[1:])]
 
 
 def is_number(cell: str) -> bool:
@@ -155,7 +148,7 @@ def number(cell: bytes) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def row_of(line: bytes, count: int, kept: Sequence[int]) -> Row | None:
+def row_of(line: bytes, count: int, indices: Sequence[int]) -> Row | None:
     """The cells at these indices; None for a torn row, which has fewer cells than there are columns."""
     cells = line.split(b",")
-    return tuple([number(cells[i]) for i in kept]) if len(cells) == count else None
+    return tuple([number(cells[i]) for i in indices]) if len(cells) == count else None

@@ -1,7 +1,7 @@
 """Where the pixels live: images decoded once, resized, packed into one file, and read from there by everyone.
 
-Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journal` and `packing` (making it), `images`
-(using it), `choose` (which kind fits), then `opening`, which ties them together.
+Reading order: `fitted` (a file -> pixels), `packed_store` (the format), `journal` and `packing` (making it), `choose`
+(which kind fits), then `images` (opening and reading it).
 """
 
 from yolofast.store.choose import Room, StoreChoice, choose_cache, measure_room
@@ -10,20 +10,7 @@ from yolofast.store.packed_store import PackedStore, store_folder, store_name, v
 from yolofast.store.packing import pack, pack_jpeg
 
 __all__ = [
-    "FileImages",
-    "JpegImages",
-    "PackedStore",
-    "Room",
-    "StoreChoice",
-    "choose_cache",
-    "in_host_memory",
-    "measure_room",
-    "open_images",
-    "open_packed",
-    "pack",
-    "pack_jpeg",
-    "store_folder",
-    "store_name",
-    "to_device",
+    "FileImages", "JpegImages", "PackedStore", "Room", "StoreChoice", "choose_cache", "in_host_memory",
+    "measure_room", "open_images", "open_packed", "pack", "pack_jpeg", "store_folder", "store_name", "to_device",
     "verify",
-]
+]  # fmt: skip

@@ -64,19 +64,24 @@ class _Need:
         return f"{amount(self.needed)} {verb} {self.share:.0%} of the {amount(self.free)} of free {self.resource}"
 
 
+@dataclass(frozen=True)
+class Room:
+    gpu_free: int
+    ram_free: int
+    disk_free: int
+    cores: int
+
+
 def choose_cache(
     request: str,
     bytes_needed: int,
+    room: Room,
     *,
-    gpu_free: int,
-    ram_free: int,
-    disk_free: int,
-    cores: int,
     pixels_on_disk: int = 0,
     jpeg_on_disk: int = 0,
     among: Collection[Kind] = KINDS,
 ) -> StoreChoice:
-    """The kind of cache for `bytes_needed` bytes of pixels. A kind asked for that cannot fit is a `UserError`.
+    """The kind of cache for `bytes_needed` bytes of pixels. A requested kind that cannot fit is a `UserError`.
 
     `auto` chooses `among` these, of which one has to be `off`. What is on the disk already, of a finished store or of
     an unfinished one, needs no more room there.
@@ -85,23 +90,23 @@ def choose_cache(
     if not auto and request not in KINDS:
         what = f"there is no cache {shorten(request)}{nearest(request, ('auto', *KINDS))}"
         raise UserError(what, fix=f"use one of auto, {', '.join(KINDS)}")
-    disk = _Need(max(0, bytes_needed - pixels_on_disk), "disk", disk_free, DISK_SHARE)
-    jpeg = _Need(0 if jpeg_on_disk else int(bytes_needed * JPEG_SHARE), "disk", disk_free, DISK_SHARE)
+    disk = _Need(max(0, bytes_needed - pixels_on_disk), "disk", room.disk_free, DISK_SHARE)
+    jpeg = _Need(0 if jpeg_on_disk else int(bytes_needed * JPEG_SHARE), "disk", room.disk_free, DISK_SHARE)
     needs: dict[Kind, tuple[_Need, ...]] = {
-        "gpu": (_Need(bytes_needed, _GPU, gpu_free, AUTO_GPU_SHARE if auto else NAMED_SHARE), disk),
-        "ram": (_Need(bytes_needed, "RAM", ram_free, AUTO_RAM_SHARE if auto else NAMED_SHARE), disk),
+        "gpu": (_Need(bytes_needed, _GPU, room.gpu_free, AUTO_GPU_SHARE if auto else NAMED_SHARE), disk),
+        "ram": (_Need(bytes_needed, "RAM", room.ram_free, AUTO_RAM_SHARE if auto else NAMED_SHARE), disk),
         "disk": (disk,),
         "jpeg": (jpeg,),
         "off": (),
     }
     if auto:
-        return _first_that_fits({kind: needs[kind] for kind in needs if kind in among}, cores)
+        return _first_that_fits({kind: needs[kind] for kind in needs if kind in among}, room.cores)
     kind = next(kind for kind in KINDS if kind == request)
     if lacking := [need for need in needs[kind] if not need.fits]:
-        instead = _first_that_fits(needs, cores).kind
+        instead = _first_that_fits(needs, room.cores).kind
         what = f"--cache {request} cannot work: " + ", and ".join(map(str, lacking))
         raise UserError(what, fix=f"use --cache {instead} or auto, a smaller --img, or make room")
-    return StoreChoice(kind, "as asked for" + "".join(f"; {need}" for need in needs[kind][:1]))
+    return StoreChoice(kind, "as requested" + "".join(f"; {need}" for need in needs[kind][:1]))
 
 
 def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreChoice:
@@ -114,14 +119,6 @@ def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreC
         # On a machine without a GPU "the GPU is too small" says nothing.
         refused += [str(need) for need in lacking if not need.is_absent_gpu]
     raise AssertionError("off always fits")
-
-
-@dataclass(frozen=True)
-class Room:
-    gpu_free: int
-    ram_free: int
-    disk_free: int
-    cores: int
 
 
 def measure_room(folder: Path, device: torch.device) -> Room:

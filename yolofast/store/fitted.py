@@ -106,7 +106,7 @@ def is_cut_off(content: bytes) -> bool:
 
 
 def _is_turned(content: bytes, image: Image) -> bool:
-    """Whether a JPEG's EXIF entry turns it, asked of the decoder itself rather than of a second EXIF reader."""
+    """Whether a JPEG's EXIF entry turns it, according to the decoder itself rather than to a second EXIF reader."""
     if b"Exif" not in content:
         return False
     flat = decoded_jpeg(np.frombuffer(content, np.uint8))

@@ -1,25 +1,23 @@
-"""The images of a store, or of the files themselves, as loaders read them.
+"""The images of a split as loaders read them, wherever it is best to keep them: from a store, or from the files.
 
 A store is mapped into memory, not read: its pages belong to the system's page cache, one copy for all processes of the
 machine, and are released when memory is needed. The mapping is private, so a write by mistake never reaches the file.
 It belongs to its process: give a spawned process the `PackedStore` and open it there. `to_device` and `in_host_memory`
 copy the packed images to the GPU or into this process's RAM.
-
-The images of a split, wherever it is best to keep them: what loaders call.
 """
 
 import mmap
 import sys
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -28,11 +26,14 @@ from yolofast.precision import usable_device
 from yolofast.store.choose import KINDS, Kind, StoreChoice, choose_cache, measure_room
 from yolofast.store.fitted import Fit, decoded_jpeg, read_fitted
 from yolofast.store.packed_store import PackedStore, open_data, store_folder, store_name
-from yolofast.store.packing import FLAVOURS, Flavour, PackJob, Progress, Say
+from yolofast.store.packing import FLAVOURS, PackJob, Progress, Say
 from yolofast.words import own_command
 
 # Private pages are reserved as if all were written to, which Linux refuses for more than the machine's memory.
 _UNRESERVED = 0x4000 if sys.platform == "linux" else 0
+WORD = 8
+CHUNK = 64 * 2**20
+"""Bytes copied at a time: large enough for full speed, small against what is copied."""
 
 
 def open_packed(store: PackedStore) -> PackedImages:
@@ -44,11 +45,7 @@ class JpegImages:
     """A store of JPEGs, mapped; every use of an image decodes it."""
 
     def __init__(self, store: PackedStore) -> None:
-        self._store, self._data = store, mapped(store)
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._store.sizes
+        self._store, self._data, self.sizes = store, mapped(store), store.sizes
 
     def encoded(self, index: int) -> npt.NDArray[np.uint8]:
         """[bytes] the JPEG itself, for a decoder on the GPU."""
@@ -73,11 +70,7 @@ class FileImages:
 
     def __init__(self, index: ImageIndex, width: int, height: int, augmented: bool) -> None:
         self._index, self._fit = index, Fit(width, height, augmented)
-        self._sizes = self._fit.sizes(index.sizes)
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._sizes
+        self.sizes = self._fit.sizes(index.sizes)
 
     def image(self, index: int) -> Image:
         return read_fitted(self._index.path(index), self._index.sizes[index], self._fit)
@@ -91,11 +84,6 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
         flags, protection = mmap.MAP_PRIVATE | _UNRESERVED, mmap.PROT_READ | mmap.PROT_WRITE
         pages = mmap.mmap(file.fileno(), store.nbytes, flags=flags, prot=protection)
     return np.frombuffer(pages, np.uint8)
-
-
-WORD = 8
-CHUNK = 64 * 2**20
-"""Bytes copied at a time: large enough for full speed, small against what is copied."""
 
 
 def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHUNK) -> PackedImages:
@@ -132,15 +120,19 @@ def in_host_memory(packed: PackedImages, pinned: bool) -> PackedImages:
     target = torch.from_numpy(memory)
     target[: len(packed.data)].copy_(packed.data)
     if pinned and len(memory) and torch.cuda.is_available():
-        _pin(target, memory)
+        weakref.finalize(memory, pin(memory, fix="use --cache disk"))
     return replace(packed, data=target)
 
 
-def _pin(target: Tensor, memory: npt.NDArray[np.uint8]) -> None:
-    """Pins memory that is already there. Torch's own pinned memory comes in powers of two: up to twice as much."""
+def pin(memory: npt.NDArray[np.uint8], *, fix: str) -> Callable[[], None]:
+    """Pins memory that is there already, so that the GPU copies from it by itself; what is returned unpins it.
+
+    Torch's own pinned memory comes in powers of two: up to twice as much.
+    """
     runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    torch.cuda.check_error(runtime.cudaHostRegister(target.data_ptr(), len(memory), 0))
-    weakref.finalize(memory, runtime.cudaHostUnregister, target.data_ptr())
+    if code := int(runtime.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)):
+        raise UserError(f"{memory.nbytes:,} bytes of memory cannot be pinned (CUDA error {code})", fix=fix)
+    return partial(runtime.cudaHostUnregister, memory.ctypes.data)
 
 
 def open_images(
@@ -162,11 +154,22 @@ def open_images(
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
     `auto` chooses `among` some of these, `off` included.
-    `shared`: several processes of this machine want them, so ram is the mapped file, which they have in common.
+    `shared`: several processes of this machine read them, so ram is the mapped file, which they have in common.
     """
     device = usable_device(device)
-    pixels, jpeg = (_job(index, Fit(width, height, augmented), flavour, folder) for flavour in FLAVOURS)
-    choice = _choose(pixels, jpeg, cache, device, among)
+    fit = Fit(width, height, augmented)
+    pixels, jpeg = (
+        PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
+        for flavour in FLAVOURS
+    )
+    choice = choose_cache(
+        cache,
+        int(pixels.pixel_bytes().sum()),
+        measure_room(pixels.folder, device),
+        pixels_on_disk=pixels.taken_bytes(),
+        jpeg_on_disk=jpeg.taken_bytes(),
+        among=among,
+    )
     together = "; one mapped file for all processes" if shared and choice.kind == "ram" else ""
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
@@ -179,22 +182,3 @@ def open_images(
     elif choice.kind == "ram" and not shared:
         packed = in_host_memory(packed, pinned=device.type == "cuda")
     return packed, choice
-
-
-def _job(index: ImageIndex, fit: Fit, flavour: Flavour, folder: Path | None) -> PackJob:
-    return PackJob(index, fit, flavour, folder or store_folder(index, store_name(index, fit, flavour)))
-
-
-def _choose(pixels: PackJob, jpeg: PackJob, cache: str, device: torch.device, among: Collection[Kind]) -> StoreChoice:
-    room = measure_room(pixels.folder, device)
-    return choose_cache(
-        cache,
-        int(pixels.pixel_bytes().sum()),
-        gpu_free=room.gpu_free,
-        ram_free=room.ram_free,
-        disk_free=room.disk_free,
-        cores=room.cores,
-        pixels_on_disk=pixels.taken_bytes(),
-        jpeg_on_disk=jpeg.taken_bytes(),
-        among=among,
-    )

@@ -6,7 +6,6 @@ entry counts only if the image file is unchanged and the bytes have the checksum
 
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +46,7 @@ class Journal:
         self.data.unlink(missing_ok=True)
         self.journal.unlink(missing_ok=True)
 
-    def __enter__(self) -> "Journal":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._data_file.close()
         self._journal_file.close()
 
@@ -66,7 +60,8 @@ def completed(data: Path, journal: Path, sources: Records, lengths: npt.NDArray[
         content = journal.read_bytes()
         with data.open("rb") as file:
             records = np.frombuffer(content, RECORD, count=len(content) // RECORD.itemsize)[: len(sources)]
-            records = records[: _first_false(_fits(records, sources, lengths))]
+            fits = _fits(records, sources, lengths)
+            records = records if fits.all() else records[: fits.argmin()]
             intact = (stored_bytes(record, file.fileno()) is not None for record in records)
             done = next((place for place, good in enumerate(intact) if not good), len(records))
             return records[:done].copy()
@@ -79,7 +74,3 @@ def _fits(records: Records, sources: Records, lengths: npt.NDArray[np.int64] | N
     fits = same_source(records, sources[:count])
     fits &= (records["length"] >= 0) & (records["start"] == np.cumsum(records["length"]) - records["length"])
     return fits if lengths is None else fits & (records["length"] == lengths[:count])
-
-
-def _first_false(values: npt.NDArray[np.bool_]) -> int:
-    return len(values) if values.all() else int(values.argmin())

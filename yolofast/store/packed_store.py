@@ -2,7 +2,7 @@
 
 The index is an `.npz` of plain arrays. It names its data file, so replacing it replaces the store; processes that have
 mapped the old data keep it until they are done. A changed image is noticed by the size and time of its file. A store
-lies next to the data set if possible, under a name made of its content.
+is next to the data set if possible, under a name made of its content.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.atomic_file import BESIDE, may_be_written, user_cache_folder
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder
 from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
@@ -30,6 +30,9 @@ RECORD = np.dtype(
 """One stored image: its place in the data file, the CRC-32 of its bytes, and the state of the file it came from."""
 
 Records = npt.NDArray[np.void]
+
+_VERSION = 1
+"""Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
 
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 """What reading something that is not, or no longer, an index may end in."""
@@ -134,23 +137,12 @@ def _is_consistent(store: PackedStore) -> bool:
     return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())
 
 
-def source_states(index: ImageIndex) -> Records:
+def source_states(files: npt.NDArray[np.bytes_]) -> Records:
     """[N] records that hold only the present state of the image files; -1 for a file that is not there."""
-    found = np.array([_state(file) for file in index.files], np.int64).reshape(-1, 2)
-    states = np.zeros(len(index), RECORD)
+    found = np.array([_state(file) for file in files], np.int64).reshape(-1, 2)
+    states = np.zeros(len(files), RECORD)
     states["source_bytes"], states["source_mtime_ns"] = found.T
     return states
-
-
-def source_state(file: Path) -> Records:
-    """[1] the record of one file's present state."""
-    state = np.zeros(1, RECORD)
-    try:
-        found = file.stat()
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=file, fix="restore or remove the file") from None
-    state["source_bytes"], state["source_mtime_ns"] = found.st_size, found.st_mtime_ns
-    return state
 
 
 def same_source(records: Records, sources: Records) -> npt.NDArray[np.bool_]:
@@ -169,10 +161,6 @@ def _state(file: bytes) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-_VERSION = 1
-"""Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
-
-
 def store_name(index: ImageIndex, fit: Fit, flavour: str) -> str:
     """Equal for the same files in the same order, fitted the same way."""
     key = hashlib.sha256(f"{_VERSION} {flavour} {fit}\n".encode())
@@ -182,7 +170,7 @@ def store_name(index: ImageIndex, fit: Fit, flavour: str) -> str:
 
 
 def store_folder(index: ImageIndex, name: str) -> Path:
-    """Where the store `name` lies: next to the data if it is there already or can be written, else in the cache."""
+    """Where the store `name` is: next to the data if it is there already or can be written, else in the cache."""
     folder = _data_folder(index)
     if folder is not None:
         # The folder may still have to be made.
@@ -202,4 +190,4 @@ def _data_folder(index: ImageIndex) -> Path | None:
         while common.name != "images":
             common = common.parent
         common = common.parent
-    return None if common == common.parent else common / BESIDE
+    return None if common == common.parent else common / DATA_CACHE

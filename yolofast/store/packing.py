@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,54 +28,12 @@ from yolofast.store.packed_store import (
     Records,
     read_store,
     same_source,
-    source_state,
     source_states,
     store_name,
     stored_bytes,
     write_store,
 )
 from yolofast.words import amount, own_command
-
-
-class Donor:
-    """An outdated store of the same files, from which unchanged images are copied."""
-
-    def __init__(self, store: PackedStore | None) -> None:
-        self._store, self._file = store, None
-        if store is not None:
-            with suppress(FileNotFoundError):
-                self._file = store.data.open("rb")
-
-    def content(self, image: int, source: Records) -> bytes | None:
-        """The stored bytes of an image; None if its file has changed or the bytes are damaged."""
-        if self._store is None or self._file is None or not same_source(self._store.records[[image]], source)[0]:
-            return None
-        return stored_bytes(self._store.records[image], self._file.fileno())
-
-    def __enter__(self) -> "Donor":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-@contextmanager
-def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
-
-    The system drops the lock of a process that dies.
-    """
-    with file.open("ab") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
 
 Progress = Callable[[int, int], None]
 """Called with how many images are done, and how many there are."""
@@ -92,34 +50,22 @@ def pack(
     height: int,
     folder: Path,
     *,
+    flavour: Flavour = "pixels",
     augmented: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> PackedStore:
-    """The store of all images fitted to width × height as plain pixels, in `folder`; made if it is not there.
+    """The store of all images fitted to width × height, in `folder`; made if it is not there.
 
-    `augmented` says how images that shrink are resized: linearly, or else averaged over areas.
+    `augmented` says how images that shrink are resized: linearly, or else averaged over areas. As JPEG a store has
+    about a seventh of the size of plain pixels, and an image is decoded whenever it is used. A JPEG file that needs
+    neither resizing nor turning is taken as it is; others are encoded at quality 95.
     """
-    return PackJob(index, Fit(width, height, augmented), "pixels", folder).run(threads, progress, say)
+    return PackJob(index, Fit(width, height, augmented), flavour, folder).run(threads, progress, say)
 
 
-def pack_jpeg(
-    index: ImageIndex,
-    width: int,
-    height: int,
-    folder: Path,
-    *,
-    augmented: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    say: Say | None = None,
-) -> PackedStore:
-    """As `pack`, but as JPEG: about a seventh of the size, decoded whenever an image is used.
-
-    A JPEG file that needs neither resizing nor turning is taken as it is; others are encoded at quality 95.
-    """
-    return PackJob(index, Fit(width, height, augmented), "jpeg", folder).run(threads, progress, say)
+pack_jpeg = partial(pack, flavour="jpeg")
 
 
 @dataclass(frozen=True)
@@ -177,26 +123,28 @@ class PackJob:
         store = read_store(index_file)
         if store is None or not store.is_whole() or not np.array_equal(store.files, self.index.files):
             return None
-        return store if same_source(store.records, source_states(self.index)).all() else None
+        return store if same_source(store.records, source_states(self.index.files)).all() else None
 
     def _make(self, name: str, index_file: Path, threads: int, progress: Progress | None) -> PackedStore:
-        sources = source_states(self.index)
+        sources = source_states(self.index.files)
         lengths = self.pixel_bytes()
-        partial, journal_file = self.folder / f"{name}.partial", self.folder / f"{name}.journal"
-        done = completed(partial, journal_file, sources, lengths if self.flavour == "pixels" else None)
+        unfinished, journal_file = self.folder / f"{name}.partial", self.folder / f"{name}.journal"
+        done = completed(unfinished, journal_file, sources, lengths if self.flavour == "pixels" else None)
         share = JPEG_SHARE if self.flavour == "jpeg" else 1
         check_space(int(lengths[len(done) :].sum() * share), self.folder, self.flavour)
-        with Journal(partial, journal_file, done) as journal:
-            with Donor(read_store(index_file)) as donor:
-                self._fill(journal, len(done), donor, threads, progress)
+        with closing(Journal(unfinished, journal_file, done)) as journal:
+            self._fill(journal, read_store(index_file), threads, progress)
             journal.sync()
             store = self._publish(journal, name, index_file)
-        _remove_others(store.data, name, self.flavour)
+        # Data of earlier versions of this store goes; a process that has mapped it keeps it until done.
+        for file in self.folder.glob(f"{name}-*.{self.flavour}"):
+            if file != store.data:
+                file.unlink(missing_ok=True)
         return store
 
-    def _fill(self, journal: Journal, done: int, donor: Donor, threads: int, progress: Progress | None) -> None:
-        total, bad = len(self.index), []
-        with closing(in_order(lambda image: self._stored_form(image, donor), range(done, total), threads)) as work:
+    def _fill(self, journal: Journal, outdated: PackedStore | None, threads: int, progress: Progress | None) -> None:
+        done, total, bad = len(journal.records), len(self.index), []
+        with closing(in_order(lambda image: self._stored_form(image, outdated), range(done, total), threads)) as work:
             for image, made in enumerate(work, done):
                 if isinstance(made, UserError):
                     bad.append(made)
@@ -208,22 +156,22 @@ class PackJob:
             journal.discard()  # removing the bad files makes it another store, which cannot continue this one
             raise _bad_images(bad, total)
 
-    def _stored_form(self, image: int, donor: Donor) -> tuple[Records, memoryview] | UserError:
+    def _stored_form(self, image: int, outdated: PackedStore | None) -> tuple[Records, memoryview] | UserError:
         """The record and bytes of one image, or what is wrong with it."""
         file, size = self.index.path(image), self.index.sizes[image]
+        # Before reading: a file that changes in between is packed again next time.
+        record = source_states(self.index.files[image : image + 1])
         try:
-            record = source_state(file)  # before reading: a file that changes in between is packed again next time
-            kept = donor.content(image, record)
-            content = self._read(file, size) if kept is None else memoryview(kept)
+            if (unchanged := _unchanged_bytes(outdated, image, record)) is not None:
+                content = memoryview(unchanged)
+            elif self.flavour == "jpeg":
+                content = memoryview(read_as_jpeg(file, size, self.fit))
+            else:
+                content = read_fitted(file, size, self.fit).data
         except UserError as error:
             return error
         record["length"], record["checksum"] = content.nbytes, zlib.crc32(content)
         return record, content
-
-    def _read(self, file: Path, size: npt.NDArray[np.int64]) -> memoryview:
-        if self.flavour == "jpeg":
-            return memoryview(read_as_jpeg(file, size, self.fit))
-        return read_fitted(file, size, self.fit).data
 
     def _publish(self, journal: Journal, name: str, index_file: Path) -> PackedStore:
         """Gives both files their names. The data's is its own for every content, so the old index stays true until
@@ -240,6 +188,32 @@ class PackJob:
         return store
 
 
+@contextmanager
+def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
+
+    The system drops the lock of a process that dies.
+    """
+    with file.open("ab") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _unchanged_bytes(outdated: PackedStore | None, image: int, source: Records) -> bytes | None:
+    """An image as an outdated store of the same files has it; None if its file has changed or the bytes are damaged."""
+    if outdated is None or not same_source(outdated.records[[image]], source)[0]:
+        return None
+    try:
+        with outdated.data.open("rb") as file:
+            return stored_bytes(outdated.records[image], file.fileno())
+    except FileNotFoundError:
+        return None
+
+
 def check_space(needed: int, folder: Path, flavour: Flavour) -> None:
     free = disk_free(folder)
     if needed > free:
@@ -253,13 +227,6 @@ def _bad_images(bad: list[UserError], total: int) -> UserError:
     more = [f"\n  … and {len(bad) - _MOST_NAMED:,} more"] if len(bad) > _MOST_NAMED else []
     what = f"{len(bad):,} of {total:,} images cannot be packed:" + "".join(lines + more)
     return UserError(what, fix=f"restore or remove them; {own_command()} check shows every fault of a data set")
-
-
-def _remove_others(data: Path, name: str, flavour: Flavour) -> None:
-    """Data of earlier versions of this store; a process that has mapped it keeps it until done."""
-    for file in data.parent.glob(f"{name}-*.{flavour}"):
-        if file != data:
-            file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

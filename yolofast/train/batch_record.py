@@ -24,7 +24,7 @@ from yolofast.files.known_numbers import without_nan
 from yolofast.loss.criterion import Criterion
 from yolofast.profile.output import summary
 from yolofast.profile.step_phases import AUGMENT, ORDER, TO_DEVICE
-from yolofast.profile.step_statistics import beside, phase_figures, spread
+from yolofast.profile.step_statistics import parallel_phase, phase_figures, spread
 from yolofast.runs.layout import EPOCH, FILES
 from yolofast.structures import Batch
 from yolofast.train.gears.gear_box import GearBox
@@ -163,7 +163,7 @@ class RecordedPhases(PhaseSampler):
         phases = phase_figures([{name: row[name] for name in ORDER if name in row} for row in rows])
         for name in _BESIDE:
             if values := [row[f"{name} beside"] for row in rows if f"{name} beside" in row]:
-                phases += (beside(name, values, step.mean, "on the GPU's side stream"),)
+                phases += (parallel_phase(name, values, step.mean, "on the GPU's side stream"),)
         busy = [row["gpu_busy"] for row in rows if "gpu_busy" in row]
         return {
             **summary(phases, step, gear, fmean(busy) if busy else None, self._images / step.mean * 1e3),

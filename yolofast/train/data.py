@@ -16,7 +16,7 @@ from torch import nn
 from yolofast.augment.by_head import read_head_policy
 from yolofast.augment.planner import Planner
 from yolofast.config.train import TrainConfig
-from yolofast.dataset.named import data_yaml_of, read_named_split
+from yolofast.dataset.named import data_file, read_named_split
 from yolofast.dataset.split import read_split
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.image_index import ImageIndex
@@ -44,7 +44,7 @@ class Data:
 
 
 def read_data(config: TrainConfig, say: Say) -> Data:
-    path = data_yaml_of(config.data, say)
+    path = data_file(config.data, say)
     train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
     val = read_named_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
     return Data(train, val)

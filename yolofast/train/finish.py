@@ -9,7 +9,7 @@ from typing import Any
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
-from yolofast.detect.detector import PictureDetector
+from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
 from yolofast.report.run.run_page import leave_report
 from yolofast.report.run.samples import save_samples
@@ -23,7 +23,7 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import telling_confidence
 from yolofast.words import clock, counted, own_command
 
-_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
+_WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.predictions)
 
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
@@ -81,14 +81,14 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
-    detector = PictureDetector(best, device=str(run.step.precision.device))
+    detector = ImageDetector(best, device=str(run.step.precision.device))
     trainer.best_found = run.evaluation.of_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
     """Of what is in the file, read as a user would read it."""
     index, found = run.data.val, trainer.best_found
-    detector = PictureDetector(best, device=str(run.step.precision.device))
+    detector = ImageDetector(best, device=str(run.step.precision.device))
     if found is not None:
         trainer.pictures.scores(found)
         _draw_worst(run, trainer, best.parent.parent, found)

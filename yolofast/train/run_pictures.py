@@ -19,11 +19,11 @@ from torch import Tensor
 from yolofast.boxes import cxcywh_to_xyxy, to_pixels
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.detect.accumulator import Evaluated
-from yolofast.detect.detector import PictureDetector
-from yolofast.detect.evaluation import evaluate
-from yolofast.evaluate.average_precision import GRID
+from yolofast.detect.detector import ImageDetector
+from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.evaluate.mosaic_picture import draw_boxes, save_mosaics
 from yolofast.evaluate.plots import save_plots
+from yolofast.evaluate.v7_metrics import GRID
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
@@ -168,7 +168,7 @@ class RunPictures:
             FILES.precision_recall_curve, lambda path: save_plots(path.parent, found.metrics, found.confusion, names)
         )
 
-    def validation(self, detector: PictureDetector, batches: Iterable[Batch], index: ImageIndex) -> None:
+    def validation(self, detector: ImageDetector, batches: Iterable[Batch], index: ImageIndex) -> None:
         """The first batches twice: with their true boxes, and with those found."""
         some = (copy_of_first(batch, _IMAGES_OF_A_BATCH) for batch in islice(batches, _BATCHES))
 
@@ -177,11 +177,14 @@ class RunPictures:
             save_mosaics(self._folder, number, batch.images, batch.targets, found, self._names)
 
         model, precision = detector.predictor.models[0], detector.precision
-        self._draw(numbered(FILES.val_batch_pred, 0), lambda _: evaluate(model, some, index, precision, on_batch=draw))
+        self._draw(
+            numbered(FILES.val_batch_pred, 0),
+            lambda _: accumulate_metrics(model, some, index, precision, on_batch=draw),
+        )
 
-    def predictions(self, detector: PictureDetector, index: ImageIndex, conf: float) -> None:
+    def predictions(self, detector: ImageDetector, index: ImageIndex, conf: float) -> None:
         """Images from all over the split with what the detector sees in them."""
-        self._draw(FILES.seen, lambda path: self._draw_predictions(path, detector, index, conf))
+        self._draw(FILES.predictions, lambda path: self._draw_predictions(path, detector, index, conf))
 
     def boxes_after(
         self, epoch: int, model: Network, precision: Precision, batches: Iterable[Batch], index: ImageIndex
@@ -191,16 +194,16 @@ class RunPictures:
 
         def draw(path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
-            evaluate(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
+            accumulate_metrics(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
 
-        return self._draw(f"{FILES.seen_after}/{numbered(FILES.seen_after_epoch, epoch + 1, 3)}", draw)
+        return self._draw(f"{FILES.predictions_folder}/{numbered(FILES.predictions_of_epoch, epoch + 1, 3)}", draw)
 
     def _draw_batch(self, batch: Batch, path: Path) -> None:
         height, width = batch.images.shape[2:]
         boxes = as_detections(batch.targets, width, height)
         write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), boxes, self._names, scores=False))
 
-    def _draw_predictions(self, path: Path, detector: PictureDetector, index: ImageIndex, conf: float) -> None:
+    def _draw_predictions(self, path: Path, detector: ImageDetector, index: ImageIndex, conf: float) -> None:
         chosen = np.unique(np.linspace(0, len(index) - 1, _PREDICTIONS).astype(int))
         images = [read_picture(index.path(int(image))) for image in chosen]
         found = detector.predict(images, conf=conf)

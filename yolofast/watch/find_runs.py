@@ -41,7 +41,9 @@ def find_runs(root: Path) -> FoundRuns:
         files, folders = _entries(folder)
         is_run = FILES.results in files or (FILES.settings in files and FILES.environment in files)
         if is_run:
-            runs.append(_run_folder(root, folder))
+            relative = os.fsencode(folder.relative_to(root))
+            shown = os.fsencode(folder.name) if folder == root else relative
+            runs.append(FoundRun(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder))
         if depth < DEEPEST:
             parts = _PARTS_OF_A_RUN if is_run else ()
             waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in parts]
@@ -63,9 +65,3 @@ def _entries(folder: Path) -> tuple[set[str], list[str]]:
     except OSError:
         pass
     return files, folders
-
-
-def _run_folder(root: Path, folder: Path) -> FoundRun:
-    relative = os.fsencode(folder.relative_to(root))
-    shown = os.fsencode(folder.name) if folder == root else relative
-    return FoundRun(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder)

@@ -1,4 +1,4 @@
-"""Who may ask: browsers of this machine, or whoever knows the token.
+"""Who may send requests: browsers of this machine, or whoever knows the token.
 
 Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own:
 otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
@@ -60,7 +60,7 @@ class Gate:
         return found is not None and is_this_machine(found[1].strip("[]"))
 
     def is_token(self, given: str) -> bool:
-        """In a time that does not tell how much of it is right."""
+        """In constant time, so that the duration reveals nothing of the token."""
         return self.token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def admits(self, cookies: str | None) -> bool:

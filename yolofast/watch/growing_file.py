@@ -20,46 +20,40 @@ class News(NamedTuple):
     restarted: bool = False
     """They begin the file: what was read before no longer counts."""
     more: bool = False
-    """There is more than was asked for."""
+    """There is more than the limit allowed."""
 
 
 class GrowingFile:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: Stamp | None = None
+        self._last_stamp: Stamp | None = None
         self._place, self._before = 0, b""
 
     def news(self, most: int) -> News:
         """The lines that were completed since the last call, of up to `most` bytes."""
-        now = stamp(self.path)
-        if now is not None and now == self._seen:
+        now, most = stamp(self.path), max(most, _LONGEST_LINE)
+        if now is not None and now == self._last_stamp:
             return News([])
         try:
-            return self._read(most, now)
+            content, restarted = self._read(most)
         except OSError:  # gone, or being replaced: as empty as a file that is not there
-            return self._forget()
+            restarted = self._place > 0
+            self._last_stamp, self._place, self._before = None, 0, b""
+            return News([], restarted)
+        full, end = len(content) == most, content.rfind(b"\n") + 1
+        if full and end == 0:
+            end = len(content)  # a line of that length is no row: pass over it
+        self._place += end
+        self._before = (self._before + content[:end])[-_REMEMBERED:]
+        self._last_stamp = None if full else now
+        return News(content[:end].splitlines(), restarted, full)
 
-    def _read(self, most: int, now: Stamp | None) -> News:
-        most = max(most, _LONGEST_LINE)
+    def _read(self, most: int) -> tuple[bytes, bool]:
+        """What follows the place reached; from the beginning, and True, if the file is another one."""
         with open_plain(self.path) as file:
             file.seek(self._place - len(self._before))
             restarted = file.read(len(self._before)) != self._before
             if restarted:
                 self._place, self._before = 0, b""
                 file.seek(0)
-            content = file.read(most)
-        return self._take(content, restarted, full=len(content) == most, now=now)
-
-    def _take(self, content: bytes, restarted: bool, full: bool, now: Stamp | None) -> News:
-        end = content.rfind(b"\n") + 1
-        if full and end == 0:
-            end = len(content)  # a line of that length is no row: pass over it
-        self._place += end
-        self._before = (self._before + content[:end])[-_REMEMBERED:]
-        self._seen = None if full else now
-        return News(content[:end].splitlines(), restarted, full)
-
-    def _forget(self) -> News:
-        had_something = self._place > 0
-        self._seen, self._place, self._before = None, 0, b""
-        return News([], restarted=had_something)
+            return file.read(most), restarted

@@ -26,6 +26,17 @@ _SLACK = 120.0
 _EPOCHS_OF_SILENCE = 3
 _COPYING = 60.0
 """Copied folders have the times of copying, in any order."""
+_LIFE_SIGNS = (FILES.results, FILES.batches, FILES.settings)
+_LOOKED_AT = (
+    *_LIFE_SIGNS, FILES.environment, FILES.hyp, FILES.summary, FILES.report, FILES.labels, FILES.interrupted,
+)  # fmt: skip
+_COLUMNS = (EPOCH, TIME, MAP, MAP50, SPEED)
+_MAX_SETTINGS = 2**18
+_NOTHING_KNOWN: dict[str, Any] = {
+    "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
+    "state": "stopped",
+}  # fmt: skip
+_EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +76,6 @@ def _has_ended(signs: Signs) -> bool:
     if signs.rows > signs.summary_epochs:
         return False
     return has_all or (not signs.interrupted and signs.settings_at <= signs.summary_at + _COPYING)
-
-
-_LIFE_SIGNS = (FILES.results, FILES.batches, FILES.settings)
-_LOOKED_AT = (
-    *_LIFE_SIGNS, FILES.environment, FILES.hyp, FILES.summary, FILES.report, FILES.labels, FILES.interrupted,
-)  # fmt: skip
-_COLUMNS = (EPOCH, TIME, MAP, MAP50, SPEED)
-_MAX_SETTINGS = 2**18
-_NOTHING_KNOWN: dict[str, Any] = {
-    "epoch": 0, "epochs": None, "map": None, "speed": None, "started": 0.0, "updated": 0.0, "report": False,
-    "state": "stopped",
-}  # fmt: skip
-_EPOCHS = re.compile(rb"^epochs:[ \t]*(\d{1,7})[ \t]*\r?$", re.MULTILINE)
 
 
 class Overview:
@@ -151,10 +149,9 @@ def _longest(times: list[float | None]) -> float | None:
 
 def _of_best_epoch(scores: list[float | None], at_half: list[float | None]) -> float | None:
     """mAP50-95 of the epoch of `best.pt`, as in reports and comparisons; comparison.js has the same rule."""
-    both = [
-        (score, score if half is None else half) for score, half in zip_longest(scores, at_half) if score is not None
-    ]
-    return max(((fitness(half, score), score) for score, half in both), default=(0.0, None))[1]
+    both = ((score, half) for score, half in zip_longest(scores, at_half) if score is not None)
+    rated = ((fitness(score if half is None else half, score), score) for score, half in both)
+    return max(rated, default=(0.0, None))[1]
 
 
 def _whole_speed(times: list[float | None], speeds: list[float | None]) -> float | None:

@@ -21,7 +21,7 @@ class EpochRows:
         """`only`: the columns to keep in memory; with a thousand runs not all of them fit."""
         self._file, self._only = GrowingFile(folder / FILES.results), only
         self._headings: tuple[str, ...] = ()
-        self._kept: list[int] = []
+        self._indices: list[int] = []
         self.columns: tuple[str, ...] = ()
         self.rows: list[Row] = []
         self.generation = _new_generation()
@@ -35,7 +35,7 @@ class EpochRows:
         if not self._headings and news.lines:
             self._name_columns(headings(next(lines)))
         for line in lines:
-            row = row_of(line, len(self._headings), self._kept)
+            row = row_of(line, len(self._headings), self._indices)
             if row is not None and any(value is not None for value in row):
                 self._add(row)
 
@@ -47,8 +47,8 @@ class EpochRows:
 
     def _name_columns(self, names: tuple[str, ...]) -> None:
         self._headings = names
-        self._kept = [i for i, name in enumerate(names) if self._only is None or name in self._only]
-        self.columns = tuple(names[i] for i in self._kept)
+        self._indices = [i for i, name in enumerate(names) if self._only is None or name in self._only]
+        self.columns = tuple(names[i] for i in self._indices)
 
     def _add(self, row: Row) -> None:
         """A repeated epoch replaces its first attempt and all that followed that."""
@@ -115,8 +115,8 @@ class BatchCurve:
         lines = iter(news.lines)
         if not self._columns and news.lines:
             self._columns = headings(next(lines))
-        kept = [self._columns.index(BATCH_LOSS)] if BATCH_LOSS in self._columns else []
-        for line in lines if kept else ():
-            if (row := row_of(line, len(self._columns), kept)) is not None:
+        indices = [self._columns.index(BATCH_LOSS)] if BATCH_LOSS in self._columns else []
+        for line in lines if indices else ():
+            if (row := row_of(line, len(self._columns), indices)) is not None:
                 self.loss.add(row[0])
         return news.more

@@ -57,8 +57,8 @@ class Runs:
         """Among those that were found; a page that outlived its server asks before there is a list."""
         if run_id not in self._runs:
             self._fresh_list()
-        run = self._runs.get(run_id)
-        return run if run is not None and _is_below(run.path, self.root) else None
+        run = self._runs.get(run_id)  # its folder may have become a link since it was found
+        return run if run is not None and run.path.resolve().is_relative_to(self.root.resolve()) else None
 
     def _fresh_list(self) -> dict[str, Any]:
         began = time.monotonic()
@@ -126,8 +126,3 @@ def pictures(folder: Path) -> list[str]:
     except OSError:
         return []
     return sorted(name for name in names if name != FILES.report and content_type(name))[:_MOST_PICTURES]
-
-
-def _is_below(path: Path, root: Path) -> bool:
-    """A folder may have become a link since it was found."""
-    return path.resolve().is_relative_to(root.resolve())

@@ -38,8 +38,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-
-
 WEB = Path(__file__).parent / "web"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -58,19 +56,9 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def all_headers(self) -> dict[str, str]:
-        given = {"Content-Type": self.content_type, "Content-Length": str(len(self.content))}
-        return {"Content-Security-Policy": _PAGE_POLICY, **HEADERS, **given, **self.headers}
-
 
 def json_answer(values: dict[str, Any]) -> Answer:
     return Answer(json.dumps(without_nan(values), allow_nan=False).encode(), "application/json")
-
-
-def file_answer(content: bytes, content_type: str) -> Answer:
-    is_page = content_type.startswith("text/html")
-    return Answer(content, content_type, headers={"Content-Security-Policy": _REPORT_POLICY} if is_page else {})
 
 
 def refusal(status: int, words: str) -> Answer:
@@ -181,7 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
             return refusal(404, "no such run") if found is None else json_answer(found)
         if path == "/file":
             file = runs.file(query.get("id", ""), query.get("name", ""))
-            return refusal(404, "no such file") if file is None else file_answer(file.content, file.content_type)
+            if file is None:
+                return refusal(404, "no such file")
+            is_page = file.content_type.startswith("text/html")
+            return Answer(*file, headers={"Content-Security-Policy": _REPORT_POLICY} if is_page else {})
         return self._asset("index.html" if path == "/" else path.removeprefix("/"), {})
 
     def _asset(self, name: str, headers: dict[str, str]) -> Answer:
@@ -192,7 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
-        for name, value in answer.all_headers.items():
+        given = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.content))}
+        for name, value in {"Content-Security-Policy": _PAGE_POLICY, **HEADERS, **given, **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.content)

@@ -281,8 +281,7 @@ def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
 
 
 def test_a_single_size_that_batches_did_not_come_in():
-    sizes = Sizes(came=Counter({(64, 64): 2}), seen=Counter({(32, 32): 2}))
-    assert (sizes.in_words, sizes.usual) == ("32×32", (64, 64))
+    assert Sizes(loaded=Counter({(64, 64): 2}), used=Counter({(32, 32): 2})).in_words == "32×32"
 
 
 def test_a_trace_has_a_step_that_moves_the_weights(data, tmp_path):

@@ -1,7 +1,7 @@
 """The files of the built-in data set: pictures, YOLO label files, COCO annotations and the data yaml.
 
 A picture depends on the seed and its own number only, so any number of threads writes the same files, and a smaller
-data set is the beginning of a larger one.
+data set is the beginning of a larger one. Texts are written as bytes, so that lines end the same way on every system.
 """
 
 import json
@@ -32,7 +32,7 @@ def split_sizes(n: int) -> dict[str, int]:
 
 
 def data_yaml_text(n: int, seed: int) -> str:
-    """The first line says what was asked for, so that a finished folder can be recognised by this file alone."""
+    """The first line says what was requested, so that a finished folder can be recognised by this file alone."""
     lines = [
         f"{HEADER} n {n}, seed {seed}, version {VERSION}",
         "path: .",
@@ -48,13 +48,13 @@ def write_files(folder: Path, n: int, seed: int) -> None:
     """The whole data set, into an empty folder."""
     for split, count in split_sizes(n).items():
         _write_split(folder, split, count, seed)
-    _write_text(folder / "data.yaml", data_yaml_text(n, seed))
+    (folder / "data.yaml").write_bytes(data_yaml_text(n, seed).encode())
 
 
 def is_complete(folder: Path, n: int, seed: int) -> bool:
     """Whether the folder holds this data set, none of its pictures missing or empty."""
     try:
-        return _text_of(folder / "data.yaml") == data_yaml_text(n, seed) and all(
+        return (folder / "data.yaml").read_text("utf-8", "replace") == data_yaml_text(n, seed) and all(
             _pictures(folder / "images" / split) == count for split, count in split_sizes(n).items()
         )
     except OSError:
@@ -62,9 +62,9 @@ def is_complete(folder: Path, n: int, seed: int) -> bool:
 
 
 def is_shapes(folder: Path) -> bool:
-    """Whether the folder was made by us, whatever was asked for."""
+    """Whether the folder was made by us, whatever was requested."""
     try:
-        return _text_of(folder / "data.yaml").startswith(HEADER)
+        return (folder / "data.yaml").read_text("utf-8", "replace").startswith(HEADER)
     except OSError:
         return False
 
@@ -85,7 +85,7 @@ def _write_split(folder: Path, split: str, count: int, seed: int) -> None:
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupted run does not finish all pictures first
     text = json.dumps(_coco(records), separators=(",", ":"))
-    _write_text(folder / "annotations" / f"instances_{split}.json", text)
+    (folder / "annotations" / f"instances_{split}.json").write_bytes(text.encode())
 
 
 def _write_picture(folder: Path, split: str, seed: int, number: int) -> tuple[dict[str, Any], tuple[VisibleShape, ...]]:
@@ -96,7 +96,7 @@ def _write_picture(folder: Path, split: str, seed: int, number: int) -> tuple[di
     _, jpeg = cv2.imencode(".jpg", drawn.image, [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])
     (folder / "images" / split / f"{name}.jpg").write_bytes(jpeg.tobytes())
     rows = "".join(_label_row(shape, width, height) for shape in drawn.shapes)
-    _write_text(folder / "labels" / split / f"{name}.txt", rows)
+    (folder / "labels" / split / f"{name}.txt").write_bytes(rows.encode())
     return {"id": number, "file_name": f"{name}.jpg", "width": width, "height": height}, drawn.shapes
 
 
@@ -132,12 +132,3 @@ def _pictures(folder: Path) -> int:
     """How many are there and not empty."""
     with os.scandir(folder) as entries:
         return sum(entry.name.endswith(".jpg") and entry.stat().st_size > 0 for entry in entries)
-
-
-def _text_of(path: Path) -> str:
-    return path.read_bytes().decode("utf-8", "replace")
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Bytes, so that lines end the same way on every system."""
-    path.write_bytes(text.encode("utf-8"))

@@ -21,7 +21,10 @@ MOST_PICTURES = 1_000_000
 
 def make_shapes(folder: str | Path, n: int = 1000, seed: int = 0) -> Path:
     """Makes n pictures to train on and n/5 to validate, unless they are there already; returns the data yaml."""
-    _check_request(n, seed)
+    if not 1 <= n <= MOST_PICTURES:
+        raise UserError(f"the number of pictures must be from 1 to {MOST_PICTURES:,}, not {shorten(n)}", fix="--n 1000")
+    if not 0 <= seed < 2**64:
+        raise UserError(f"the seed must be from 0 to 2^64 - 1, not {shorten(seed)}", fix="--seed 0")
     folder = _resolved(folder)
     obstacle = _obstacle(folder)  # looked for first: what another process finishes meanwhile is no obstacle
     if is_complete(folder, n, seed):
@@ -49,13 +52,6 @@ def shapes_folder(n: int = 1000, seed: int = 0) -> Path:
 def is_made(folder: str | Path, n: int = 1000, seed: int = 0) -> bool:
     """Whether `make_shapes` would find nothing to do."""
     return is_complete(_resolved(folder), n, seed)
-
-
-def _check_request(n: int, seed: int) -> None:
-    if not 1 <= n <= MOST_PICTURES:
-        raise UserError(f"the number of pictures must be from 1 to {MOST_PICTURES:,}, not {shorten(n)}", fix="--n 1000")
-    if not 0 <= seed < 2**64:
-        raise UserError(f"the seed must be from 0 to 2^64 - 1, not {shorten(seed)}", fix="--seed 0")
 
 
 def _resolved(folder: str | Path) -> Path:
@@ -89,16 +85,12 @@ def _make(folder: Path, n: int, seed: int) -> None:
     temporary.mkdir()
     try:
         write_files(temporary, n, seed)
-        _put_in_place(temporary, folder, n, seed)
+        try:
+            if folder.exists():
+                folder.rmdir()  # it was empty; Windows does not rename onto a folder
+            temporary.rename(folder)
+        except OSError:
+            if not is_complete(folder, n, seed):  # it is when another process was faster
+                raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _put_in_place(temporary: Path, folder: Path, n: int, seed: int) -> None:
-    try:
-        if folder.exists():
-            folder.rmdir()  # it was empty; Windows does not rename onto a folder
-        temporary.rename(folder)
-    except OSError:
-        if not is_complete(folder, n, seed):  # it is when another process was faster
-            raise

@@ -13,7 +13,7 @@ Mask = npt.NDArray[np.uint8]
 """[height, width] coverage of each pixel, 0 to FULL."""
 
 FULL = 240
-"""Coverage of a pixel that lies wholly inside. A multiple of 16, so that a mean over 4 × 4 samples is exact."""
+"""Coverage of a pixel wholly inside. A multiple of 16, so that a mean over 4 × 4 samples is exact."""
 _SAMPLES = 4
 _FRACTION_BITS = 4
 _CORNERS_OF_A_CIRCLE = 64

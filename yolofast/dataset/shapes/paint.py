@@ -1,4 +1,4 @@
-"""What fills the shapes and what lies behind them: patterns of two colours, and backgrounds with clutter.
+"""What fills the shapes and what is behind them: patterns of two colours, and backgrounds with clutter.
 
 Patterns are computed with whole numbers, so that every machine paints the same pixels.
 """

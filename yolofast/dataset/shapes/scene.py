@@ -1,7 +1,7 @@
 """One picture of the built-in data set: shapes laid over one another, and what is still visible of each.
 
 A map of owners says which shape each pixel shows. A shape is only laid down where it leaves enough of every other one
-to be recognised; boxes, areas and polygons are read off that map in the end, so they describe what can be seen.
+to be recognised; boxes, areas and polygons are read off that map in the end, so they describe what is visible.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MOST_SHAPES = 5
 SMALLEST, LARGEST = 0.16, 0.60
 """A shape's longest side as a share of the picture's shorter one."""
 LEAST_VISIBLE = 0.3
-"""The share of a shape's pixels that must be seen."""
+"""The share of a shape's pixels that must be visible."""
 LEAST_SIDE = 4
 """Pixels of the visible box: less is no longer a shape."""
 _LEAST_INSIDE = 0.85

@@ -1,4 +1,4 @@
-/* Charts as SVG, drawn from plain JSON (elements_json.py says what is in it). No library: a page has to work offline
+/* Charts as SVG, drawn from plain JSON (`chart_spec` in html.py makes it). No library: a page has to work offline
    and stay small. window.yolofastCharts.draw(element, spec) draws, and draws again when called with newer values. */
 (function () {
   "use strict";
@@ -10,7 +10,7 @@
   const LONGEST_TIP = 14;
   const EDGE = { right: 16, top: 10, bottom: 38 };
 
-  /* ---- numbers: the rule of numbers.py ---- */
+  /* ---- numbers: the rule of `shown` in text.py ---- */
 
   function shown(value) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -167,7 +167,7 @@
     return kind ? " yf-dash" + kind : "";
   }
 
-  /* Room for the numbers beside the axis, which are about as wide as this. */
+  /* Room for the numbers of the axis, which are about as wide as this. */
   const leftOf = (ticks) => 28 + 6.3 * Math.max(2, ...ticks.map((tick) => tick.text.length));
 
   function axes(box, spec, x, y, xTicks, yTicks) {

@@ -7,7 +7,7 @@ large matrix product, a copy in device memory and a copy from the host.
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +24,8 @@ from yolofast.train.step import StepKind, TrainStep
 _ALONE = StepKind(sums=False, updates=True)
 _FEW = 2
 """Images: BatchNorm cannot learn from a single one where its map is a single cell."""
-
-
-class _Counted(NamedTuple):
-    flops: float
-    bytes: float
+_SECONDS = 0.15
+"""For each of the ceilings."""
 
 
 def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) -> Work:
@@ -40,12 +37,13 @@ def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) 
     return Work(flops=flops, bytes=moved, sent_bytes=sent_bytes)
 
 
-def _counted(step: TrainStep, batch: Batch) -> _Counted:
+def _counted(step: TrainStep, batch: Batch) -> tuple[float, float]:
+    """FLOPs and bytes."""
     flops, moved = FlopCounterMode(display=False), _BytesMode()
     with tried_only(step), flops, moved:
         step.run(batch.images, batch.targets, _ALONE)
     step.prepare_gradients(_ALONE)  # lets go of those just made
-    return _Counted(float(flops.get_total_flops()), float(moved.bytes))
+    return float(flops.get_total_flops()), float(moved.bytes)
 
 
 def _some(batch: Batch, images: int) -> Batch:
@@ -69,22 +67,12 @@ class _BytesMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         call: Callable[..., Any] = func
         out = call(*args, **(kwargs or {}))
-        if not _only_looks(func):
+        views = any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns)
+        if not views and not str(func).startswith("aten.empty"):  # memory that is taken but not written
             self.bytes += sum(
                 leaf.nbytes for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)
             )
         return out
-
-
-def _only_looks(func: Any) -> bool:
-    """Views, and memory that is taken but not written."""
-    returns = func._schema.returns
-    views = any(one.alias_info is not None and not one.alias_info.is_write for one in returns)
-    return views or str(func).startswith("aten.empty")
-
-
-_SECONDS = 0.15
-"""For each of them."""
 
 
 def measure_ceilings(precision: Precision) -> Ceilings | None:
@@ -93,8 +81,8 @@ def measure_ceilings(precision: Precision) -> Ceilings | None:
     side, copied, sent = (8192, 2**30, 2**28) if on_gpu else (1024, 2**26, 0)
     try:
         flops = 2 * side**3 / _fastest(_product(side, precision), device)
-        moved = 2 * copied / _fastest(_copy(copied, device), device)
-        bus = sent / _fastest(_send(sent, device), device) if sent else None
+        moved = 2 * copied / _fastest(_copy(copied, device, device), device)
+        bus = sent / _fastest(_copy(sent, torch.device("cpu"), device), device) if sent else None
     except torch.OutOfMemoryError:
         return None
     name = str(precision.dtype).removeprefix("torch.")
@@ -106,14 +94,10 @@ def _product(side: int, precision: Precision) -> Callable[[], object]:
     return lambda: torch.mm(left, right, out=out)
 
 
-def _copy(size: int, device: torch.device) -> Callable[[], object]:
-    source, target = (torch.zeros(size, dtype=torch.uint8, device=device) for _ in range(2))
-    return lambda: target.copy_(source)
-
-
-def _send(size: int, device: torch.device) -> Callable[[], object]:
-    source = torch.zeros(size, dtype=torch.uint8, pin_memory=True)
-    target = torch.empty(size, dtype=torch.uint8, device=device)
+def _copy(size: int, source_device: torch.device, device: torch.device) -> Callable[[], object]:
+    """From another device memory is pinned."""
+    source = torch.zeros(size, dtype=torch.uint8, device=source_device, pin_memory=source_device != device)
+    target = torch.zeros(size, dtype=torch.uint8, device=device)
     return lambda: target.copy_(source, non_blocking=True)
 
 

@@ -5,6 +5,7 @@ are captured or compiled. Regions that cannot be timed inside are split by a twi
 captured, on the same batches.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,57 +26,42 @@ from yolofast.train.step import StepRecord
 from yolofast.train.timing import NoSampler, PhaseSampler
 
 _Size = tuple[int, int]
+_WARM_UP, _STEPS = 8, 16
+"""Of a twin."""
+_IN_REGION = (ASSIGN, LOSS)
+_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
 
 
 @dataclass
 class Sizes:
-    """Height and width, and how many steps had them: as a batch came, and as the network saw it."""
+    """Height and width, and how many steps had them: as a batch was loaded, and as the network got it."""
 
-    came: Counter[_Size] = field(default_factory=Counter)
-    seen: Counter[_Size] = field(default_factory=Counter)
-
-    def add(self, came: Tensor, seen: Tensor) -> None:
-        self.came[_size(came)] += 1
-        self.seen[_size(seen)] += 1
+    loaded: Counter[_Size] = field(default_factory=Counter)
+    used: Counter[_Size] = field(default_factory=Counter)
 
     def update(self, other: "Sizes") -> None:
-        self.came.update(other.came)
-        self.seen.update(other.seen)
-
-    @property
-    def usual(self) -> _Size:
-        """In which most batches came."""
-        return self.came.most_common(1)[0][0]
+        self.loaded.update(other.loaded)
+        self.used.update(other.used)
 
     @property
     def in_words(self) -> str:
         """Nothing to say if there is only one."""
-        if len(self.seen) == 1 and self.seen.keys() == self.came.keys():
+        if len(self.used) == 1 and self.used.keys() == self.loaded.keys():
             return ""
-        if len(self.seen) == 1:
-            return _in_words(*self.seen)
-        smallest, largest = (pick(self.seen, key=_pixels) for pick in (min, max))
-        side = mean_pixels(self.seen) ** 0.5
-        return (
-            f"{len(self.seen)} sizes from {_in_words(smallest)} to {_in_words(largest)}, {side:.0f}² pixels on average"
-        )
+        sizes = [f"{height}×{width}" for height, width in sorted(self.used, key=math.prod)]
+        if len(sizes) == 1:
+            return sizes[0]
+        side = mean_pixels(self.used) ** 0.5
+        return f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}, {side:.0f}² pixels on average"
 
 
 def mean_pixels(sizes: Counter[_Size]) -> float:
-    return sum(_pixels(size) * count for size, count in sizes.items()) / sizes.total()
+    return sum(math.prod(size) * count for size, count in sizes.items()) / sizes.total()
 
 
 def _size(images: Tensor) -> _Size:
     height, width = images.shape[-2:]
     return height, width
-
-
-def _pixels(size: _Size) -> int:
-    return size[0] * size[1]
-
-
-def _in_words(size: _Size) -> str:
-    return f"{size[0]}×{size[1]}"
 
 
 class StepLoop:
@@ -111,9 +97,9 @@ class StepLoop:
     def first_batch(self) -> Batch:
         """One that is full, on the device, as the step sees it. Its tensors are its own."""
         number, batch = self._next()
-        moved, resize = self.run.step.on_device(batch), self.run.resize
-        seen = moved if resize is None else resize(moved, self.epoch, number)
-        return Batch(seen.images.clone(memory_format=torch.preserve_format), seen.targets, seen.sources)
+        inputs, resize = self.run.step.on_device(batch), self.run.resize
+        inputs = inputs if resize is None else resize(inputs, self.epoch, number)
+        return Batch(inputs.images.clone(memory_format=torch.preserve_format), inputs.targets, inputs.sources)
 
     def steps(self, count: int, gear: Gear, sampler: PhaseSampler) -> None:
         for _ in range(count):
@@ -140,9 +126,10 @@ class StepLoop:
         self.made += 1
         self.moved += made.kind.updates
 
-    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
+    def next_is(self, batch: Batch, inputs: Batch, lr: float) -> None:
         """As the record of a run gets it."""
-        self._sizes.add(batch.images, seen.images)
+        self._sizes.loaded[_size(batch.images)] += 1
+        self._sizes.used[_size(inputs.images)] += 1
         assert self.run.step.record is not None
         self.run.step.record.next_is(self._number)
 
@@ -170,11 +157,6 @@ class StepLoop:
             end.record()
             end.synchronize()
             torch.cuda.synchronize(self.device)
-
-
-_WARM_UP, _STEPS = 8, 16
-_IN_REGION = (ASSIGN, LOSS)
-_IN_GRAPH = (FORWARD, *_IN_REGION, BACKWARD, OPTIMIZER, EMA)
 
 
 class Split(NamedTuple):

@@ -19,7 +19,7 @@ from yolofast.profile.measure.trace import write_trace
 from yolofast.profile.measure.usage import Busy, CpuSeconds, count_waits, cpu_seconds, gpu_busy
 from yolofast.profile.records import PhaseFigures, Profile, TimeSpread, Usage, Waits
 from yolofast.profile.step_phases import AUGMENT, GRAPH
-from yolofast.profile.step_statistics import ProfileComparison, beside, compare, phase_figures, spread
+from yolofast.profile.step_statistics import ProfileComparison, compare, parallel_phase, phase_figures, spread
 from yolofast.train.gears.compiling import compile_report
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.loop import gear_of
@@ -38,6 +38,7 @@ _LEAD_IN, _LEAD_IN_ON_GPU = 2, 4
 _SHORT_BATCH = _CROWDED_BATCH = 1
 """Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
 of which two are hardly ever as near to one another as the steps of a block."""
+STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,24 +89,20 @@ class Meter:
         self._loop.steps(steps, self._gear, self._sampler)
         if self._gear.captured or self._gear.compiled:
             self._loop.keep_to_usual_slots()
-        if self._gear.captured:
-            self._capture_all()
+        for _ in range(_MOST_TURNS if self._gear.captured else 0):
+            before = self._gear.graphs
+            self._loop.steps(_CAPTURING_STEPS, self._gear, self._sampler)
+            if self._gear.graphs == before:
+                break
         self._loop.wait()
         self._sampler.take()
         if self._on_gpu:  # what compiling and trying took is not the run's
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self._device)
 
-    def _capture_all(self) -> None:
-        for _ in range(_MOST_TURNS):
-            before = self._gear.graphs
-            self._loop.steps(_CAPTURING_STEPS, self._gear, self._sampler)
-            if self._gear.graphs == before:
-                return
-
     def block(self, steps: int, *, in_turn: bool = False) -> float:
         """Milliseconds per step; `in_turn` with others, whose steps came before. Measured again if a graph had to be
-        captured meanwhile, for a number of boxes that warming up had not seen."""
+        captured meanwhile, for a number of boxes that the warm-up did not have."""
         for _ in range(_MOST_TURNS):
             before = self._gear.graphs
             self._lead_in(steps, in_turn=in_turn)
@@ -147,7 +144,9 @@ class Meter:
         totals = spread([sum(sample.phases.values()) for sample in samples] or [0.0])
         step = TimeSpread(sum(block.ms for block in self._blocks) / steps, totals.std, steps)
         memory = torch.cuda.max_memory_reserved(self._device) / 2**30 if self._on_gpu else None
-        inside, around = self._looked_into(samples)
+        # Steps whose phases are known, and those of which only is known what happened around their graph.
+        inside = [one for one in samples if GRAPH not in one.phases] if self._in_graphs else []
+        inside, around = (inside, [one for one in samples if GRAPH in one.phases]) if inside else (samples, [])
         phases = phase_figures(
             [one.phases for one in inside], [one.asleep for one in inside], [one.phases for one in around]
         )
@@ -155,33 +154,23 @@ class Meter:
         busy = gpu_busy(self._steps, _BUSY_STEPS, step.mean, self._device) if self._on_gpu else Busy(None, "")
         if request.trace is not None:
             write_trace(self._few_steps, self.run.step, request.trace)
+        sent = sent_bytes(self.run, self._batch, self._sizes)
+        with_report = request.with_compile_report or self._gear.compiled
         return Profile(
             setup=described(self.run, self._sizes, self._gear, self._loop.epoch),
             steps=steps,
             step=step,
-            phases=phases + self._beside(samples, step.mean, steps),
+            phases=phases + self._parallel_phases(samples, step.mean, steps),
             measured_by=self._measured_by(len(samples), len(inside), looked_into=bool(around)),
             usage=self._usage(busy, memory),
             split=split.parts,
             split_of=split.of,
             split_by=split.by,
-            work=count_work(
-                self.run.step,
-                self._batch,
-                sent_bytes(self.run, self._batch, self._sizes),
-                mean_pixels(self._sizes.seen),
-            ),
+            work=count_work(self.run.step, self._batch, sent, mean_pixels(self._sizes.used)),
             ceilings=measure_ceilings(self.run.step.precision),
             waits=self._waits() if self._on_gpu else None,
-            compile_report=self._compile_report(request),
+            compile_report=compile_report(self.run.step, self._batch) if with_report else "",
         )
-
-    def _looked_into(self, samples: list[Sample]) -> tuple[list[Sample], list[Sample]]:
-        """Steps whose phases are known, and those of which only is known what happened around their graph."""
-        inside = [sample for sample in samples if GRAPH not in sample.phases]
-        if not self._in_graphs or not inside:
-            return samples, []
-        return inside, [sample for sample in samples if GRAPH in sample.phases]
 
     def _sampler_for(self, gear: GearBox) -> PhaseSampler:
         every, clock = _EVERY_IN_GRAPHS if gear.captured else 1, clock_for(self._device, watch_sleep=True)
@@ -199,16 +188,16 @@ class Meter:
     def _few_steps(self, sampler: PhaseSampler) -> int:
         return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._gear, sampler)
 
-    def _beside(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
+    def _parallel_phases(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
         names = sorted({name for sample in samples for name in sample.beside})
         found = [
-            beside(name, [sample.beside.get(name, 0.0) for sample in samples], step_ms, "on the GPU's side stream")
+            parallel_phase(name, [one.beside.get(name, 0.0) for one in samples], step_ms, "on the GPU's side stream")
             for name in names
         ]
         if has_workers(self.run):
             made = sum(block.cpu.workers for block in self._blocks) / steps * 1e3
             whose = f"processor time of {counted(self.run.config.workers, 'worker')}"
-            found.append(beside(AUGMENT, [made], step_ms, whose))
+            found.append(parallel_phase(AUGMENT, [made], step_ms, whose))
         return tuple(found)
 
     def _measured_by(self, samples: int, inside: int, *, looked_into: bool) -> str:
@@ -234,19 +223,12 @@ class Meter:
             gpu_memory_total_gib=total,
         )
 
-    def _compile_report(self, request: Request) -> str:
-        wanted = request.with_compile_report or self._gear.compiled
-        return compile_report(self.run.step, self._batch) if wanted else ""
-
 
 def profile_run(run: Run, request: Request, say: Say) -> Profile:
     meter = Meter(run, say, request.epoch)
     meter.warm_up(request.warm_up)
     meter.block(request.steps)
     return meter.profile(request)
-
-
-STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 
 class Against(NamedTuple):

@@ -22,8 +22,10 @@ _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp
 
 def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
     config, device = run.config, run.step.precision.device
-    on_gpu = device.type == "cuda"
-    height, width = sizes.usual
+    on_gpu, loader = device.type == "cuda", "main process" if run.makes_batches_here else "workers"
+    if isinstance(run.batches, DeviceLoader | QuadOnDevice):
+        loader = "gpu"
+    height, width = sizes.loaded.most_common(1)[0][0]
     return Setup(
         network=config.cfg or config.weights,
         data=config.data,
@@ -40,7 +42,7 @@ def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
         compiled=gear.compiled,
         graph_failed=gear.graph_failed,
         compile_failed=gear.compile_failed,
-        loader=_loader_of(run),
+        loader=loader,
         workers=config.workers,
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         cache=_cache_of(run),
@@ -59,13 +61,7 @@ def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
     if run.step.precision.device.type != "cuda" or not isinstance(run.batches, WorkerLoader):
         return 0.0
     images, channels = batch.images.shape[:2]
-    return images * channels * mean_pixels(sizes.came) + sum(part.nbytes for part in parts_of(batch.targets))
-
-
-def _loader_of(run: Run) -> str:
-    if isinstance(run.batches, DeviceLoader | QuadOnDevice):
-        return "gpu"
-    return "main process" if run.makes_batches_here else "workers"
+    return images * channels * mean_pixels(sizes.loaded) + sum(part.nbytes for part in parts_of(batch.targets))
 
 
 def _cache_of(run: Run) -> str:

@@ -40,8 +40,9 @@ class TracedSteps(NoSampler):
     def mark(self, phase: str) -> None:
         if self._open is not None:
             self._open.__exit__(None, None, None)
-        self._open = None if phase == END else record_function(_plain(phase))
-        if self._open is not None:
+        self._open = None
+        if phase != END:  # the profiler calls what is not ASCII "unknown"
+            self._open = record_function(phase.replace("→", " to "))
             self._open.__enter__()
 
     def end(self) -> None:
@@ -58,24 +59,19 @@ class TracedSteps(NoSampler):
         pass
 
 
-def _plain(phase: str) -> str:
-    """The profiler calls what is not ASCII "unknown"."""
-    return phase.replace("→", " to ")
-
-
 def write_trace(steps: Callable[[TracedSteps], object], step: TrainStep, path: Path) -> None:
     """Whole, or not at all."""
     on_gpu = step.precision.device.type == "cuda"
     quiet_profiler()
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
-    with profile(activities=activities, acc_events=True) as seen:
+    with profile(activities=activities, acc_events=True) as recording:
         steps(TracedSteps(step))
         if on_gpu:
             torch.cuda.synchronize(step.precision.device)
     # The ending says whether torch packs it.
     temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}.{path.name}")
     try:
-        seen.export_chrome_trace(str(temporary))
+        recording.export_chrome_trace(str(temporary))
         temporary.replace(path)
     except OSError as error:
         raise UserError(

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,16 +31,12 @@ def cpu_seconds(run: Run) -> CpuSeconds:
     """Used so far by this process, and by its workers, those that have ended included."""
     own = psutil.Process().cpu_times()
     living = run.batches.processes() if isinstance(run.batches, WorkerLoader) else []
-    workers = own.children_user + own.children_system + sum(_seconds_of(pid) for pid in living)
+    workers = own.children_user + own.children_system
+    for pid in living:
+        with suppress(psutil.Error):  # it has just ended
+            times = psutil.Process(pid).cpu_times()
+            workers += times.user + times.system
     return CpuSeconds(own.user + own.system, workers)
-
-
-def _seconds_of(pid: int) -> float:
-    try:
-        times = psutil.Process(pid).cpu_times()
-    except psutil.Error:  # it has just ended
-        return 0.0
-    return float(times.user + times.system)
 
 
 class Busy(NamedTuple):
@@ -53,12 +50,12 @@ def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: t
     `step_ms` is the step without the profiler, which slows down launches, but not kernels.
     """
     quiet_profiler()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as recording:
         steps(count)
         torch.cuda.synchronize(device)
     spans = [
         (event.time_range.start, event.time_range.end)
-        for event in seen.events()
+        for event in recording.events()
         if event.device_type == DeviceType.CUDA
     ]
     if len(spans) > 10:
@@ -71,15 +68,16 @@ def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: t
 
 
 def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:
-    """While `steps` run on a GPU, which says how many there were; `phase` is asked at each wait, and is empty in those
-    that lead up to them."""
+    """While `steps` run on a GPU, which returns how many there were; `phase` is called at each wait. It is empty in
+    steps that only lead up to those."""
     found: Counter[tuple[str, str]] = Counter()
 
     def note(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
         if "synchroniz" in str(message) and phase():
-            found[phase(), _place(filename, lineno)] += 1
+            path = Path(filename)
+            found[phase(), f"{path.parent.name}/{path.name}:{lineno}"] += 1
 
     mode = torch.cuda.get_sync_debug_mode()
     _set_mode("warn")
@@ -97,8 +95,3 @@ def _set_mode(mode: int | str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is a prototype, and may miss some
         torch.cuda.set_sync_debug_mode(mode)
-
-
-def _place(filename: str, lineno: int) -> str:
-    path = Path(filename)
-    return f"{path.parent.name}/{path.name}:{lineno}"

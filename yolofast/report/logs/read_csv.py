@@ -127,7 +127,7 @@ def epochs_of_columns(columns: Columns) -> Epochs:
 
 
 def batches_of(columns: Columns) -> Batches:
-    loss = columns.first_losses_of(_TRAIN)
+    loss = columns.first_of(_TRAIN, losses=True)
     if loss is None:
         raise UserError("no column is a loss", where=columns.path, line=1, fix="name it loss or total_loss")
     if np.isnan(loss).all():
@@ -178,7 +178,7 @@ def fitness_of(mean: Floats | None, at_half: Floats | None, count: int) -> Float
 
 
 def _total(columns: Columns, names: tuple[str, ...], pattern: Column) -> Floats | None:
-    if (total := columns.first_losses_of(names)) is not None:
+    if (total := columns.first_of(names, losses=True)) is not None:
         return total
     terms = [name for name in columns.text if pattern.term_in(name) is not None]
     return None if not terms else np.sum([columns.losses(name) for name in terms], axis=0)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from yolofast.detect.accumulator import Evaluated
-from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.result_files import per_class_table
+from yolofast.evaluate.v7_metrics import GRID
 from yolofast.files.atomic_file import write_whole
 from yolofast.runs.layout import FILES
 

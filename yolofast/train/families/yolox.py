@@ -18,7 +18,7 @@ from yolofast.errors import UserError
 from yolofast.extensions import assigner_for, assigners_for
 from yolofast.files.yaml_file import read_yaml
 from yolofast.model.contract import Network
-from yolofast.model.families import model_file
+from yolofast.model.graph import model_file
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.model.yolox_network import YoloX
 from yolofast.optim.optimizer import ModelEma, NotAveraged

@@ -34,7 +34,7 @@ function bestPlace(run) {
   return best === null ? -1 : fitness.lastIndexOf(best);
 }
 
-/* What runs may compete in, and why not: as in `compare` (same_clock.py), times of different hardware are of the machine
+/* What runs may compete in, and why not: as in `compare` (comparability.py), times of different hardware are of the machine
    as much as of what was chosen, and times that count different things of neither. Silence is no difference. */
 export function contestOf(runs) {
   const timed = runs.filter((run) => run.rows.length);
@@ -43,11 +43,11 @@ export function contestOf(runs) {
   const sameHardware = differing.length === 0;
   const sameClock = new Set(timed.map((run) => run.columns.includes(COLUMNS.speed))).size < 2; // ours is of training alone
   const sameLength = new Set(runs.map((run) => run.rows.length)).size === 1;
-  let why = sameClock ? "" : "Nobody wins in training time: some count training alone, others everything.";
+  let why = sameClock ? "" : "Training times are not compared: some runs count training only, others evaluation too.";
   if (!sameHardware) {
     const named = differing[0] === "gpu" ? ["gpu"] : differing;
     const parts = named.map((part) => `${part}: ${values(part).join(", ")}`).join("; ");
-    why = `Nobody wins in training time and images per second: different hardware (${parts}).`;
+    why = `Training time and images per second are not compared: different hardware (${parts}).`;
   }
   return { time: sameHardware && sameClock && sameLength, speed: sameHardware, why };
 }

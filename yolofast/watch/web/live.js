@@ -3,7 +3,7 @@
 export const runs = { list: [], root: "", complete: true };
 const details = new Map();
 
-/* A request that failed for a reason the page can tell. */
+/* A request that the server refused, with its reason. */
 export class Refused extends Error {}
 
 async function ask(address) {

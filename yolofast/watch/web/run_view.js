@@ -17,7 +17,7 @@ export function drawRuns(lines, loaded) {
   const waiting = byId("waiting");
   const empty = loaded.filter((run) => !run.rows.length);
   waiting.hidden = !empty.length && loaded.length > 0;
-  waiting.textContent = !lines.length ? "Choose a run; with the boxes, several." : empty.length ? "Curves begin with the first epoch that is over." : "loading";
+  waiting.textContent = !lines.length ? "Choose a run, or several with the boxes." : empty.length ? "Curves appear after the first epoch." : "loading";
 }
 
 function drawTitles(lines) {

@@ -1,4 +1,4 @@
-/* The page of `yolofast watch`: asks every two seconds while somebody looks, and draws what is new. */
+/* The page of `yolofast watch`: asks every two seconds while its tab is visible, and draws what is new. */
 
 import { Refused, detailsOf, isLoading, refreshDetails, refreshList, runs } from "./live.js";
 import { byId, remember } from "./page_parts.js";
@@ -60,8 +60,8 @@ async function look() {
     if (changed) draw();
     say("live", "live", "");
   } catch (error) {
-    if (error instanceof Refused) say("lost", "refused", `The server does not let this page in: ${error.message}`);
-    else say("lost", "server gone", "The server has gone. Start yolofast watch again: this page goes on by itself.");
+    if (error instanceof Refused) say("lost", "refused", `The server refuses this page: ${error.message}`);
+    else say("lost", "server gone", "The server has gone. Start yolofast watch again: this page then continues by itself.");
   }
   asking = false;
   if (!document.hidden) timer = setTimeout(look, isLoading() ? 0 : EVERY);

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from tests.patience import PATIENCE
-from yolofast.media.streams import read_ahead
+from yolofast.files.threads import read_ahead
 
 
 def test_all_items_in_their_order():

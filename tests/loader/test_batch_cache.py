@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.loader.small_set import made_up_index, packed, random_sizes
-from yolofast.loader import validation_batches as kept_batches
+from yolofast.loader import validation_batches as module
 from yolofast.loader.validation_batches import validation_batches
 from yolofast.pixels import fitted_size
 
@@ -64,7 +64,7 @@ def test_who_does_not_want_it_gets_fresh_ones(data):
 def test_what_finds_no_room_is_made_every_time(data, monkeypatch):
     index, images = data
     two_batches = 2 * 3 * 3 * 64 * 64
-    monkeypatch.setattr(kept_batches, "ram_free", lambda: (two_batches + 5) / kept_batches.HOST_SHARE)
+    monkeypatch.setattr(module, "ram_free", lambda: (two_batches + 5) / module.HOST_SHARE)
     seen = passes(validation_batches(index, images, 3, 64, 32), images, 4)
     assert [asked for _, asked in seen] == [20, 20, 14, 14], "two batches of three fit"
     assert_equal(seen[3][0], seen[0][0])
@@ -72,7 +72,7 @@ def test_what_finds_no_room_is_made_every_time(data, monkeypatch):
 
 def test_ranks_share_one_machine(data, monkeypatch):
     index, images = data
-    monkeypatch.setattr(kept_batches, "ram_free", lambda: 4 * 3 * 3 * 64 * 64 / kept_batches.HOST_SHARE)
+    monkeypatch.setattr(module, "ram_free", lambda: 4 * 3 * 3 * 64 * 64 / module.HOST_SHARE)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert [asked for _, asked in passes(validation_batches(index, images, 3, 64, 32), images, 3)] == [20, 20, 17]
 
