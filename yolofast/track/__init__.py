@@ -1,0 +1,1 @@
+"""Following objects: trackers, sequences on disk, and how good tracks are."""
