@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from yolofast.config.predict import PredictConfig
 from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
+from yolofast.config.sequences import TrackvalConfig
 from yolofast.config.settings import Settings
 from yolofast.config.tools import (
     AnchorsConfig,
@@ -38,8 +39,9 @@ class Command:
 # fmt: off
 COMMANDS = (
     Command("info", "what a network is made of and what it costs", "yolofast.commands.info:run", InfoConfig),
-    Command("strip", "reduce a checkpoint to half-precision weights", "yolofast.commands.convert:strip", StripConfig),
-    Command("reparam", "turn trained weights into their deploy form", "yolofast.commands.convert:reparam",
+    Command("strip", "reduce a checkpoint to half-precision weights", "yolofast.commands.weight_files:strip",
+            StripConfig),
+    Command("reparam", "turn trained weights into their deploy form", "yolofast.commands.weight_files:reparam",
             ReparamConfig),
     Command("heads", "group the classes of a data set into heads (1B4H)", "yolofast.commands.fit_to_data:heads",
             HeadsConfig),
@@ -57,6 +59,8 @@ COMMANDS = (
             TrainConfig),
     Command("val", "how good a trained detector is", "yolofast.commands.val:run", ValConfig),
     Command("predict", "find objects in images, videos and streams", "yolofast.commands.predict:run", PredictConfig),
+    Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched",
+            "yolofast.commands.trackval:run", TrackvalConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", "yolofast.commands.diagnose:run",
             DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", "yolofast.commands.profile:run",

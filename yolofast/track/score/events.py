@@ -30,6 +30,8 @@ class FrameEvent(NamedTuple):
     rival: int | None
     """The other object of the truth: whom the former result follows now, or the new one followed before; of a missed
     object, who has the result that overlaps it by half. None if there is no such object."""
+    exchanged: bool = False
+    """Whether the former result follows the rival now."""
 
 
 def events_of(name: str, given: Prepared, matches: Matches) -> list[FrameEvent]:
@@ -44,12 +46,13 @@ def _changes(name: str, given: Prepared, matches: Matches) -> list[FrameEvent]:
     result = given.result_ids[given.result_id[matches.result]]
     whose = _Owners(frame, truth, result)
     found = []
-    for kind, places in (("switched", matches.switched), ("fragmented", matches.broken)):
+    kinds: tuple[tuple[Kind, Ints], ...] = (("switched", matches.switched), ("fragmented", matches.broken))
+    for kind, places in kinds:
         for at in places.tolist():
             before, now, when = int(result[at - 1]), int(result[at]), int(frame[at])
-            rival = whose.rival(before, now, when, int(truth[at])) if before != now else None
+            rival, exchanged = whose.rival(before, now, when, int(truth[at])) if before != now else (None, False)
             found.append(
-                FrameEvent(name, when, kind, int(truth[at]), before, now, int(frame[at - 1]), rival)  # type: ignore[arg-type]
+                FrameEvent(name, when, kind, int(truth[at]), before, now, int(frame[at - 1]), rival, exchanged)
             )
     return found
 
@@ -61,12 +64,13 @@ class _Owners:
         order = np.lexsort((frame, result))
         self._frame, self._truth, self._result = frame[order], truth[order], result[order]
 
-    def rival(self, before: int, now: int, frame: int, own: int) -> int | None:
+    def rival(self, before: int, now: int, frame: int, own: int) -> tuple[int | None, bool]:
+        """And whether it has the former result now."""
         at = self._last(before, frame)
         if at is not None and self._frame[at] == frame:
-            return int(self._truth[at])
+            return int(self._truth[at]), True
         at = self._last(now, frame - 1)
-        return None if at is None or self._truth[at] == own else int(self._truth[at])
+        return (None if at is None or self._truth[at] == own else int(self._truth[at])), False
 
     def _last(self, result: int, frame: int) -> int | None:
         """The last match of a result up to a frame."""
