@@ -22,7 +22,8 @@ TOP_LEVEL = "*.py"
 """In the table: the modules at the top level that no row names."""
 
 TORCH_FREE = (
-    "config", "dataset", "pages", "profile", "report.compare", "report.diagnose", "report.logs", "runs", "watch",
+    "config", "dataset", "pages", "profile", "report.compare", "report.diagnose", "report.logs",
+    "report.tracks", "runs", "track.formats", "track.score", "watch",
 )  # fmt: skip
 """Rooms that never wait for torch."""
 MOST_FILES = 18

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from yolofast.model.fuse import fuse
     from yolofast.model.network import build_model
     from yolofast.structures import Targets
+    from yolofast.track.score.scores import score_tracks
     from yolofast.train.losses.loss_schedule import build_loss
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "fuse",
     "load_weights",
     "reparameterise",
+    "score_tracks",
 ]
 
 _HOME = {
@@ -43,6 +45,7 @@ _HOME = {
     "fuse": "yolofast.model.fuse",
     "load_weights": "yolofast.checkpoint.load",
     "reparameterise": "yolofast.model.deploy",
+    "score_tracks": "yolofast.track.score.scores",
 }
 
 

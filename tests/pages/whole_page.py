@@ -19,7 +19,9 @@ from yolofast.pages.elements import (
     ScatterChart,
     Section,
     Series,
+    Stretch,
     Table,
+    Timeline,
 )
 
 HOSTILE = "</script></style><img src=x onerror=\"alert(1)\"><script>alert('2')</script>{n}&amp;\u2028|`*_[x](y)\u202e"
@@ -34,6 +36,8 @@ def whole_page(text="text {n}"):
 
     cells = ((words(), 1.5, Marked(0.25, "best", words())), (words(), None, Marked(words(), "warn", words())))
     series = Series(words(), (1.0, 2.0, 3.0), (0.5, None, 0.25), words(), low=(0.4, None, 0.2), high=(0.6, None, 0.3))
+    state = words()
+    stretches = (Stretch(1, 4, state), Stretch(6, 9, state, thin=True))
     everything = (
         Figures(((words(), 0.5731), (words(), Marked(words(), "worse", words())))),
         Paragraph(words()),
@@ -46,6 +50,7 @@ def whole_page(text="text {n}"):
         ),
         BarChart(words(), words(), (Bar(words(), ((words(), 1.0), (words(), 2.0))),)),
         Matrix(words(), words(), words(), (words(), words()), (words(), words()), ((3.0, 1.0), (0.0, 2.0)), words()),
+        Timeline(words(), words(), 10, (state,), ((words(), stretches),), words()),
         Picture(b"\xff\xd8picture", "jpeg", words(), words()),
     )
     sections = (Section(words(), everything), *(Section(words(), (Paragraph(words()),)) for _ in range(4)))

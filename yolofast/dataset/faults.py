@@ -37,6 +37,11 @@ class FaultKind(StrEnum):
     EMPTY_SPLIT = "unusable split"
     BAD_ANNOTATION = "bad annotation"
     LEAKAGE = "same image in two splits"
+    FRAME = "frame out of range"
+    FRAME_ORDER = "frames out of order"
+    IDENTITY = "bad identity"
+    DUPLICATE_IDENTITY = "identity twice in a frame"
+    BAD_BOX = "impossible box"
 
 
 @dataclass(frozen=True, kw_only=True)

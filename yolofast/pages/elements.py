@@ -110,6 +110,32 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """From `first` to `last`, both included. A thin one is a line: something is there, but nothing follows it."""
+
+    first: int
+    last: int
+    state: str
+    hint: str = ""
+    thin: bool = False
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A row for each thing and when it was in which state; states have colours in their order."""
+
+    title: str
+    x_label: str
+    length: int
+    states: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Stretch, ...]], ...]
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        assert all(stretch.state in self.states for _, stretches in self.rows for stretch in stretches)
+
+
+@dataclass(frozen=True)
 class Figures:
     """A few numbers to show first, with their names."""
 
@@ -143,7 +169,7 @@ class Picture:
 
 
 Chart = LineChart | ScatterChart | BarChart
-Element = Table | Chart | Matrix | Figures | Paragraph | Callout | Code | Picture
+Element = Table | Chart | Matrix | Timeline | Figures | Paragraph | Callout | Code | Picture
 
 
 @dataclass(frozen=True)

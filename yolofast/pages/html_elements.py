@@ -5,6 +5,7 @@ security policy would refuse.
 import base64
 
 from yolofast.pages import elements
+from yolofast.pages.html_timeline import timeline_html
 from yolofast.pages.tables import cell_text, cell_value, chart_table, is_number
 from yolofast.pages.text import breakable_html, html_text, shown
 
@@ -33,6 +34,8 @@ def element_html(element: elements.Element, chart: int) -> str:
             return _figures(element)
         case elements.Matrix():
             return _matrix(element)
+        case elements.Timeline():
+            return timeline_html(element)
         case _:
             return _chart(element, chart)
 

@@ -3,7 +3,7 @@
 import re
 
 from yolofast.pages import elements
-from yolofast.pages.tables import cell_text, chart_table, is_number, matrix_table
+from yolofast.pages.tables import cell_text, chart_table, is_number, matrix_table, timeline_table
 from yolofast.pages.text import markdown_paragraph, markdown_text, printable
 
 _KINDS = {"note": "Note", "warn": "Warning", "good": "Good"}
@@ -33,6 +33,8 @@ def _element(element: elements.Element) -> str:
             return "\n".join(f"- {markdown_text(name)}: **{_cell(value)}**" for name, value in element.items)
         case elements.Matrix():
             return _with_hint(_table(matrix_table(element)), element.hint)
+        case elements.Timeline():
+            return _with_hint(_table(timeline_table(element)), element.hint)
         case _:
             return _with_hint(_table(chart_table(element)), getattr(element, "hint", ""))
 

@@ -4,7 +4,18 @@ scripts.
 
 from bisect import bisect_left
 
-from yolofast.pages.elements import BarChart, Cell, Chart, LineChart, Marked, Matrix, ScatterChart, Series, Table
+from yolofast.pages.elements import (
+    BarChart,
+    Cell,
+    Chart,
+    LineChart,
+    Marked,
+    Matrix,
+    ScatterChart,
+    Series,
+    Table,
+    Timeline,
+)
 from yolofast.pages.text import known, shown
 
 _COLUMNS = 8
@@ -39,6 +50,17 @@ def matrix_table(matrix: Matrix) -> Table:
     heading = f"{matrix.row_label} ↓ {matrix.column_label} →"
     rows: list[tuple[Cell, ...]] = [(name, *values) for name, values in zip(matrix.rows, matrix.values, strict=True)]
     return Table((heading, *matrix.columns), tuple(rows), matrix.title)
+
+
+def timeline_table(timeline: Timeline) -> Table:
+    """How long each was in which state."""
+    rows = []
+    for name, stretches in timeline.rows:
+        total = {
+            state: sum(one.last - one.first + 1 for one in stretches if one.state == state) for state in timeline.states
+        }
+        rows.append((name, *(total[state] or None for state in timeline.states)))
+    return Table((timeline.x_label, *timeline.states), tuple(rows), timeline.title)
 
 
 def _lines(chart: LineChart) -> Table:

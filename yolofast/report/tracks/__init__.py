@@ -1,0 +1,1 @@
+"""The page of `yolofast trackval`: scores, objects, and why identities switched."""

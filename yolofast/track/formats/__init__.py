@@ -1,0 +1,1 @@
+"""Sequences of boxes with identities: what they are, and their formats on disk."""

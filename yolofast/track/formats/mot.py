@@ -1,0 +1,208 @@
+"""MOTChallenge folders and files: truth, detections and results as text, `seqinfo.ini`, and lists of sequences.
+
+Truth is `frame,id,x,y,w,h,mark,class,visibility`, results `frame,id,x,y,w,h,score,class,-1,-1`; detections have -1 as
+id. Column 8 is a class only where every value of it is a whole number: files of the 2015 benchmark hold world
+coordinates there. `folders.py` says where the files lie.
+"""
+
+import configparser
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.dataset.faults import Fault
+from yolofast.errors import UserError, nearest_file, shorten
+from yolofast.files.atomic_file import write_output
+from yolofast.files.yaml_file import open_regular
+from yolofast.track.formats.faults import refuse_faults
+from yolofast.track.formats.mot_text import LEAST_COLUMNS, Kind, MotRows, check_rows, parse_mot
+from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence, make_sequence
+
+SEQINFO = "seqinfo.ini"
+_SECTION = "Sequence"
+_WITH_VISIBILITY = 9
+_GIVE_ROWS = "give frame, id, x, y, w, h, … a row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeqInfo:
+    """What `seqinfo.ini` says; None where it says nothing."""
+
+    name: str | None = None
+    length: int | None = None
+    frame_rate: float | None = None
+    width: int | None = None
+    height: int | None = None
+    images: str = "img1"
+    ending: str = ".jpg"
+
+
+def read_mot(
+    path: str | Path,
+    kind: Kind,
+    *,
+    name: str | None = None,
+    info: SeqInfo | None = None,
+    faults: list[Fault] | None = None,
+    skip_bad: bool = False,
+) -> Sequence:
+    """Raises `UserError` for fatal faults, or with `skip_bad` omits their rows; `faults` collects them all."""
+    path, info = Path(path), info or SeqInfo()
+    found = parse_mot(_text(path), str(path), kind, info.length)
+    if faults is not None:
+        faults.extend(found.faults)
+    if not skip_bad:
+        refuse_faults(found.faults, str(path))
+    return _sequence(name or info.name or path.stem, found, kind, info)
+
+
+def sequence_of_rows(name: str, rows: npt.ArrayLike, kind: Kind, length: int | None = None) -> Sequence:
+    """From an array of MOT rows [n, 6 or more] in place of a file; faults name its rows."""
+    try:
+        given = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"rows of {name} are {shorten(rows)}", fix=_GIVE_ROWS) from None
+    if given.size == 0:
+        given = np.zeros((0, LEAST_COLUMNS))
+    if given.ndim != 2 or given.shape[1] < LEAST_COLUMNS:
+        raise UserError(f"rows of {name} have the shape {given.shape}", fix=_GIVE_ROWS)
+    found = check_rows(given, f"rows of {name}", kind, length)
+    refuse_faults(found.faults, found.where)
+    return _sequence(name, found, kind, SeqInfo(length=length))
+
+
+def _text(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            return file.read().decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise UserError(f"does not exist{nearest_file(path)}", where=path, fix="give the file's path") from None
+    except UnicodeDecodeError:
+        raise UserError("is not text", where=path, fix="give a file of rows frame,id,x,y,w,h,…") from None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=path, fix="give a file that can be read") from None
+
+
+def _sequence(name: str, found: MotRows, kind: Kind, info: SeqInfo) -> Sequence:
+    rows = found.rows[~found.bad]
+    box = rows[:, 2:6].copy()
+    box[:, 2:] += box[:, :2]
+    seventh = rows[:, 6] if rows.shape[1] > 6 else np.ones(len(rows))
+    visible = kind == "truth" and rows.shape[1] == _WITH_VISIBILITY
+    return make_sequence(
+        name,
+        frame=rows[:, 0].astype(np.int64),
+        id=rows[:, 1].astype(np.int64) if kind != "detections" else np.full(len(rows), UNKNOWN),
+        box=box,
+        score=np.ones(len(rows)) if kind == "truth" else seventh,
+        mark=seventh != 0 if kind == "truth" else None,
+        label=_labels(rows),
+        visibility=rows[:, 8] if visible else None,
+        length=info.length,
+        frame_rate=info.frame_rate,
+        width=info.width,
+        height=info.height,
+    )
+
+
+def _labels(rows: Floats) -> Ints:
+    column = rows[:, 7] if rows.shape[1] > 7 else np.full(len(rows), float(UNKNOWN))
+    with np.errstate(invalid="ignore"):
+        whole = (column == np.floor(column)).all() and (np.abs(column) < 2**53).all()
+    return column.astype(np.int64) if whole else np.full(len(rows), UNKNOWN)
+
+
+def write_mot(path: str | Path, sequence: Sequence, kind: Kind) -> Path:
+    """Coordinates are written with the digits they have, at most six after the point."""
+    size = sequence.box[:, 2:] - sequence.box[:, :2]
+    corner = sequence.box[:, :2]
+    ids = sequence.id if kind != "detections" else np.full(len(sequence), UNKNOWN)
+    start = [_whole(sequence.frame), _whole(ids), *map(_decimal, (corner[:, 0], corner[:, 1], size[:, 0], size[:, 1]))]
+    labels = _whole(sequence.label)
+    if kind == "truth":
+        end = [_whole(sequence.mark.astype(np.int64)), labels, _decimal(sequence.visibility)]
+    else:
+        nothing = [str(UNKNOWN)] * len(sequence)
+        end = [_decimal(sequence.score), labels, nothing, nothing]
+    lines = map(",".join, zip(*start, *end, strict=True))
+    return write_output(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _whole(values: Ints) -> list[str]:
+    return list(map(str, values.tolist()))
+
+
+def _decimal(values: Floats) -> list[str]:
+    """Six decimals are a micrometre of a screen, and hide that x + w - x is not always w."""
+    return [f"{value:.6f}".rstrip("0").rstrip(".") for value in (values + 0.0).tolist()]
+
+
+def read_seqinfo(path: str | Path) -> SeqInfo:
+    """Keys it does not have stay unknown; values that are no numbers are refused."""
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(_text(Path(path)))
+    except configparser.Error as error:
+        first = str(error).splitlines()[0]
+        raise UserError(f"is not an ini file: {first}", where=path, fix=f"begin it with [{_SECTION}]") from None
+    if not parser.has_section(_SECTION):
+        raise UserError(f"has no section [{_SECTION}]", where=path, fix=f"begin it with [{_SECTION}]")
+    section = parser[_SECTION]
+    length, width, height = (_number(section, key, path) for key in ("seqLength", "imWidth", "imHeight"))
+    return SeqInfo(
+        name=section.get("name"),
+        length=None if length is None else int(length),
+        frame_rate=_number(section, "frameRate", path),
+        width=None if width is None else int(width),
+        height=None if height is None else int(height),
+        images=section.get("imDir", SeqInfo.images),
+        ending=section.get("imExt", SeqInfo.ending),
+    )
+
+
+def _number(section: configparser.SectionProxy, key: str, path: str | Path) -> float | None:
+    text = section.get(key)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    fits = 0 < value < math.inf if key == "frameRate" else value >= 0 and value.is_integer()
+    if not fits:
+        raise UserError(f"{key} is {shorten(text)}", where=path, fix="give a number above 0")
+    return value
+
+
+def write_seqinfo(
+    path: str | Path, sequence: Sequence, images: str = SeqInfo.images, ending: str = SeqInfo.ending
+) -> Path:
+    known = {
+        "name": sequence.name,
+        "imDir": images,
+        "frameRate": None if sequence.frame_rate is None else f"{sequence.frame_rate:g}",
+        "seqLength": sequence.length,
+        "imWidth": sequence.width,
+        "imHeight": sequence.height,
+        "imExt": ending,
+    }
+    lines = [f"[{_SECTION}]", *(f"{key}={value}" for key, value in known.items() if value is not None)]
+    return write_output(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_seqmap(path: str | Path) -> tuple[str, ...]:
+    """Names of sequences, a line each, below a line `name`."""
+    names = [line.strip().split(",")[0] for line in _text(Path(path)).splitlines()]
+    names = [name for name in names if name and name != "name"]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"names {shorten(name)} twice", where=path, fix="name each sequence once")
+    return tuple(names)
+
+
+def write_seqmap(path: str | Path, names: Iterable[str]) -> Path:
+    return write_output(path, "\n".join(["name", *names, ""]).encode())

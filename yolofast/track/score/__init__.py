@@ -1,0 +1,1 @@
+"""How good tracks are: HOTA, CLEAR and Identity, and the events behind them."""
