@@ -105,7 +105,7 @@ def test_a_score_that_a_kill_has_torn_is_left_out(tmp_path, left):
     (tmp_path / "train_log.txt").write_text(torn + resumed[resumed.index("2026") :])
     epochs = read_history(tmp_path).epochs
     np.testing.assert_allclose(epochs.fitness, [0.105, np.nan, 0.315])
-    assert read_scores(tmp_path / "train_log.txt")[3] == {"0.50:0.95": 0.3, "0.50": 0.45}
+    assert read_scores(tmp_path / "train_log.txt")[3] == {"mAP50-95": 0.3, "mAP50": 0.45}
     (tmp_path / "train_log.txt").write_text(torn)
     np.testing.assert_allclose(read_history(tmp_path).epochs.fitness, [0.105, np.nan])
 

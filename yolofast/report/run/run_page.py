@@ -14,7 +14,7 @@ from yolofast.pages.elements import Callout, Element, Page, Paragraph, Section
 from yolofast.pages.html import render_page
 from yolofast.report.diagnose.advice import Advice
 from yolofast.report.diagnose.diagnosis import Diagnosis, diagnose
-from yolofast.report.logs.read_run import read_history
+from yolofast.report.logs.read_run import history_of
 from yolofast.report.run import accuracy, course
 from yolofast.report.run import what_ran as settings
 from yolofast.report.run.scores import save_scores
@@ -24,7 +24,7 @@ from yolofast.runs.reader import RunFolder
 
 def diagnosis(run: RunFolder) -> tuple[Element, ...]:
     try:
-        found = diagnose(read_history(run.path))
+        found = diagnose(history_of(run))
     except UserError:  # too little to say anything
         return ()
     verdicts: list[Element] = [Callout("warn", f"{one.kind}: {one.text}") for one in found.verdicts]
