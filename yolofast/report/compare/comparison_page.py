@@ -147,7 +147,7 @@ def _stability(found: Comparison) -> Iterator[Element]:
     if rows:
         columns = ("", "run", "epochs", "mean", "standard deviation", "of the mean", "trend over them", "")
         words_for = f"very stable: a standard deviation below {STEADY:.0%} of the mean, stable: below {CALM:.0%}"
-        yield Table(columns, rows, f"At most the last {found.asked.last} epochs; {words_for}")
+        yield Table(columns, rows, f"At most the last {found.request.last} epochs; {words_for}")
 
 
 def _money(found: Comparison) -> Iterator[Element]:
@@ -158,7 +158,7 @@ def _money(found: Comparison) -> Iterator[Element]:
     if len(found.costs) > 1:
         yield cost_chart(found)
     yield time_chart(found)
-    price, any_front = found.asked.price, any(one.on_front for one in found.costs)
+    price, any_front = found.request.price, any(one.on_front for one in found.costs)
     rows = tuple(
         (
             Marked(one.group, "best", "on the Pareto front") if one.on_front else one.group,

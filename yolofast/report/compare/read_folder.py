@@ -1,21 +1,30 @@
-"""A path given to `compare` -> a `ComparedRun`. Only the results are required."""
+"""A path given to `compare` -> a `ComparedRun`. Only the results are required.
 
-from collections.abc import Sequence
+Our `time` counts training alone; the hours of `summary.json`, where they are of the whole run, are spread over the
+epochs in proportion, because the GPU is paid for while it evaluates as well. Those of a resumed run are of its last
+process, which may be longer than all training and still not the whole.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.compare.compared_run import ComparedRun
-from yolofast.report.compare.hours import find_timing
-from yolofast.report.compare.read_rows import read_rows
+from yolofast.files.known_numbers import known_number
+from yolofast.report.compare.compared_run import OURS, ComparedRun, RunHours, as_batch
+from yolofast.report.compare.read_rows import Rows, read_rows
 from yolofast.report.compare.words import printable
+from yolofast.report.logs.history import Floats
 from yolofast.report.logs.read_csv import last_batch_rows_of
 from yolofast.report.logs.read_run import RESULTS
 from yolofast.runs.layout import EPOCH, FILES, SPEED
 from yolofast.runs.reader import RunFolder
 
 _NOT_CURVES = ("seconds", SPEED.name)
+_SHORTEST, _LONGEST = 1e-6, 1e12
+"""Seconds that a run can have taken. Others are not known: how often one goes into the other would overflow."""
 
 
 def read_runs(paths: Sequence[str], names: Sequence[str] = ()) -> list[ComparedRun]:
@@ -92,3 +101,49 @@ def _of_batches(run: RunFolder) -> tuple[int | None, tuple[str, ...]]:
     assigners = tuple(dict.fromkeys(name for name in table.text.get("assigner", ()) if name))
     counts = np.unique(epochs[np.isfinite(epochs)], return_counts=True)[1]
     return (int(np.median(counts)) if len(counts) else None), assigners
+
+
+def find_timing(rows: Rows, summary: Mapping[str, Any], batches: int | None, args: Mapping[str, Any]) -> RunHours:
+    """`batches`: of an epoch, where they were recorded."""
+    clock = rows.columns.get("seconds")
+    seconds = None if clock is None else _never_back(clock)
+    if seconds is not None and _can_be(seconds):
+        if rows.format == OURS:
+            return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
+        return RunHours(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
+    return RunHours()
+
+
+def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> RunHours:
+    wall, trained = known_number(summary.get("wall_seconds")), float(train[-1])
+    whole = wall if wall is not None and trained <= wall <= _LONGEST else trained
+    speeds, lengths = rows.columns[SPEED.name], np.diff(train, prepend=0.0)
+    images = float(np.nansum(speeds * lengths))
+    pace = images / trained
+    return RunHours(
+        seconds=train * (whole / trained),
+        total=whole,
+        source=FILES.summary if whole > trained else "the column `time`, training alone",
+        iterations=batches,
+        iterations_per_second=_pace(batches, len(rows.epoch), trained, pace, batch),
+        images_per_second=pace,
+        images=round(float(np.nanmedian(speeds * lengths))) if np.isfinite(speeds).any() else None,
+    )
+
+
+def _pace(batches: int | None, epochs: int, seconds: float, images: float | None, batch: object) -> float | None:
+    if batches and seconds > 0:
+        return batches * epochs / seconds
+    known = as_batch(batch)
+    return images / known if images and known is not None else None
+
+
+def _can_be(seconds: Floats) -> bool:
+    return bool(np.isfinite(seconds).all() and _SHORTEST <= seconds[-1] <= _LONGEST)
+
+
+def _never_back(clock: Floats) -> Floats:
+    """A resumed run may count from 0 again: what it took before is added. What has no end is unknown."""
+    clock = np.where(np.isfinite(clock), clock, np.nan)
+    steps = np.diff(clock, prepend=0.0)
+    return np.asarray(np.cumsum(np.where(steps < 0, clock, steps)))

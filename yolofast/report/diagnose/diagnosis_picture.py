@@ -5,8 +5,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.report.diagnose.diagnosis import Diagnosis
-from yolofast.report.diagnose.diagnosis_json import not_recorded
+from yolofast.report.diagnose.diagnosis import Diagnosis, not_recorded
 from yolofast.report.diagnose.fluctuation import smooth_course
 from yolofast.report.diagnose.statistics import in_digits
 from yolofast.report.logs.history import Floats
