@@ -28,9 +28,9 @@ from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.diagnose.advice import Advice
 from yolofast.report.diagnose.dialect import Change
-from yolofast.report.run import samples as run_report_samples
+from yolofast.report.run import evaluation_files
+from yolofast.report.run.evaluation_files import drawn, save_samples
 from yolofast.report.run.run_page import advised, diagnosis, leave_report, report_page, write_report
-from yolofast.report.run.samples import drawn, save_samples
 from yolofast.report.run.what_ran import repeat_command
 from yolofast.runs.reader import RunFolder
 from yolofast.structures import Detections
@@ -355,7 +355,7 @@ def interrupted_drawing(monkeypatch):
             raise KeyboardInterrupt
         return read_picture(path)
 
-    monkeypatch.setattr(run_report_samples, "read_picture", stop)
+    monkeypatch.setattr(evaluation_files, "read_picture", stop)
     return begun
 
 

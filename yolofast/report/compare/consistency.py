@@ -144,7 +144,6 @@ def _weights(run: ComparedRun) -> list[str]:
         if file.problem:
             found.append(f"{file.name} cannot be read: {file.problem}")
         elif file.name == FILES.best and not file.stripped:
-            what = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in file.entries.items())
-            text = f"{FILES.best} was never stripped: {file.bytes / 1e6:.1f} MB, of which {what}"
+            text = f"{FILES.best} was never stripped: {file.bytes / 1e6:.1f} MB, of which {file.contents}"
             found.append(f"{text}. `yolofast strip --weights` keeps the weights alone.")
     return found

@@ -17,7 +17,7 @@ from yolofast.report.diagnose.diagnosis import Diagnosis, diagnose
 from yolofast.report.logs.read_run import history_of
 from yolofast.report.run import accuracy, course
 from yolofast.report.run import what_ran as settings
-from yolofast.report.run.scores import save_scores
+from yolofast.report.run.evaluation_files import save_scores
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 

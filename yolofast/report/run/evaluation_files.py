@@ -1,26 +1,33 @@
-"""Pictures of the validation images a detector does worst on, with every box that is right, wrong or missing.
+"""What an evaluation of the best weights leaves in a run's folder, in the detail a report needs.
 
-What is drawn is what the evaluation found there, so pictures, captions and the order of the images agree; only the
-pixels of these few are read again.
+`evaluation.json` holds the scores per class, curves at 101 recalls, and the cells of the confusion matrix that are not
+0, because most are. `samples/` holds the images the weights do worst on, with all boxes: right, wrong or missed. They
+are drawn as the evaluation found them, so pictures, captions and the order of the images agree.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.detect.accumulator import Evaluated
+from yolofast.evaluate.average_precision import GRID
 from yolofast.evaluate.image_faults import ImageFaults, Judged, judge
 from yolofast.evaluate.matching import ground_truth
+from yolofast.evaluate.result_files import per_class_table
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
 from yolofast.runs.layout import FILES, numbered
-from yolofast.structures import Detections
 
+_RECALLS = np.linspace(0, 1, 101)
+_MOST_CLASSES_WITH_CURVES = 200
 _LONG_SIDE = 520
 _MOST_ENLARGED = 4
 """Names would hide a small picture."""
@@ -31,20 +38,59 @@ _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _RIGHT, _WRONG, _MISSED = (178, 114, 0), (0, 149, 230), (140, 40, 215)
 
 
+def save_scores(folder: Path, found: Evaluated, names: Sequence[str]) -> None:
+    content = json.dumps(scores_of(found, names), separators=(",", ":"), allow_nan=False) + "\n"
+    write_whole(folder / FILES.evaluation, content.encode())
+
+
+def scores_of(found: Evaluated, names: Sequence[str]) -> dict[str, Any]:
+    metrics, faults, confusion = found.metrics, found.faults.per_image(), found.confusion.counts
+    per_class = {str(row.id): _rounded(asdict(row)) for row in per_class_table(metrics, names)}
+    return {
+        "epoch": found.epoch,
+        "images": metrics.images,
+        "images_with_faults": int((faults[:, 1:].sum(axis=1) > 0).sum()),
+        "map50": metrics.map50,
+        "map": metrics.map,
+        "precision": metrics.mean_precision,
+        "recall": metrics.mean_recall,
+        "confidence": metrics.confidence,
+        "names": list(names),
+        "per_class": per_class,
+        "confusion": [[int(r), int(c), int(confusion[r, c])] for r, c in np.argwhere(confusion)],
+        "precision_at_recall": _curves(found),
+    }
+
+
+def _curves(found: Evaluated) -> dict[str, list[float]]:
+    """By class number, and of all classes together as `mean`."""
+    rows = found.metrics.curves.precision_at_recall
+    if not len(rows):
+        return {}
+    curves = {"mean": rows.mean(axis=0)}
+    if len(rows) <= _MOST_CLASSES_WITH_CURVES:
+        curves |= {str(label): row for label, row in zip(found.metrics.classes.tolist(), rows, strict=True)}
+    return {name: np.interp(_RECALLS, GRID, row).round(4).tolist() for name, row in curves.items()}
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in row.items()}
+
+
 def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults, epoch: int | None = None) -> None:
     """The worst images into `samples/` of a run's folder, and what they show, after which epoch, into its list."""
     place = folder / FILES.samples
     place.mkdir(exist_ok=True)
-    (place / FILES.samples_list).unlink(
-        missing_ok=True
-    )  # an interrupt leaves pictures unlisted, none with another's caption
+    # First: an interrupt leaves pictures unlisted, none with another's caption.
+    (place / FILES.samples_list).unlink(missing_ok=True)
     rows = []
     for number, image in enumerate(faults.worst()):
         path = index.path(image.place)
         judged = judge(image.counted, ground_truth(index, [image.place])[0])
         name = numbered(FILES.sample, number, 2)
         write_whole(place / name, drawn(read_picture(path), judged, index.names))
-        rows.append({"file": name, "image": path.name, "epoch": epoch, **_counts(judged)})
+        counts = {"right": len(judged.right), "wrong": len(judged.wrong), "missed": len(judged.missed.labels)}
+        rows.append({"file": name, "image": path.name, "epoch": epoch, **counts})
     write_whole(place / FILES.samples_list, (json.dumps(rows, indent=1) + "\n").encode())
 
 
@@ -55,18 +101,13 @@ def drawn(picture: Image, judged: Judged, names: Sequence[str]) -> bytes:
     how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     canvas: Image = np.ascontiguousarray(cv2.resize(picture, size, interpolation=how))
     named: set[tuple[int, int]] = set()
-    for box, label, score in _boxes(judged.right):
-        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _RIGHT, 1, named)
-    for box, label, score in _boxes(judged.wrong):
-        _draw(canvas, box * scale, f"{names[label]} {score:.2f}", _WRONG, 2, named)
+    for found, colour, line in ((judged.right, _RIGHT, 1), (judged.wrong, _WRONG, 2)):
+        best_last = zip(found.boxes[::-1], found.labels[::-1].tolist(), found.scores[::-1].tolist(), strict=True)
+        for box, label, score in best_last:  # so that it is on top
+            _draw(canvas, box * scale, f"{names[label]} {score:.2f}", colour, line, named)
     for box, label in zip(judged.missed.boxes, judged.missed.labels.tolist(), strict=True):
         _draw(canvas, box * scale, f"missed: {names[label]}", _MISSED, 2, named)
     return cv2.imencode(".jpg", canvas, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
-
-
-def _boxes(found: Detections) -> Iterator[tuple[npt.NDArray[np.float32], int, float]]:
-    """Best last, so that it is on top."""
-    return zip(found.boxes[::-1], found.labels[::-1].tolist(), found.scores[::-1].tolist(), strict=True)
 
 
 def _draw(
@@ -88,7 +129,3 @@ def _draw(
     named.add((left, base))
     cv2.rectangle(canvas, (start, base - height - 5), (start + width + 2, base), colour, cv2.FILLED)
     cv2.putText(canvas, text, (start + 1, base - 3), _FONT, _FONT_SIZE, (255, 255, 255), 1, cv2.LINE_AA)
-
-
-def _counts(judged: Judged) -> dict[str, int]:
-    return {"right": len(judged.right), "wrong": len(judged.wrong), "missed": len(judged.missed.labels)}
