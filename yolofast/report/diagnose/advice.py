@@ -42,6 +42,10 @@ _NOT_THE_RATE = (
     "NaN values in the weights it starts from, and for faults in the images and labels; begin anew"
 )
 
+_NO_FAULTS = {
+    kinds.BOXES: "batches differ in their boxes, which is no fault of the training",
+    kinds.NOISE: "this is the noise of small samples and no fault",
+}
 Proposal = tuple[str, list[Change]]
 """A line of advice, and the settings that go with it."""
 
@@ -127,14 +131,9 @@ def _narrower(history: History, around: Fluctuation, calm: float) -> str:
     return f", and {(calm**2 + spread**2) ** 0.5:.2%} with random_size={least},{most}"
 
 
-def _holds_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    why = "batches differ in their boxes, which is no fault of the training: judge it by epochs, or by validation."
-    return _larger_batch(history, around, f"{why} For a calmer curve,")
-
-
-def _is_noisy(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    why = "this is the noise of small samples and no fault: judge by epochs, or by validation."
-    return _larger_batch(history, around, f"{why} For a calmer curve,")
+def _no_fault(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    why = f"{_NO_FAULTS[verdict.kind]}: judge by epochs, or by validation. For a calmer curve,"
+    return _larger_batch(history, around, why)
 
 
 def _larger_batch(history: History, around: Fluctuation, why: str) -> Proposal:
@@ -166,17 +165,13 @@ def _oscillates(verdict: Verdict, history: History) -> Proposal:
 
 
 def after_divergence(verdict: Verdict, history: History, choice: ShipChoice | None) -> Proposal:
-    if _was_broken_before_any_update(history):
+    batches = history.batches
+    if batches is not None and batches.from_the_first and np.isinf(batches.loss[0]):
         return _NOT_THE_RATE, []
     key, before = setting(history, LR)
     words, warm_up = _longer_warm_up(history)
     line = f"take a third of the learning rate{words}; {_onward(verdict, history, choice)}"
     return line, [Change(key, before, scaled(before, 1 / 3)), *warm_up]
-
-
-def _was_broken_before_any_update(history: History) -> bool:
-    batches = history.batches
-    return batches is not None and batches.from_the_first and bool(np.isinf(batches.loss[0]))
 
 
 def _longer_warm_up(history: History) -> Proposal:
@@ -273,8 +268,8 @@ _CAUSES: dict[str, Callable[[Verdict, History, Fluctuation], Proposal]] = {
     kinds.LEARNING_RATE: _steps_too_long,
     kinds.MIX: _mixes_unevenly,
     kinds.SIZE: without_sizes,
-    kinds.BOXES: _holds_unevenly,
-    kinds.NOISE: _is_noisy,
+    kinds.BOXES: _no_fault,
+    kinds.NOISE: _no_fault,
 }
 _ENDINGS: dict[str, Callable[[Verdict, History, ShipChoice | None], Proposal]] = {
     kinds.DIVERGENCE: after_divergence,

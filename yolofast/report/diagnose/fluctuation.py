@@ -14,7 +14,7 @@ from scipy.signal import savgol_filter
 
 from yolofast.report.diagnose.period import Period, find_period, without_period
 from yolofast.report.diagnose.regression import Effects, regress, size_changes
-from yolofast.report.logs.history import BOXES, MIX, SIZE, Floats, Ints
+from yolofast.report.logs.history import BOXES, MIX, SIZE, Bools, Floats, Ints
 
 _MOST_BLOCKS, _WINDOW = 256, 6
 
@@ -86,7 +86,7 @@ class LossSeries:
     part: Ints
     contents: Mapping[str, Floats] = field(default_factory=dict)
 
-    def where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> "LossSeries":
+    def where(self, kept: Bools) -> "LossSeries":
         contents = {name: values[kept] for name, values in self.contents.items()}
         return LossSeries(self.loss[kept], self.lr[kept], self.part[kept], contents)
 

@@ -15,7 +15,7 @@ from yolofast.report.diagnose.forecast import varied
 from yolofast.report.diagnose.period import find_period
 from yolofast.report.diagnose.phases import Phase, stretches
 from yolofast.report.diagnose.statistics import CALM, cautious_noise, fit_line, in_digits, noise_between
-from yolofast.report.logs.history import Epochs, Floats, History
+from yolofast.report.logs.history import Bools, Epochs, Floats, History
 
 DIVERGENCE, OVERFITTING, PLATEAU = "divergence", "overfitting", "plateau"
 LEARNING_RATE, MIX, SIZE, BOXES = "learning rate", "data mix", "image size", "boxes"
@@ -111,7 +111,7 @@ def plateau(history: History, phases: list[Phase]) -> Verdict | None:
     return None
 
 
-def _can_move(epochs: Epochs, phases: list[Phase]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _can_move(epochs: Epochs, phases: list[Phase]) -> Bools:
     """Epochs of the last phase with a learning rate worth the name."""
     chosen = np.array([int(n) in phases[-1] for n in epochs.number]) & np.isfinite(epochs.train)
     if _knows_lr(epochs):
@@ -169,34 +169,32 @@ def causes(around: Fluctuation | None) -> list[Verdict]:
     if around is None or around.std < LEAST_STD:
         return []
     shares, found = around.shares, []
-    if shares.mix >= _LARGE_SHARE:
-        kinds = " and ".join(f"{name}s" for name in varied(around))
-        text = f"{shares.mix:.0%} of the fluctuation is how many {kinds} a batch holds"
-        found.append(Verdict(MIX, text, {"share": shares.mix}))
-    if shares.image_size >= _LARGE_SHARE:
-        found.append(Verdict(SIZE, _about_size(around), {"share": shares.image_size}))
-    if shares.boxes >= _LARGE_SHARE:
-        text = f"{shares.boxes:.0%} of the fluctuation is how many and how large boxes a batch holds"
-        found.append(Verdict(BOXES, text, {"share": shares.boxes}))
-    if shares.learning_rate >= _LARGE_SHARE:
-        found.append(Verdict(LEARNING_RATE, _about_rate(around), {"share": shares.learning_rate}))
+    for kind, share, words in (
+        (MIX, shares.mix, _about_mix),
+        (SIZE, shares.image_size, _about_size),
+        (BOXES, shares.boxes, lambda _: "how many and how large boxes a batch holds"),
+        (LEARNING_RATE, shares.learning_rate, _about_rate),
+    ):
+        if share >= _LARGE_SHARE:
+            found.append(Verdict(kind, f"{share:.0%} of the fluctuation is {words(around)}", {"share": share}))
     if shares.rest >= 0.6 and around.std >= CALM:
         text = f"the loss varies by {around.std:.1%}; {shares.rest:.0%} of it is which images a batch happens to have"
         found.append(Verdict(NOISE, text, {"share": shares.rest, "std": around.std}))
     return found
 
 
+def _about_mix(around: Fluctuation) -> str:
+    return f"how many {' and '.join(f'{name}s' for name in varied(around))} a batch holds"
+
+
 def _about_size(around: Fluctuation) -> str:
-    sizes = around.effects.sizes
-    low, high = min(sizes, key=lambda size: sizes[size]), max(sizes, key=lambda size: sizes[size])
-    return (
-        f"{around.shares.image_size:.0%} of the fluctuation is the size of the images, which multi-scale training "
-        f"changes: from {sizes[low]:+.1%} at {low:g} pixels to {sizes[high]:+.1%} at {high:g}"
-    )
+    (low, least), *_, (high, most) = sorted(around.effects.sizes.items(), key=lambda pair: pair[1])
+    levels = f"from {least:+.1%} at {low:g} pixels to {most:+.1%} at {high:g}"
+    return f"the size of the images, which multi-scale training changes: {levels}"
 
 
 def _about_rate(around: Fluctuation) -> str:
-    text = f"{around.shares.learning_rate:.0%} of the fluctuation is the network wandering with too long steps"
+    text = "the network wandering with too long steps"
     if np.isfinite(around.slope_ratio):
         return f"{text}; short stretches are {around.slope_ratio:.1f} times as steep where the learning rate is high"
     return f"{text} (the learning rate is not known or hardly changed, so that this is its doing cannot be tested)"

@@ -16,6 +16,7 @@ from yolofast.runs.table import bounded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
 """Of YOLOv7 and of YOLOX."""

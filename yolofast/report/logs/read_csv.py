@@ -9,28 +9,18 @@ import numpy as np
 from yolofast.errors import UserError
 from yolofast.report.logs.history import CONTENTS, Batches, Epochs, Floats, History, Ints, epochs_of
 from yolofast.report.logs.last_start import each_once, of_last_run, without_late_terms
-from yolofast.runs.layout import (
-    FITNESS_WORDS,
-    MAP,
-    MAP50,
-    PRECISION,
-    RATES,
-    RECALL,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    Column,
-    fitness,
-)
+from yolofast.runs import layout
+from yolofast.runs.layout import MAP, MAP50, TRAIN_LOSS, VAL_LOSS, Column
 from yolofast.runs.table import Columns, read_columns
 
 MOST_EPOCHS = 10**7
 _BATCH = ("batch", "iter", "iteration", "step", "global_step")
 _TRAIN = ("train/loss", "train_loss", "total_loss", TRAIN_LOSS.of_term("total"), "total", "loss")
 _VAL = ("val/loss", "val_loss", VAL_LOSS.of_term("total"), "valid_loss", "test_loss")
-RATE_NAMES = (RATES[0].name, "lr", "x/lr0", "learning_rate")
+RATE_NAMES = (layout.RATES[0].name, "lr", "x/lr0", "learning_rate")
 _OF_OTHERS = {
-    PRECISION.name: ("metrics/precision", "precision", "P"),
-    RECALL.name: ("metrics/recall", "recall", "R"),
+    layout.PRECISION.name: ("metrics/precision", "precision", "P"),
+    layout.RECALL.name: ("metrics/recall", "recall", "R"),
     MAP50.name: ("metrics/mAP_0.5", "metrics/mAP50", "mAP50", "map50", "AP50"),
     MAP.name: ("metrics/mAP_0.5:0.95", "metrics/mAP50-95", "mAP50-95", "mAP", "map", "AP"),
 }
@@ -151,7 +141,7 @@ def _scores(columns: Columns) -> tuple[Floats, str]:
     ]
     mean, at_half = (None if name is None else columns.numbers(name) for name in found)
     known = [name for name in found if name is not None]
-    return fitness_of(mean, at_half, len(columns)), known[0] if len(known) == 1 else FITNESS_WORDS
+    return fitness_of(mean, at_half, len(columns)), known[0] if len(known) == 1 else layout.FITNESS_WORDS
 
 
 def fitness_of(mean: Floats | None, at_half: Floats | None, count: int) -> Floats:
@@ -159,7 +149,7 @@ def fitness_of(mean: Floats | None, at_half: Floats | None, count: int) -> Float
     if mean is None or at_half is None:
         only = mean if mean is not None else at_half
         return np.full(count, np.nan) if only is None else only
-    return fitness(at_half, mean)
+    return layout.fitness(at_half, mean)
 
 
 def _total(columns: Columns, names: tuple[str, ...], pattern: Column) -> Floats | None:
