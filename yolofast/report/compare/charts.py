@@ -94,7 +94,8 @@ def class_elements(found: Comparison, names: Sequence[str]) -> Iterator[Element]
     if not found.classes:
         return
     yield Paragraph(_gains(found.classes, names))
-    shown, extremes, caption = range(len(names)), (), ""
+    shown, caption = range(len(names)), ""
+    extremes: tuple[str, ...] = ()
     if len(names) > _SIDE_BY_SIDE:
         shown, extremes = range(0, len(names), len(names) - 1), ("lowest of all", "highest of all")
         caption = f"The first and the last of {len(names)} kinds, and the range of AP50-95; --json has every figure."

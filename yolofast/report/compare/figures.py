@@ -120,7 +120,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure("seconds per epoch", LOWER, lambda run: 3600 * run.hours / len(run.epoch), 2),
         Figure("it/s", HIGHER, lambda run: _or_nan(run.timing.iterations_per_second), 2),
         Figure(SPEED.title, HIGHER, _images_per_second, 1),
-        Figure(GPU_BUSY, HIGHER, lambda run: 100 * _or_nan(run.profile and run.profile.gpu_busy), 1),
+        Figure(GPU_BUSY, HIGHER, lambda run: 100 * _or_nan(None if run.profile is None else run.profile.gpu_busy), 1),
         Figure("wait for data, %", LOWER, _wait, 1),
         # 0 is that of a run on the CPU
         Figure("GPU memory, GiB", LOWER, lambda run: np.nanmax(run.column("memory"), initial=0) or math.nan, 2),

@@ -68,7 +68,7 @@ def confusion(run: RunFolder) -> tuple[Element, ...]:
         elements.append(_matrix(cells, names))
     mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
     if mistakes:
-        rows = tuple(_mistake(names, *cell, totals[cell[1]]) for cell in mistakes)
+        rows = tuple(_mistake(names, predicted, true, count, totals[true]) for predicted, true, count in mistakes)
         elements.append(Table(("most frequent mistakes", "times", "share of"), rows))
     return tuple(elements)
 
