@@ -105,45 +105,30 @@ def _of_batches(run: RunFolder) -> tuple[int | None, tuple[str, ...]]:
 
 def find_timing(rows: Rows, summary: Mapping[str, Any], batches: int | None, args: Mapping[str, Any]) -> RunHours:
     """`batches`: of an epoch, where they were recorded."""
-    clock = rows.columns.get("seconds")
-    seconds = None if clock is None else _never_back(clock)
-    if seconds is not None and _can_be(seconds):
-        if rows.format == OURS:
-            return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
-        return RunHours(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
-    return RunHours()
+    clock = rows.columns.get("seconds", np.full(len(rows.epoch), np.nan))
+    steps = np.diff(clock, prepend=0.0)
+    # A resumed run may count from 0 again: what it took before is added.
+    seconds = np.asarray(np.cumsum(np.where(steps < 0, clock, steps)))
+    if not np.isfinite(seconds).all() or not _SHORTEST <= seconds[-1] <= _LONGEST:
+        return RunHours()
+    if rows.format == OURS:
+        return _of_ours(rows, seconds, {} if args.get("resume") else summary, batches, args.get("batch_size"))
+    return RunHours(seconds=seconds, total=float(seconds[-1]), source="the column `time`")
 
 
 def _of_ours(rows: Rows, train: Floats, summary: Mapping[str, Any], batches: int | None, batch: object) -> RunHours:
     wall, trained = known_number(summary.get("wall_seconds")), float(train[-1])
     whole = wall if wall is not None and trained <= wall <= _LONGEST else trained
     speeds, lengths = rows.columns[SPEED.name], np.diff(train, prepend=0.0)
-    images = float(np.nansum(speeds * lengths))
-    pace = images / trained
+    pace = float(np.nansum(speeds * lengths)) / trained
+    size = as_batch(batch)
+    by_images = pace / size if pace and size is not None else None
     return RunHours(
         seconds=train * (whole / trained),
         total=whole,
         source=FILES.summary if whole > trained else "the column `time`, training alone",
         iterations=batches,
-        iterations_per_second=_pace(batches, len(rows.epoch), trained, pace, batch),
+        iterations_per_second=batches * len(rows.epoch) / trained if batches else by_images,
         images_per_second=pace,
         images=round(float(np.nanmedian(speeds * lengths))) if np.isfinite(speeds).any() else None,
     )
-
-
-def _pace(batches: int | None, epochs: int, seconds: float, images: float | None, batch: object) -> float | None:
-    if batches and seconds > 0:
-        return batches * epochs / seconds
-    known = as_batch(batch)
-    return images / known if images and known is not None else None
-
-
-def _can_be(seconds: Floats) -> bool:
-    return bool(np.isfinite(seconds).all() and _SHORTEST <= seconds[-1] <= _LONGEST)
-
-
-def _never_back(clock: Floats) -> Floats:
-    """A resumed run may count from 0 again: what it took before is added. What has no end is unknown."""
-    clock = np.where(np.isfinite(clock), clock, np.nan)
-    steps = np.diff(clock, prepend=0.0)
-    return np.asarray(np.cumsum(np.where(steps < 0, clock, steps)))

@@ -1,6 +1,6 @@
 """The parts of a report that say how training went: figures, curves, time and memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from yolofast.pages.elements import (
 )
 from yolofast.runs import layout
 from yolofast.runs.reader import RunFolder
-from yolofast.runs.table import Columns, Floats
+from yolofast.runs.table import Floats
 from yolofast.words import duration
 
 
@@ -58,9 +58,13 @@ def batches(run: RunFolder) -> tuple[Element, ...]:
     table = run.batches
     if table is None or layout.BATCH_LOSS not in table:
         return ()
-    charts: list[Element] = [_per_batch(table, "Loss of every batch", "loss", layout.BATCH_LOSS)]
-    if "gradient_norm" in table:
-        charts.append(_per_batch(table, "Gradient norm", "norm", "gradient_norm", log_y=True))
+    charts: list[Element] = []
+    for column, title in ((layout.BATCH_LOSS, "Loss of every batch"), ("gradient_norm", "Gradient norm")):
+        if column in table:
+            values = tuple(table.numbers(column).tolist())
+            series = Series(column.replace("_", " "), tuple(range(1, len(values) + 1)), values)
+            is_loss = column == layout.BATCH_LOSS
+            charts.append(LineChart(title, "batch", "loss" if is_loss else "norm", (series,), log_y=not is_loss))
     return (*charts, Paragraph("Why a loss fluctuates, and what to change: yolofast diagnose on this folder."))
 
 
@@ -97,12 +101,6 @@ def _chart(run: RunFolder, title: str, y_label: str, columns: Mapping[str, str],
         if not np.isnan(run.column(column)).all()
     ]
     return LineChart(title, "epoch", y_label, tuple(series)) if series else None
-
-
-def _per_batch(table: Columns, title: str, y_label: str, column: str, log_y: bool = False) -> Chart:
-    values: Sequence[float] = table.numbers(column).tolist()
-    series = Series(column.replace("_", " "), tuple(range(1, len(values) + 1)), tuple(values))
-    return LineChart(title, "batch", y_label, (series,), log_y=log_y)
 
 
 def _mean_of_time(run: RunFolder, column: layout.Column) -> float:

@@ -26,6 +26,7 @@ from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
 from yolofast.runs.layout import FILES, numbered
 
+Box, Colour = npt.NDArray[np.float32], tuple[int, int, int]
 _RECALLS = np.linspace(0, 1, 101)
 _MOST_CLASSES_WITH_CURVES = 200
 _LONG_SIDE = 520
@@ -110,14 +111,7 @@ def drawn(picture: Image, judged: Judged, names: Sequence[str]) -> bytes:
     return cv2.imencode(".jpg", canvas, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
 
 
-def _draw(
-    canvas: Image,
-    box: npt.NDArray[np.float32],
-    text: str,
-    colour: tuple[int, int, int],
-    line: int,
-    named: set[tuple[int, int]],
-) -> None:
+def _draw(canvas: Image, box: Box, text: str, colour: Colour, line: int, named: set[tuple[int, int]]) -> None:
     """A name goes below the one that has its place already: an evaluation gives a box several classes."""
     left, top, right, bottom = (int(value) for value in box.round())
     cv2.rectangle(canvas, (left, top), (right, bottom), colour, line, cv2.LINE_AA)
