@@ -1,7 +1,7 @@
 """Everything `compare` finds out, in one value; pages, tables and JSON are made from it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -67,7 +67,12 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
     counted = count_once(group_runs(runs, request.groups))
     groups = counted.groups
     counting = [run for group in groups for run in group.runs]
-    undecided, same_clock = no_one_wins(groups), _same_clock(groups)
+    undecided, by_name = no_one_wins(groups), {group.name: group.runs for group in groups}
+
+    def same_clock(one: str, other: str) -> bool:
+        """Whether the hours of two kinds can be compared. Others may still differ from both."""
+        return not hours_differ([*by_name[one], *by_name[other]])
+
     of_runs = [remark for run in runs for remark in check_run(run, request.images)]
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
     return Comparison(
@@ -88,12 +93,6 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
         remarks=worst_first((*check_together(runs), *check_hours(counting), *of_runs, *counted.remarks)),
         conclusions=tuple(conclude(groups, request.last)) if len(groups) > 1 else (),
     )
-
-
-def _same_clock(groups: Sequence[Group]) -> Callable[[str, str], bool]:
-    """Whether the hours of two kinds, by their names, can be compared. Others may still differ from both."""
-    runs = {group.name: group.runs for group in groups}
-    return lambda one, other: not hours_differ([*runs[one], *runs[other]])
 
 
 def _overtakings(
@@ -153,10 +152,11 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "at_the_same_time": [asdict(one) for one in found.at_the_same_time],
         "remarks": [asdict(one) for one in found.remarks],
         "conclusions": [asdict(one) for one in found.conclusions],
-        "curves": [_curves(curve) for curve in found.curves],
+        "curves": [
+            {"name": one.name, "epoch": one.epoch, "seconds": one.seconds, "columns": one.mean} for one in found.curves
+        ],
     }
-    cleaned: dict[str, Any] = _plain(values)
-    return cleaned
+    return dict(_plain(values))
 
 
 def _run(run: ComparedRun) -> dict[str, Any]:
@@ -180,17 +180,10 @@ def _difference(one: Difference) -> dict[str, Any]:
     return {"where": one.where, "key": one.key, "kind": one.kind, "values": said}
 
 
-def _curves(curve: KindCurves) -> dict[str, Any]:
-    return {
-        "name": curve.name,
-        "epoch": curve.epoch.tolist(),
-        "seconds": None if curve.seconds is None else curve.seconds.tolist(),
-        "columns": {name: values.tolist() for name, values in curve.mean.items()},
-    }
-
-
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]

@@ -136,7 +136,7 @@ def figures(price: float | None) -> list[Figure]:
 
 def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict[str, str]) -> list[Row]:
     """`not_comparable`: names of rows -> why no one wins there. Rows nobody knows anything of are left out,
-    but for how busy the GPU was: that is always asked, and measured only if the run was told to."""
+    but for how busy the GPU was: that is always of interest, and measured only with `--profile-every`."""
     rows = []
     for figure in figures(price):
         values = tuple(spread_of(figure.value(run) for run in group.runs) for group in groups)

@@ -107,7 +107,7 @@ def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> 
 
 
 def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    """How much calmer the loss would be if images kept their size, or changed it less."""
+    """How much calmer the loss would be if images middle their size, or changed it less."""
     calm = around.std * (1 - around.shares.image_size) ** 0.5
     line = (
         f"multi-scale training shows in the loss: at one size the standard deviation would be {calm:.2%} instead of "
@@ -122,12 +122,12 @@ def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Pr
 def _narrower(history: History, around: Fluctuation, calm: float) -> str:
     """The half of the sizes that lies in the middle; a recipe counts heights in steps of 32."""
     sizes = sorted(around.effects.sizes)
-    kept = sizes[len(sizes) // 4 : len(sizes) - len(sizes) // 4]
+    middle = sizes[len(sizes) // 4 : len(sizes) - len(sizes) // 4]
     shape = history.settings.get("input_size")
-    if dialect(history) != "our YOLOX" or not shape or not 1 < len(kept) < len(sizes):
+    if dialect(history) != "our YOLOX" or not shape or not 1 < len(middle) < len(sizes):
         return ""
-    spread = float(np.std([around.effects.sizes[size] for size in kept]))
-    least, most = (round(size * shape[0] / max(shape) / _STEP) for size in (kept[0], kept[-1]))
+    spread = float(np.std([around.effects.sizes[size] for size in middle]))
+    least, most = (round(size * shape[0] / max(shape) / _STEP) for size in (middle[0], middle[-1]))
     return f", and {(calm**2 + spread**2) ** 0.5:.2%} with random_size={least},{most}"
 
 

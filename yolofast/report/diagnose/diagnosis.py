@@ -81,8 +81,8 @@ def _settled(history: History, phases: list[Phase]) -> LossSeries:
     part = part[np.searchsorted(np.unique(epoch), epoch)]
     warm = [i for i, phase in enumerate(phases) if phase.warms_up]
     contents = {} if history.batches is None else history.batches.contents
-    kept = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
-    return LossSeries(loss, lr, part, contents).where(kept)
+    chosen = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
+    return LossSeries(loss, lr, part, contents).where(chosen)
 
 
 def not_recorded(history: History) -> list[str]:

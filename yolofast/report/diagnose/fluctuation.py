@@ -86,9 +86,9 @@ class LossSeries:
     part: Ints
     contents: Mapping[str, Floats] = field(default_factory=dict)
 
-    def where(self, kept: Bools) -> "LossSeries":
-        contents = {name: values[kept] for name, values in self.contents.items()}
-        return LossSeries(self.loss[kept], self.lr[kept], self.part[kept], contents)
+    def where(self, chosen: Bools) -> "LossSeries":
+        contents = {name: values[chosen] for name, values in self.contents.items()}
+        return LossSeries(self.loss[chosen], self.lr[chosen], self.part[chosen], contents)
 
 
 def fluctuation(series: LossSeries) -> Fluctuation | None:

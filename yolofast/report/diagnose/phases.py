@@ -84,8 +84,8 @@ def _rising(lr: Floats) -> int:
 
 def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str, bool]]:
     """Jumps, and whether down; a rate that falls smoothly is one phase however far it falls."""
-    kept = (epochs.number > warm_up) & np.isfinite(epochs.lr) & (epochs.lr > 0)
-    lr, number = epochs.lr[kept], epochs.number[kept]
+    chosen = (epochs.number > warm_up) & np.isfinite(epochs.lr) & (epochs.lr > 0)
+    lr, number = epochs.lr[chosen], epochs.number[chosen]
     if len(lr) < 3:
         return []
     change, usual = np.abs(np.diff(lr)), float(np.median(np.abs(np.diff(lr))))

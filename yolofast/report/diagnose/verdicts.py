@@ -68,8 +68,8 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
 def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     """The validation loss rises from its minimum on, beyond its noise, while the training loss still falls."""
     epochs = history.one_validation
-    kept = np.isfinite(epochs.val) & np.isfinite(epochs.train)
-    number, val, train = (getattr(epochs, name)[kept] for name in ("number", "val", "train"))
+    known = np.isfinite(epochs.val) & np.isfinite(epochs.train)
+    number, val, train = (getattr(epochs, name)[known] for name in ("number", "val", "train"))
     if len(val) < 2 * _OVERFIT_EPOCHS:
         return None
     smooth = _middle_of_three(val)
@@ -87,7 +87,7 @@ def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     text = (
         f"since epoch {first} the validation loss rose by {rise / level:.0%} while the training loss fell by {fall:.0%}"
     )
-    good = epochs.fitness[kept]
+    good = epochs.fitness[known]
     if np.isfinite(good).all() and good[best:].argmax() > len(after) // 2:
         text += "; mAP still rose, so it is confidence rather than detection that gets worse"
     return Verdict(OVERFITTING, text, {"epoch": first, "val_rise": rise / level, "train_fall": fall})
@@ -213,10 +213,10 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
 
 def _of_validation(epochs: Epochs) -> Verdict | None:
     # A beginning that is far off would bend the whole course.
-    kept = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
-    if kept.sum() < _LEAST_VALIDATIONS:
+    known = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
+    if known.sum() < _LEAST_VALIDATIONS:
         return None
-    left = around_course(epochs.val[kept])
+    left = around_course(epochs.val[known])
     period = find_period(left)
     if period is None or period.amplitude < LEAST_STD:
         return None
@@ -230,7 +230,7 @@ def find_verdicts(
     """`epoch_batches` are the values of an epoch in `around`."""
     found = [divergence(history, phases), overfitting(history, phases), plateau(history, phases)]
     found += [*causes(around), oscillation(history, around, epoch_batches)]
-    kept = [verdict for verdict in found if verdict is not None]
-    if any(verdict.kind == DIVERGENCE for verdict in kept):  # a loss that runs away overfits and fluctuates as well
-        return [verdict for verdict in kept if verdict.kind in (DIVERGENCE, LEARNING_RATE)]
-    return kept
+    verdicts = [verdict for verdict in found if verdict is not None]
+    if found[0] is not None:  # a loss that diverges overfits and fluctuates as well
+        return [verdict for verdict in verdicts if verdict.kind in (DIVERGENCE, LEARNING_RATE)]
+    return verdicts
