@@ -26,7 +26,8 @@ from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
 from yolofast.runs.layout import FILES, numbered
 
-Box, Colour = npt.NDArray[np.float32], tuple[int, int, int]
+Box = npt.NDArray[np.float32]
+Colour = tuple[int, int, int]
 _RECALLS = np.linspace(0, 1, 101)
 _MOST_CLASSES_WITH_CURVES = 200
 _LONG_SIDE = 520
