@@ -11,8 +11,8 @@ from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
+from yolofast.report.run.evaluation_files import save_samples
 from yolofast.report.run.run_page import leave_report
-from yolofast.report.run.samples import save_samples
 from yolofast.runs.layout import FILES, MAP, MAP50
 from yolofast.train.checkpoints import BEST, LAST
 from yolofast.train.display import Display
