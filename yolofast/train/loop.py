@@ -6,9 +6,8 @@ that was still being written, to the same numbers.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +24,7 @@ from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
 from yolofast.runs.layout import (
     EPOCH,
+    FILES,
     MEMORY,
     RATES,
     SPEED,
@@ -38,7 +38,7 @@ from yolofast.runs.layout import (
 )
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
-from yolofast.train.checkpoints import BEST, Checkpoints
+from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, gear_of_ranks, mean_losses
 from yolofast.train.gears.compiling import compile_request
@@ -49,33 +49,7 @@ from yolofast.train.record import Recorder
 from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
-from yolofast.train.timing import Clock, NoSampler, PhaseSampler, clock_for
-
-
-class DataWait:
-    """For how long the device had nothing to do because no batch was there.
-
-    The host is some steps ahead of a GPU: a batch that comes late costs nothing while these are at work.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pending: deque[tuple[Any, Any]] = deque()
-        self._ms = 0.0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Around asking for a batch."""
-        asked = self._clock.moment()
-        yield
-        self._pending.append((asked, self._clock.moment()))
-
-    @property
-    def seconds(self) -> float:
-        """So far, as the device has got there. Waits for nothing."""
-        while self._pending and self._clock.is_past(self._pending[0][1]):
-            self._ms += self._clock.between(*self._pending.popleft())
-        return self._ms / 1e3
+from yolofast.train.timing import DataWait, NoSampler, PhaseSampler, clock_for
 
 
 @dataclass
@@ -94,8 +68,8 @@ class Progress:
 
 
 class TurnRecord(Protocol):
-    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
-        """A batch as it was made, and as the network will see it."""
+    def next_is(self, batch: Batch, resized: Batch, lr: float) -> None:
+        """A batch as it was made, and as the network will get it."""
 
 
 class Turn(NamedTuple):
@@ -126,18 +100,18 @@ def turn(
     sampler.mark(TO_DEVICE)
     moved = run.step.on_device(batch)
     sampler.mark(AUGMENT)
-    seen = moved if run.resize is None else run.resize(moved, epoch, number)
+    resized = moved if run.resize is None else run.resize(moved, epoch, number)
     sampler.mark(REST)
     if record is not None:
-        record.next_is(batch, seen, rates[0])
-    gear.run(seen, kind)
+        record.next_is(batch, resized, rates[0])
+    gear.run(resized, kind)
     return Turn(batch, settings, kind)
 
 
 def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | None = None) -> GearBox:
     """For so many steps; `at_once` as in `choose_gear`."""
-    asked = gear_of_ranks(compile_request(run.config.gear).gear, say)
-    return choose_gear(asked, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
+    gear = gear_of_ranks(compile_request(run.config.gear).gear, say)
+    return choose_gear(gear, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
 
 
 @dataclass(kw_only=True)
@@ -160,7 +134,12 @@ class Trainer:
         self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
-        self._kept_settings = _kept_settings(self.run)  # once: the files they name may go
+        self._saved_settings = {  # once: the files they name may go
+            "config": kept_config(self._config),
+            "hyp": self.run.hyp,
+            "img_shape": list(self.run.rules.evaluation_shape),
+            "images": len(self.run.data.train),
+        }
 
     def fit(self) -> Progress:
         try:
@@ -220,7 +199,7 @@ class Trainer:
                 )  # fmt: skip
                 used = len(batch.images) * self.run.images_joined * world()
                 images += used
-                self._tell(guard.after_batch())
+                self._say(guard.after_batch())
                 self.pictures.trained_on(epoch, iteration % batches, batch)
                 line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
@@ -232,16 +211,15 @@ class Trainer:
             self.batch_record.end_epoch(epoch)
         self.sampler.end_epoch(epoch)
         undone = guard.end_epoch()
-        self._tell(undone)
+        self._say(undone)
         even_out(self._step)
         wall = time.perf_counter() - start
-        rates = {column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)}
         return {
             EPOCH.name: epoch,
             TIME.name: (self.progress.rows[-1][TIME.name] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
             **losses_of(TRAIN_LOSS, {name: None if undone else losses[name] for name in self.run.step.terms}),
-            **rates,
+            **{column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)},
             SPEED.name: images / wall,
             WAIT.name: wait.seconds / wall,
             MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
@@ -266,10 +244,11 @@ class Trainer:
     def _save(self, epoch: int, last: bool) -> None:
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
-        is_missing = last and (self.progress.kept_epoch != self.progress.best_epoch or not self.checkpoints.has(BEST))
-        if self.progress.best_epoch == epoch or is_missing:
-            self.progress.kept_epoch, self.best_found = epoch, self._latest_found
-            names.append(BEST)
+        progress, best = self.progress, FILES.best
+        is_missing = last and (progress.kept_epoch != progress.best_epoch or not self.checkpoints.has(best))
+        if progress.best_epoch == epoch or is_missing:
+            progress.kept_epoch, self.best_found = epoch, self._latest_found
+            names.append(best)
         if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
             names.append(weights_of_epoch(epoch + 1))
         self.checkpoints.save(self._content(epoch), *names)
@@ -288,7 +267,7 @@ class Trainer:
             kept_epoch=progress.kept_epoch,
             lr_factor=progress.lr_factor,
             rows=progress.rows,
-            **self._kept_settings,
+            **self._saved_settings,
         )
 
     def _should_stop(self) -> bool:
@@ -312,12 +291,6 @@ class Trainer:
         most = self._config.max_steps
         return most is not None and epochs * len(self.run.batches) >= most
 
-    def _tell(self, message: str | None) -> None:
+    def _say(self, message: str | None) -> None:
         if message:
             self.display.say(message)
-
-
-def _kept_settings(run: Run) -> dict[str, Any]:
-    """What a checkpoint says of the run beside its state."""
-    shape = list(run.rules.evaluation_shape)
-    return {"config": kept_config(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}

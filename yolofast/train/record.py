@@ -87,7 +87,7 @@ class Recorder:
         columns = [name for name, _ in columns_with(terms_in(given))]
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
+        writer.writerows({key: short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / FILES.results, text.getvalue().encode())
         if self._loggers is not None:
             self._loggers.epoch(row)
@@ -159,5 +159,5 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
