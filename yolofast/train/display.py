@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 
 from yolofast.runs.layout import EPOCH, FILES, MEMORY, TRAIN_LOSS, Column, columns_with, terms_in
 from yolofast.train.step import RunningLosses
@@ -108,11 +108,19 @@ class Display:
             return self._seconds_left(epoch + share, self._finished + share)
 
         if not self._live:
-            yield EpochLine(batches, losses, left, _plain_lines(self.say, title, batches), self._plain_every)
+
+            def say(done: int, figures: str) -> None:
+                self.say(f"{title}, batch {done}/{batches}: {figures}")
+
+            yield EpochLine(batches, losses, left, say, self._plain_every)
             return
         with Progress(*self._columns(), console=self.console, transient=True, auto_refresh=False) as progress:
             task = progress.add_task(title, total=batches, figures="")
-            yield EpochLine(batches, losses, left, _moving_line(progress, task), _LOOK_EVERY)
+
+            def show(done: int, figures: str) -> None:
+                progress.update(task, completed=done, figures=figures, refresh=True)
+
+            yield EpochLine(batches, losses, left, show, _LOOK_EVERY)
 
     def doing(self, what: str) -> AbstractContextManager[object]:
         """A sign of life while something else than training continues; for terminals only."""
@@ -218,14 +226,6 @@ class EpochLine:
         memory = f", GPU {taken / 2**30:.1f} GiB" if taken else ""
         left = clock(self._seconds_left(self._done / self._batches))
         return f"{terms}{', ' if terms else ''}left {left}, {speed}, lr {lr:.3g}{memory}"
-
-
-def _plain_lines(say: Callable[[str], None], title: str, batches: int) -> Callable[[int, str], None]:
-    return lambda done, figures: say(f"{title}, batch {done}/{batches}: {figures}")
-
-
-def _moving_line(progress: Progress, task: TaskID) -> Callable[[int, str], None]:
-    return lambda done, figures: progress.update(task, completed=done, figures=figures, refresh=True)
 
 
 def _loss(value: float | None) -> str:

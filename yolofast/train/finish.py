@@ -14,7 +14,6 @@ from yolofast.ranks import world
 from yolofast.report.run.run_page import leave_report
 from yolofast.report.run.samples import save_samples
 from yolofast.runs.layout import FILES, MAP, MAP50
-from yolofast.train.checkpoints import BEST, LAST
 from yolofast.train.display import Display
 from yolofast.train.loop import Progress, Trainer
 from yolofast.train.record import Recorder, summary_of
@@ -28,7 +27,7 @@ _WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.seen)
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
     """`started` is when this process began the run, by `time.monotonic`."""
-    progress, best = trainer.progress, folder / FILES.weights / BEST
+    progress, best = trainer.progress, folder / FILES.weights / FILES.best
     if best.exists():
         strip_checkpoint(best)
         # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
@@ -106,7 +105,7 @@ def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
     lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
-        where = str(folder / FILES.weights / BEST)
+        where = str(folder / FILES.weights / FILES.best)
         where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
         lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
@@ -114,13 +113,13 @@ def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
 
 
 def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
-    commands, config, yolofast = [], run.config, own_command()
-    if (weights / BEST).exists():
-        best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
+    commands, config, yolofast, best = [], run.config, own_command(), weights / FILES.best
+    if best.exists():
         more = run.rules.val_flags + (" --single-cls" if config.single_cls else "")
-        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
-        commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
-    if (weights / LAST).exists() and config.max_steps is None:
+        commands.append(f"  {yolofast} val --weights {_quoted(best)} --data {_quoted(config.data)}{more}")
+        images = _quoted(run.data.val.path(0).parent)
+        commands.append(f"  {yolofast} predict --weights {_quoted(best)} --source {images}")
+    if (weights / FILES.last).exists() and config.max_steps is None:
         command = f"  {yolofast} train --resume {_quoted(weights.parent)}"
         longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1

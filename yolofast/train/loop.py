@@ -7,7 +7,7 @@ that was still being written, to the same numbers.
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +16,6 @@ import torch
 from yolofast.checkpoint.save import model_content
 from yolofast.config.resumed import kept_config
 from yolofast.detect.accumulator import Evaluated
-from yolofast.errors import UserError
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
@@ -118,7 +117,8 @@ def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | N
 class Trainer:
     run: Run
     gear: Gear
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | None
+    """None: another rank saves."""
     recorder: Recorder
     display: Display
     progress: Progress
@@ -142,14 +142,8 @@ class Trainer:
         }
 
     def fit(self) -> Progress:
-        try:
-            with self._interrupts.heard():
-                self._fit()
-        except BaseException:
-            with suppress(UserError, OSError):  # why the run ends is what its user has to know
-                self.checkpoints.finish()
-            raise
-        self.checkpoints.finish()
+        with self.checkpoints or nullcontext(), self._interrupts.heard():
+            self._fit()
         return self.progress
 
     def _fit(self) -> None:
@@ -242,6 +236,8 @@ class Trainer:
                 self.recorder.picture(epoch, path)
 
     def _save(self, epoch: int, last: bool) -> None:
+        if self.checkpoints is None:
+            return
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
         progress, best = self.progress, FILES.best

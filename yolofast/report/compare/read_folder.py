@@ -8,10 +8,10 @@ import numpy as np
 from yolofast.errors import UserError, nearest_file
 from yolofast.report.compare.compared_run import ComparedRun
 from yolofast.report.compare.hours import find_timing
-from yolofast.report.compare.read_rows import RESULTS_TXT, TRAIN_LOG, read_rows
+from yolofast.report.compare.read_rows import read_rows
 from yolofast.report.compare.words import printable
 from yolofast.report.logs.read_csv import last_batch_rows_of
-from yolofast.runs.layout import EPOCH, FILES, SPEED
+from yolofast.runs.layout import EPOCH, FILES, RESULT_FILES, SPEED
 from yolofast.runs.reader import RunFolder
 
 _NOT_CURVES = ("seconds", SPEED.name)
@@ -68,7 +68,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 def _folder(path: Path) -> Path:
     if path.is_dir():
         return path
-    if path.is_file() and path.name in (FILES.results, RESULTS_TXT, TRAIN_LOG):
+    if path.is_file() and path.name in RESULT_FILES:
         return path.parent
     if path.exists():
         raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")

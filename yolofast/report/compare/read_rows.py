@@ -12,10 +12,9 @@ from yolofast.report.logs.read_csv import RATE_NAMES, epochs_of_columns, last_ro
 from yolofast.report.logs.read_yolov7 import read_table
 from yolofast.report.logs.read_yolox import read_scores, read_train_log
 from yolofast.runs import layout
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, GIVE_A_RUN
 from yolofast.runs.table import Columns, is_number, read_columns
 
-RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
 _BESIDE_METRICS = {
     "lr": RATE_NAMES,
     "memory": (layout.MEMORY.name,),
@@ -40,13 +39,10 @@ class Rows:
 
 
 def read_rows(folder: Path) -> Rows:
-    readers = ((FILES.results, _of_csv), (RESULTS_TXT, _of_yolov7), (TRAIN_LOG, _of_yolox))
+    readers = ((FILES.results, _of_csv), (FILES.yolov7_results, _of_yolov7), (FILES.yolox_log, _of_yolox))
     found = next(((folder / name, read) for name, read in readers if (folder / name).is_file()), None)
     if found is None:
-        fix = (
-            f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
-        )
-        raise UserError("holds no results", where=folder, fix=fix)
+        raise UserError("holds no results", where=folder, fix=GIVE_A_RUN)
     path, read = found
     return _each_epoch_once(read(path))
 

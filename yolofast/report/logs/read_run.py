@@ -11,11 +11,10 @@ from yolofast.report.logs.read_csv import last_batches_of, last_rows_of, read_cs
 from yolofast.report.logs.read_loop import is_loop_log, read_loop_log
 from yolofast.report.logs.read_yolov7 import read_results_txt
 from yolofast.report.logs.read_yolox import read_train_log
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, GIVE_A_RUN, RESULT_FILES
 from yolofast.runs.settings import SETTINGS_FILES, settings_in_effect
 from yolofast.runs.table import KINDS, read_columns, read_text, refuse_binary
 
-RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
 _MOST_RUNS = 5
 _PAGES = ("<!doctype", "<html")
 _SAME_IN_VALIDATION = ("anchor", "simota")
@@ -34,15 +33,13 @@ def read_history(path: Path) -> History:
 def _read_folder(folder: Path) -> History:
     if (folder / FILES.results).is_file():
         return _read_own(folder)
-    for name in (RESULTS_TXT, TRAIN_LOG):
+    for name in RESULT_FILES[1:]:
         if (folder / name).is_file():
             return _with_settings(_read_file(folder / name), folder)
-    names = (FILES.results, RESULTS_TXT, TRAIN_LOG)
-    if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
+    if runs := sorted({path.parent for name in RESULT_FILES for path in folder.glob(f"*/{name}")}):
         some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
         raise UserError("is a folder of runs and no run", where=folder, fix=f"give one of them: {some}")
-    fix = f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
-    raise UserError("holds no results", where=folder, fix=fix)
+    raise UserError("holds no results", where=folder, fix=GIVE_A_RUN)
 
 
 def _with_settings(history: History, folder: Path) -> History:
@@ -96,7 +93,7 @@ def _read_file(path: Path) -> History:
         return read_loop_log(path)
     if first.lower().startswith(_PAGES):  # a log may begin with a warning of `<frozen runpy>`
         raise UserError("is a web page", where=path, fix=f"give {KINDS}")
-    if path.name == TRAIN_LOG:  # without a loss yet: it says what is expected of one
+    if path.name == FILES.yolox_log:  # without a loss yet: it says what is expected of one
         return read_train_log(path)
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
 

@@ -20,7 +20,6 @@ Say = Callable[[str], None]
 
 _CONTENTS = (FILES.settings, FILES.environment, FILES.summary, FILES.results)
 _PICTURES = ("*.png", "*.jpg")
-BEST = f"{FILES.weights}/{FILES.best}"
 
 
 @dataclass(frozen=True, kw_only=True)
