@@ -16,14 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from yolofast.boxes import cxcywh_to_xyxy, to_pixels
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import PictureDetector
 from yolofast.detect.evaluation import evaluate
 from yolofast.evaluate.average_precision import GRID
-from yolofast.evaluate.mosaic_picture import draw_boxes, save_mosaics
-from yolofast.evaluate.plots import save_plots
+from yolofast.evaluate.mosaic_picture import as_detections, draw_boxes, save_mosaics
+from yolofast.evaluate.plots import encoded, save_plots
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
@@ -73,16 +72,6 @@ def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
     return [np.ascontiguousarray(image) for image in blue_first.permute(0, 2, 3, 1).cpu().numpy()]
 
 
-def as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
-    """The true boxes, in pixels."""
-    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).float().cpu().numpy()
-    labels, valid = targets.labels.cpu().numpy(), targets.valid.cpu().numpy()
-    return [
-        Detections(box[use], np.ones(int(use.sum()), np.float32), label[use])
-        for box, label, use in zip(boxes, labels, valid, strict=True)
-    ]
-
-
 def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """The columns to draw above and below: losses of training above those of validation, then the metrics."""
     terms = terms_in(dict.fromkeys(name for row in rows for name in row))
@@ -117,9 +106,7 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
         if name in scores:
             panel.set_ylim(0, max(1.05 * max(values, default=0.0), 0.01))
     figure.supxlabel("epoch", fontsize=10)
-    canvas.draw()
-    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
-    return cv2.imencode(".png", pixels)[1].tobytes()
+    return encoded(canvas)
 
 
 Say = Callable[[str], None]
@@ -191,7 +178,7 @@ class RunPictures:
 
         def draw(path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
-            evaluate(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
+            evaluate(model, some, index, precision, on_batch=lambda _, *found: self._draw_found(path, *found))
 
         return self._draw(f"{FILES.seen_after}/{numbered(FILES.seen_after_epoch, epoch + 1, 3)}", draw)
 

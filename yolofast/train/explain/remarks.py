@@ -36,7 +36,7 @@ def _of_going_on(run: Explanation, past: RunSoFar) -> Iterator[str]:
 
 
 def _of_augmentation(run: Explanation) -> Iterator[str]:
-    recipe, close = run.views.recipe, run.views.close_mosaic_from
+    recipe, close = run.augmentation.recipe, run.augmentation.close_mosaic_from
     if run.config.rect:
         yield "mosaic: --rect makes none, whatever the hyper-parameters say"
     if recipe.mosaic and close is None:

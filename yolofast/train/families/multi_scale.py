@@ -77,11 +77,8 @@ class MultiScale:
     def __call__(self, batch: Batch, epoch: int, number: int) -> Batch:
         """The batch of that number, which is on the device already."""
         factor = yolov7_size(self.size, self.stride, self.seed, epoch, number) / self.size
-        height, width = (math.ceil(side * factor / self.stride) * self.stride for side in batch.images.shape[2:])
-        images = self.as_input(batch.images)
-        if (height, width) != tuple(images.shape[2:]):
-            images = functional.interpolate(images, size=(height, width), mode="bilinear", align_corners=False)
-        return replace(batch, images=images.contiguous(memory_format=torch.channels_last))
+        size = tuple(math.ceil(side * factor / self.stride) * self.stride for side in batch.images.shape[2:])
+        return _resized(batch, self.as_input(batch.images), size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +101,10 @@ class YoloXMultiScale:
         return yolox_size(self.height, self.width, self.seed, 0, iteration, self.steps)
 
     def __call__(self, batch: Batch, epoch: int, number: int) -> Batch:
-        size, images = self.size(epoch, number), self.as_input(batch.images)
-        if size != tuple(images.shape[2:]):
-            images = functional.interpolate(images, size=size, mode="bilinear", align_corners=False)
-        return replace(batch, images=images.contiguous(memory_format=torch.channels_last))
+        return _resized(batch, self.as_input(batch.images), self.size(epoch, number))
+
+
+def _resized(batch: Batch, images: Tensor, size: tuple[int, ...]) -> Batch:
+    if size != tuple(images.shape[2:]):
+        images = functional.interpolate(images, size=size, mode="bilinear", align_corners=False)
+    return replace(batch, images=images.contiguous(memory_format=torch.channels_last))

@@ -232,12 +232,9 @@ def unfold_batch_norm(
     ]
     lengths = settle_filter_lengths(step, first(), learning, per_update)
     step.ema.model.load_state_dict(model.state_dict())
-    measured = _measured(lengths)
-    say(f"weights: BatchNorm was folded away; {measured} on the first batches. The network computes what it did")
-
-
-def _measured(lengths: Tensor) -> str:
-    if not len(lengths):
-        return "its statistics are measured"
-    reach = f"{float(lengths.min()):.2g} to {float(lengths.max()):.2g}"
-    return f"its statistics and the lengths with which filters learn at the usual pace ({reach}) are measured"
+    measured = "its statistics"
+    if len(lengths):
+        reach = f"{float(lengths.min()):.2g} to {float(lengths.max()):.2g}"
+        measured += f" and the lengths with which filters learn at the usual pace ({reach})"
+    what = f"BatchNorm was folded away; {measured} are measured on the first batches"
+    say(f"weights: {what}. The network computes what it did")

@@ -43,11 +43,8 @@ class LoggerDelivery:
         self._deliveries = [_Delivery(logger, say) for logger in loggers]
         self._send(lambda logger: self._start(logger, run))
 
-    def __bool__(self) -> bool:
-        return bool(self._deliveries)
-
     def epoch(self, row: dict[str, Any]) -> None:
-        values = {name: float(value) for name, value in row.items() if name != "epoch" and _is_number(value)}
+        values = {name: float(value) for name, value in row.items() if name != "epoch" and value is not None}
         self._send(lambda logger: logger.scalars(row["epoch"], values))
 
     def picture(self, epoch: int, path: Path) -> None:
@@ -101,7 +98,3 @@ class _Delivery:
 def _in_one_line(error: Exception) -> str:
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first[:200]}" if first else type(error).__name__
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
