@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from yolofast.errors import in_one_line
 from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun, LoggerRequest, Say
 from yolofast.train.loggers.mlflow import mlflow_of
 from yolofast.train.loggers.tensorboard import tensorboard_of
@@ -91,10 +92,5 @@ class _Delivery:
                 call(self._logger)
                 self._answers = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the run is worth more
-                self._say(f"warning: {self._logger.title} failed, nothing more is sent to it: {_in_one_line(error)}")
+                self._say(f"warning: {self._logger.title} failed, nothing more is sent to it: {in_one_line(error)}")
                 return
-
-
-def _in_one_line(error: Exception) -> str:
-    first = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first[:200]}" if first else type(error).__name__
