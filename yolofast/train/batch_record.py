@@ -12,7 +12,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -117,13 +117,13 @@ class RecordedPhases(PhaseSampler):
             run.step, clock_for(device), every=every, in_graphs=in_graphs, batches=run.batches, first=first
         )
         self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
-        self._busy = _utilisation_of(device)
+        self._device = device
         self._file = EpochRowsFile(folder / FILES.phases, PHASE_COLUMNS, next_epoch)
         self._rows = self._file.kept
 
     def end_epoch(self, epoch: int) -> None:
         """After somebody has waited for the device, as the end of an epoch does anyway."""
-        samples, busy = self.take(), self._busy()
+        samples, busy = self.take(), _utilisation(self._device)
         gear = self._gear.now if isinstance(self._gear, GearBox) else "eager"
         if not samples:
             return
@@ -161,15 +161,12 @@ def recorded_phases(run: Run, gear: Gear, folder: Path | None, next_epoch: int) 
     return RecordedPhases(run, gear, every, folder, next_epoch) if every and folder is not None else NoSampler()
 
 
-def _utilisation_of(device: torch.device) -> Callable[[], float | None]:
-    """NVML's, of the last moments, if `pynvml` is installed; asked once per epoch."""
-    if device.type != "cuda":
-        return lambda: None
+def _utilisation(device: torch.device) -> float | None:
+    """NVML's, of the last moments, if `pynvml` is installed."""
     try:
-        torch.cuda.utilization(device)
+        return torch.cuda.utilization(device) / 100 if device.type == "cuda" else None
     except (ImportError, RuntimeError):
-        return lambda: None
-    return lambda: torch.cuda.utilization(device) / 100
+        return None
 
 
 def _numbers(row: Sequence[str]) -> dict[str, float]:

@@ -87,17 +87,12 @@ def same_file_as(path: Path, name: Path) -> None:
     try:
         os.link(path, temporary)
     except OSError:
-        _copy(path, temporary)
+        try:
+            shutil.copyfile(path, temporary)
+        except OSError as error:  # nothing of it stays where there is no room for all
+            temporary.unlink(missing_ok=True)
+            raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
     temporary.replace(name)
-
-
-def _copy(path: Path, target: Path) -> None:
-    """Nothing of it stays where there is no room for all."""
-    try:
-        shutil.copyfile(path, target)
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
 
 
 def read_state(last: Path) -> tuple[dict[str, Any], str | None]:

@@ -192,13 +192,9 @@ class EpochLine:
     """Told of every batch, it shows how things stand every so many seconds."""
 
     def __init__(
-        self,
-        batches: int,
-        losses: Losses,
-        seconds_left: Callable[[float], float],
-        show: Callable[[int, str], None],
-        show_every: float,
-    ) -> None:
+        self, batches: int, losses: Losses, seconds_left: Callable[[float], float],
+        show: Callable[[int, str], None], show_every: float,
+    ) -> None:  # fmt: skip
         self._batches, self._losses, self._seconds_left = batches, losses, seconds_left
         self._show, self._show_every = show, show_every
         self._began = self._looked = self._shown = time.monotonic()

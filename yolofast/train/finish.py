@@ -81,7 +81,7 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
     detector = PictureDetector(best, device=str(run.step.precision.device))
-    trainer.best_found = run.evaluation.of_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
+    trainer.best_found = run.evaluation.of_all_ranks(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,20 +21,7 @@ from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
-from yolofast.runs.layout import (
-    EPOCH,
-    FILES,
-    MEMORY,
-    RATES,
-    SPEED,
-    TIME,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    WAIT,
-    losses_of,
-    scores_of,
-    weights_of_epoch,
-)
+from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints
@@ -66,9 +53,8 @@ class Progress:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-class TurnRecord(Protocol):
-    def next_is(self, batch: Batch, resized: Batch, lr: float) -> None:
-        """A batch as it was made, and as the network will get it."""
+TurnRecord = Callable[[Batch, Batch, float], None]
+"""Gets a batch as it was made, as the network will get it, and the learning rate."""
 
 
 class Turn(NamedTuple):
@@ -102,7 +88,7 @@ def turn(
     resized = moved if run.resize is None else run.resize(moved, epoch, number)
     sampler.mark(REST)
     if record is not None:
-        record.next_is(batch, resized, rates[0])
+        record(batch, resized, rates[0])
     gear.run(resized, kind)
     return Turn(batch, settings, kind)
 
@@ -177,8 +163,10 @@ class Trainer:
         start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
         settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
         self._late_losses.forget()
+        record = None
         if self.batch_record is not None:
             self.batch_record.start_epoch()
+            record = self.batch_record.next_is
         with self.display.epoch(epoch, batches, self._late_losses.look) as line:
             source = enumerate(self.run.batches.epoch(epoch))
 
@@ -188,7 +176,7 @@ class Trainer:
 
             for iteration in range(epoch * batches, (epoch + 1) * batches):
                 batch, settings, _ = turn(
-                    self.run, fetch, self.gear, self.sampler, self.batch_record,
+                    self.run, fetch, self.gear, self.sampler, record,
                     epoch=epoch, iteration=iteration, lr_factor=guard.lr_factor,
                 )  # fmt: skip
                 used = len(batch.images) * self.run.images_joined * world()
@@ -200,7 +188,7 @@ class Trainer:
                 self._interrupts.check()
                 if self._config.max_steps is not None and iteration + 1 >= self._config.max_steps:
                     break
-        losses = mean_losses(self._step.losses)
+        means = mean_losses(self._step.losses)
         if self.batch_record is not None:
             self.batch_record.end_epoch(epoch)
         self.sampler.end_epoch(epoch)
@@ -209,22 +197,22 @@ class Trainer:
         even_out(self._step)
         wall = time.perf_counter() - start
         return {
-            EPOCH.name: epoch,
-            TIME.name: (self.progress.rows[-1][TIME.name] if self.progress.rows else 0.0) + wall,
+            layout.EPOCH.name: epoch,
+            layout.TIME.name: (self.progress.rows[-1][layout.TIME.name] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **losses_of(TRAIN_LOSS, {name: None if undone else losses[name] for name in self.run.step.terms}),
-            **{column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)},
-            SPEED.name: images / wall,
-            WAIT.name: wait.seconds / wall,
-            MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
+            **layout.losses_of(layout.TRAIN_LOSS, {term: None if undone else means[term] for term in self._step.terms}),
+            **{column.name: lr * guard.lr_factor for column, lr in zip(layout.RATES, settings.lr, strict=False)},
+            layout.SPEED.name: images / wall,
+            layout.WAIT.name: wait.seconds / wall,
+            layout.MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
 
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
         self._latest_found, metrics = found, found.metrics
-        row.update(scores_of(metrics))
-        row.update(losses_of(VAL_LOSS, found.losses))
+        row.update(layout.scores_of(metrics))
+        row.update(layout.losses_of(layout.VAL_LOSS, found.losses))
         if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
-            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[EPOCH.name]
+            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[layout.EPOCH.name]
             self.best_found = found
 
     def _show_boxes(self, epoch: int) -> None:
@@ -240,13 +228,13 @@ class Trainer:
             return
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
-        progress, best = self.progress, FILES.best
+        progress, best = self.progress, layout.FILES.best
         is_missing = last and (progress.kept_epoch != progress.best_epoch or not self.checkpoints.has(best))
         if progress.best_epoch == epoch or is_missing:
             progress.kept_epoch, self.best_found = epoch, self._latest_found
             names.append(best)
         if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
-            names.append(weights_of_epoch(epoch + 1))
+            names.append(layout.weights_of_epoch(epoch + 1))
         self.checkpoints.save(self._content(epoch), *names)
 
     def _content(self, epoch: int) -> dict[str, Any]:

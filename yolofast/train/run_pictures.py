@@ -48,20 +48,15 @@ def picture_grid(
     side = min(tile, _LONGEST_SIDE // columns, max(largest, _LEAST_SIDE))
     picture = np.full((rows * side, columns * side, 3), _GREY, np.uint8)
     for place, (image, found) in enumerate(zip(images, boxes, strict=True)):
-        small = _with_boxes(image, found, names, side, scores=scores)
+        # Scaled first, so that lines and letters keep their size.
+        scale = side / max(image.shape[:2])
+        height, width = (min(max(round(length * scale), 1), side) for length in image.shape[:2])
+        how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+        small: Image = np.asarray(cv2.resize(image, (width, height), interpolation=how), np.uint8)
+        draw_boxes(small, found, scale, names, scores=scores)
         top, left = place // columns * side, place % columns * side
-        picture[top : top + small.shape[0], left : left + small.shape[1]] = small
+        picture[top : top + height, left : left + width] = small
     return cv2.imencode(".jpg", picture)[1].tobytes()
-
-
-def _with_boxes(image: Image, found: Detections, names: Sequence[str], side: int, *, scores: bool) -> Image:
-    """Scaled first, so that lines and letters keep their size."""
-    scale = side / max(image.shape[:2])
-    height, width = (min(max(round(length * scale), 1), side) for length in image.shape[:2])
-    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    resized: Image = np.asarray(cv2.resize(image, (width, height), interpolation=how), np.uint8)
-    draw_boxes(resized, found, scale, names, scores=scores)
-    return resized
 
 
 def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
@@ -120,12 +115,9 @@ class RunPictures:
     """Draws into `folder`; nothing if that is None."""
 
     def __init__(
-        self,
-        folder: Path | None = None,
-        names: Sequence[str] = (),
-        inputs: InputConvention | None = None,
+        self, folder: Path | None = None, names: Sequence[str] = (), inputs: InputConvention | None = None,
         say: Say = lambda text: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._folder, self._names, self._say = folder, names, say
         self._inputs = inputs or InputConvention()
         self._kept: list[Batch] = []

@@ -186,9 +186,6 @@ class Family(ABC):
     name: str
     """As networks say it (`Network.family`)."""
 
-    def owns(self, model: Network) -> bool:
-        return model.family == self.name
-
     def with_network(self, config: TrainConfig, given: Collection[str]) -> TrainConfig:
         """The settings with the network the family takes for meant, where `--cfg` does not name one."""
         return config

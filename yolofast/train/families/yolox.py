@@ -162,8 +162,8 @@ def recipe_of(config: TrainConfig, model: YoloX) -> YoloXRecipe:
     name = config.recipe or default_recipe(model.config)
     recipe = read_yolox_recipe(name, config.recipe_values)
     changed = changed_values(config.recipe_values)
-    # Height and width are given, or the long side of the recipe's form.
-    shape = tuple(config.img_size) if len(config.img_size) == 2 else shape_in_form(recipe.input_size, *config.img_size)
+    first, *second = config.img_size  # height and width, or the long side of the recipe's form
+    shape = (first, second[0]) if second else shape_in_form(recipe.input_size, first)
     if "input_size" in changed:  # what the recipe says of other sizes was said of its own
         recipe = dataclasses.replace(recipe, input_size=read_yolox_recipe(name).input_size)
     batch = config.batch_size if config.batch_size > 0 else recipe.batch_size

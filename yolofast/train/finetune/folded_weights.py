@@ -20,7 +20,6 @@ lose nothing.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -211,19 +210,16 @@ def _asking_for_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterat
 _MEASURED_BATCHES = 8
 
 
-class BatchSource(Protocol):
-    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]: ...
-
-
 def unfold_batch_norm(
-    step: TrainStep, plan: FreezePlan, batches: BatchSource, per_update: int, say: Callable[[str], None]
-) -> None:
-    """The network still computes what it did. `per_update` is how many batches' gradients are added up."""
+    step: TrainStep, plan: FreezePlan, batches: Callable[[], Iterator[Batch]], per_update: int,
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """The network still computes what it did. `batches` starts an epoch; gradients of `per_update` are added up."""
     model = step.model
     assert isinstance(model, Network)
 
     def first() -> Iterator[Batch]:
-        return islice(batches.epoch(0), _MEASURED_BATCHES)
+        return islice(batches(), _MEASURED_BATCHES)
 
     inputs = (model.inputs.as_input(step.on_device(batch).images).float() for batch in first())
     measure_batch_norm(model, inputs)

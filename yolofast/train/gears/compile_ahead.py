@@ -44,9 +44,11 @@ class CompileAhead:
         parts |= {"images": torch.empty_like(images, device="meta"), "slots": tuple(slots)}
         torch.save({**parts, "settings": {name: get() for name, (get, _) in _TORCH_SETTINGS.items()}}, parcel)
         self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
+        # The package is found there as it is here.
+        path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(parcel)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints, env=_environment(),
+            [sys.executable, "-m", __name__, str(parcel)], env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints,
         )  # fmt: skip
 
     @property
@@ -72,13 +74,6 @@ class CompileAhead:
         self._process.wait()
         self._complaints.close()
         self._folder.cleanup()
-
-
-def _environment() -> dict[str, str]:
-    """The package is found there as it is here."""
-    package_folder = str(PACKAGE.parent)
-    before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([package_folder, *([before] if before else [])])}
 
 
 def compile_parcel(path: Path) -> None:

@@ -64,22 +64,19 @@ class LoggerDelivery:
 
     def _send(self, call: Call) -> None:
         for delivery in self._deliveries:
-            delivery.send(call)
+            delivery.calls.put(call)
 
 
 class _Delivery:
     def __init__(self, logger: ExperimentLogger, say: Say) -> None:
         self._logger, self._say, self._answers = logger, say, False
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self.calls: SimpleQueue[Call | None] = SimpleQueue()
         # A daemon, so that a server that never answers cannot keep the process alive.
         self._thread = threading.Thread(target=self._work, name=f"yolofast-{logger.title}", daemon=True)
         self._thread.start()
 
-    def send(self, call: Call) -> None:
-        self._calls.put(call)
-
     def close(self, patience: float) -> None:
-        self._calls.put(None)
+        self.calls.put(None)
         self._thread.join(min(patience, _PATIENCE_WITH_THE_SILENT))
         if self._answers:
             self._thread.join(max(patience - _PATIENCE_WITH_THE_SILENT, 0.0))
@@ -87,7 +84,7 @@ class _Delivery:
             self._say(f"warning: {self._logger.title} takes too long, not everything has got there; going on")
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (call := self.calls.get()) is not None:
             try:
                 call(self._logger)
                 self._answers = True

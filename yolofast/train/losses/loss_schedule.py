@@ -23,12 +23,9 @@ SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VEN
 
 
 def build_loss(
-    model: RawMapReader,
-    hyp: Mapping[str, Any],
-    image_size: int | Sequence[int],
-    assigner: str = "ota",
-    faithful: bool = True,
-) -> Criterion:
+    model: RawMapReader, hyp: Mapping[str, Any], image_size: int | Sequence[int],
+    assigner: str = "ota", faithful: bool = True,
+) -> Criterion:  # fmt: skip
     """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
 
     `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone), `image_size` is the size

@@ -29,13 +29,9 @@ class YoloV7Criterion:
     """The YOLOv7 losses of one head, with auxiliary maps when the raw maps hold them."""
 
     def __init__(
-        self,
-        model: RawMapReader,
-        settings: LossSettings,
-        assigner: str,
-        faithful: bool,
+        self, model: RawMapReader, settings: LossSettings, assigner: str, faithful: bool,
         reader: RowReader | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.model, self.settings, self.assigner, self.faithful = model, settings, assigner, faithful
         self._assign = found(ASSIGNERS[assigner].assign)
         self.reader = RowReader(model.layout.bins) if reader is None else reader
