@@ -39,8 +39,8 @@ class EpochRowsFile:
     def __init__(self, path: Path, columns: Sequence[str], next_epoch: int) -> None:
         """Of a run whose next epoch is this one: rows of it and of later ones are dropped."""
         self._path = path
-        self.kept = _rows_before(path, len(columns), next_epoch) if next_epoch else []
-        write_whole(path, _text([columns, *self.kept]).encode())
+        self.earlier = _rows_before(path, len(columns), next_epoch) if next_epoch else []
+        write_whole(path, _text([columns, *self.earlier]).encode())
 
     def append(self, rows: Iterable[Iterable[object]]) -> None:
         try:
@@ -101,8 +101,8 @@ def assigner_of(criterion: Criterion) -> str:
     return str(getattr(getattr(criterion, "criterion", criterion), "assigner", ""))
 
 
-_BESIDE = (AUGMENT, TO_DEVICE)
-PHASE_COLUMNS = ("epoch", "batch", "gear", "step", *ORDER, *(f"{name} beside" for name in _BESIDE), "gpu_busy")
+_ON_SIDE_STREAM = (AUGMENT, TO_DEVICE)
+PHASE_COLUMNS = ("epoch", "batch", "gear", "step", *ORDER, *(f"{name} beside" for name in _ON_SIDE_STREAM), "gpu_busy")
 _GEAR = PHASE_COLUMNS.index("gear")
 _WARM_UP = 10
 """Steps of a run that are never timed: allocators and caches fill."""
@@ -119,7 +119,7 @@ class RecordedPhases(PhaseSampler):
         self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
         self._device = device
         self._file = EpochRowsFile(folder / FILES.phases, PHASE_COLUMNS, next_epoch)
-        self._rows = self._file.kept
+        self._rows = self._file.earlier
 
     def end_epoch(self, epoch: int) -> None:
         """After somebody has waited for the device, as the end of an epoch does anyway."""
@@ -134,17 +134,17 @@ class RecordedPhases(PhaseSampler):
 
     def _row(self, epoch: int, sample: Sample, gear: str, busy: float | None) -> list[str]:
         times = [sum(sample.phases.values()), *(sample.phases.get(name) for name in ORDER)]
-        times += [sample.beside.get(name) for name in _BESIDE]
+        times += [sample.side_stream.get(name) for name in _ON_SIDE_STREAM]
         cells = ["" if value is None else f"{value:.6g}" for value in (*times, busy)]
         return [str(epoch), str(sample.iteration % self._batches), gear, *cells]
 
     def _summary(self) -> dict[str, Any]:
-        """Of the epochs in the last one's gear: those before it shifted up would only blur it."""
+        """Of the epochs in the last one's gear: those before it shifted up are slower."""
         gear = self._rows[-1][_GEAR]
         rows = [_numbers(row) for row in self._rows if row[_GEAR] == gear]
         step = spread([row["step"] for row in rows])
         phases = phase_figures([{name: row[name] for name in ORDER if name in row} for row in rows])
-        for name in _BESIDE:
+        for name in _ON_SIDE_STREAM:
             if values := [row[f"{name} beside"] for row in rows if f"{name} beside" in row]:
                 phases += (beside(name, values, step.mean, "on the GPU's side stream"),)
         busy = [row["gpu_busy"] for row in rows if "gpu_busy" in row]
@@ -156,7 +156,7 @@ class RecordedPhases(PhaseSampler):
 
 
 def recorded_phases(run: Run, gear: Gear, folder: Path | None, next_epoch: int) -> PhaseSampler:
-    """Nothing is timed unless it was asked for, nor by ranks that have no folder."""
+    """Nothing is timed without `--profile-every`, nor by ranks that have no folder."""
     every = run.config.profile_every
     return RecordedPhases(run, gear, every, folder, next_epoch) if every and folder is not None else NoSampler()
 

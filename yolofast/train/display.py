@@ -189,7 +189,7 @@ def line_of(row: Mapping[str, Any]) -> list[Cell]:
 
 
 class EpochLine:
-    """Told of every batch, it shows how things stand every so many seconds."""
+    """Counts batches and shows the state of the epoch every few seconds."""
 
     def __init__(
         self, batches: int, losses: Losses, seconds_left: Callable[[float], float],
@@ -238,8 +238,8 @@ class LateLosses:
         self._sums, self._count = losses.tensors()[:2]
         self._names = losses.names
         self._on_gpu = self._sums.is_cuda
-        self._seen_sums = torch.zeros(self._sums.shape, dtype=self._sums.dtype, pin_memory=self._on_gpu)
-        self._seen_count = torch.zeros((), dtype=self._count.dtype, pin_memory=self._on_gpu)
+        self._sums_on_host = torch.zeros(self._sums.shape, dtype=self._sums.dtype, pin_memory=self._on_gpu)
+        self._count_on_host = torch.zeros((), dtype=self._count.dtype, pin_memory=self._on_gpu)
         self._copied: Any = None
         self._means: dict[str, float] = {}
 
@@ -256,8 +256,8 @@ class LateLosses:
             return self._means
         if self._copied is not None:
             self._read()
-        self._seen_sums.copy_(self._sums, non_blocking=True)
-        self._seen_count.copy_(self._count, non_blocking=True)
+        self._sums_on_host.copy_(self._sums, non_blocking=True)
+        self._count_on_host.copy_(self._count, non_blocking=True)
         if self._on_gpu:
             self._copied = torch.cuda.current_stream().record_event()
         else:
@@ -265,5 +265,7 @@ class LateLosses:
         return self._means
 
     def _read(self) -> None:
-        count = max(float(self._seen_count), 1.0)
-        self._means = {name: value / count for name, value in zip(self._names, self._seen_sums.tolist(), strict=True)}
+        count = max(float(self._count_on_host), 1.0)
+        self._means = {
+            name: value / count for name, value in zip(self._names, self._sums_on_host.tolist(), strict=True)
+        }

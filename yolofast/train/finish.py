@@ -30,7 +30,7 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     progress, best = trainer.progress, folder / FILES.weights / FILES.best
     if best.exists():
         strip_checkpoint(best)
-        # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
+        # A resumed run that got no better does not have the evaluation of its best weights. One of several ranks could
         # only repeat its part of it.
         if trainer.best_found is None and world() == 1:
             trainer.pictures.attempt("how good the best weights are", lambda: _evaluate_again(run, trainer, best))
@@ -44,8 +44,8 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
-    kept = progress.kept_epoch == progress.best_epoch
-    display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
+    best_is_saved = progress.kept_epoch == progress.best_epoch
+    display.say("\n".join(["", *_results(summary, folder, best_is_saved), "", "next:", *commands]))
 
 
 def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
@@ -99,14 +99,14 @@ def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> N
     trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 
-def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
-    """`kept`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
+def _results(summary: dict[str, Any], folder: Path, best_is_saved: bool) -> list[str]:
+    """`best_is_saved`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
     epochs, speed = summary["epochs"], summary["images_per_second"]
     lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
         where = str(folder / FILES.weights / FILES.best)
-        where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
+        where = where if best_is_saved else f"its weights were not saved, those in {where} are the last epoch's"
         lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
     return [*lines, f"look at: {', '.join(shown)}"]

@@ -113,7 +113,7 @@ class Trainer:
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
     best_found: Evaluated | None = None
-    """The evaluation of the weights in `best.pt`, or to be written there, if this process has seen it."""
+    """The evaluation of the weights in `best.pt`, or to be written there, if this process has made it."""
 
     def __post_init__(self) -> None:
         self._step, self._config = self.run.step, self.run.config

@@ -67,11 +67,8 @@ def _saved_in(folder: Path) -> RunToResume:
     if any((weights / name).exists() for name in _STATES):
         return RunToResume(folder, weights / FILES.last)
     if not (folder / FILES.settings).is_file():
-        raise UserError(
-            f"there is no run to resume: no {FILES.weights}/{FILES.last} and no {FILES.settings}",
-            where=folder,
-            fix=_FIX,
-        )
+        what = f"there is no run to resume: no {FILES.weights}/{FILES.last} and no {FILES.settings}"
+        raise UserError(what, where=folder, fix=_FIX)
     return RunToResume(folder, None)
 
 
@@ -100,15 +97,15 @@ class Beginning(NamedTuple):
     hyp: Mapping[str, Any] | None = None
     """The hyper-parameters that the run had so far."""
     note: str | None = None
-    """To be told."""
+    """For the user."""
     plan: PlanSpec | None = None
-    """That of the run to go on with, if it has kept one."""
+    """That of the run to go on with, if it has a copy of one."""
     checkpoint: Path | None = None
     """Where the state comes from."""
 
     @property
     def findable(self) -> TrainConfig:
-        """The settings to build the run from: where files they name have gone, those the run has kept."""
+        """The settings to build the run from: where files they name have gone, the run's own copies."""
         if self.folder is None:
             return self.config
         return with_kept_copies(self.config, self.folder, self.checkpoint)

@@ -120,7 +120,7 @@ class RunPictures:
     ) -> None:  # fmt: skip
         self._folder, self._names, self._say = folder, names, say
         self._inputs = inputs or InputConvention()
-        self._kept: list[Batch] = []
+        self._copies: list[Batch] = []
         self._warned = False
 
     def labels(self, index: ImageIndex) -> None:
@@ -129,13 +129,13 @@ class RunPictures:
     def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
         """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind what is going on."""
         if self._folder is not None and epoch == 0 and number < _BATCHES:
-            self._kept.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
+            self._copies.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
 
     def epoch_over(self) -> None:
-        """Draws what was kept; called when the device has finished the epoch."""
-        for number, batch in enumerate(self._kept):
+        """Draws the copies; called when the device has finished the epoch."""
+        for number, batch in enumerate(self._copies):
             self._draw(numbered(FILES.train_batch, number), partial(self._draw_batch, batch))
-        self._kept = []
+        self._copies = []
 
     def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._draw(FILES.curves, lambda path: write_whole(path, curves_picture(rows)))
@@ -190,7 +190,7 @@ class RunPictures:
         write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), likely, self._names, scores=True))
 
     def attempt(self, what: str, draw: Callable[[], object]) -> bool:
-        """Whether it worked. Only the first failure is told: they mostly have one cause, such as a full disk."""
+        """Whether it worked. Only the first failure is reported: they mostly have one cause, such as a full disk."""
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - no picture is worth a run

@@ -199,9 +199,8 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
     logged = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
-    request = LoggerRequest(
-        config=run.config, splits=(run.data.train, run.data.val), environment=os.environ, say=display.say
-    )
+    splits = run.data.train, run.data.val
+    request = LoggerRequest(config=run.config, splits=splits, environment=os.environ, say=display.say)
     return Recorder(folder, progress.rows, LoggerDelivery(choose_loggers(request), logged, display.say))
 
 

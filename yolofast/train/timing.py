@@ -62,7 +62,7 @@ class HostClock:
 
 
 def _thread_seconds() -> float:
-    """How long this thread has run or wanted to: one that waits for a core that others have is not asleep."""
+    """How long this thread has run or waited for a core: it is not asleep while others have the core."""
     try:
         ran, queued = Path("/proc/thread-self/schedstat").read_bytes().split()[:2]
     except (OSError, ValueError):  # only Linux has it, and not every Linux
@@ -153,7 +153,7 @@ class Sample:
     iteration: int
     phases: dict[str, float]
     asleep: dict[str, float]
-    beside: dict[str, float] = field(default_factory=dict)
+    side_stream: dict[str, float] = field(default_factory=dict)
     """On the side stream of a loader that makes its batches on the device."""
 
 
@@ -161,7 +161,7 @@ class Sample:
 class _Pending:
     iteration: int
     marks: list[Mark]
-    beside: list[tuple[str, Any, Any]]
+    side_stream: list[tuple[str, Any, Any]]
     overwritten_soon: bool
 
 
@@ -180,10 +180,10 @@ class PhaseSampler:
         self._pending: deque[_Pending] = deque()
         self._samples: list[Sample] = []
         self._iteration: int | None = None
-        self._beside: list[tuple[str, Any, Any]] = []
+        self._side_stream: list[tuple[str, Any, Any]] = []
         loader = batches.single if isinstance(batches, QuadOnDevice) else batches
         if isinstance(loader, DeviceLoader):
-            loader.timed = self._timed_beside
+            loader.timed = self._timed_on_side_stream
 
     @property
     def looks_into_graphs(self) -> bool:
@@ -202,7 +202,7 @@ class PhaseSampler:
             chosen = chosen and not any(pending.overwritten_soon for pending in self._pending)
         if not chosen and not self._around_others:
             return
-        self._iteration, self._beside = iteration, []
+        self._iteration, self._side_stream = iteration, []
         self._probe = self._inside if chosen else self._around
         self._step.probe = self._probe
         self._probe.take()
@@ -218,7 +218,7 @@ class PhaseSampler:
         self._probe.mark(END)
         self._step.probe = None
         spoilt, soon = self._probe.has_captured, self._probe.has_replayed
-        pending = _Pending(self._iteration, self._probe.take(), self._beside, soon)
+        pending = _Pending(self._iteration, self._probe.take(), self._side_stream, soon)
         self._iteration = None
         if not spoilt:
             self._pending.append(pending)
@@ -236,23 +236,23 @@ class PhaseSampler:
         while self._pending and self._is_past(self._pending[0]):
             pending = self._pending.popleft()
             phases, asleep = durations(pending.marks, self._clock)
-            beside: dict[str, float] = {}
-            for phase, begun, done in pending.beside:
-                beside[phase] = beside.get(phase, 0.0) + self._clock.between(begun, done)
-            self._samples.append(Sample(pending.iteration, phases, asleep, beside))
+            side_stream: dict[str, float] = {}
+            for phase, begun, done in pending.side_stream:
+                side_stream[phase] = side_stream.get(phase, 0.0) + self._clock.between(begun, done)
+            self._samples.append(Sample(pending.iteration, phases, asleep, side_stream))
 
     def _is_past(self, pending: _Pending) -> bool:
-        moments = [pending.marks[-1][1], *(done for _, _, done in pending.beside)]
+        moments = [pending.marks[-1][1], *(done for _, _, done in pending.side_stream)]
         return all(self._clock.is_past(moment) for moment in moments)
 
     @contextmanager
-    def _timed_beside(self, phase: str) -> Iterator[None]:
+    def _timed_on_side_stream(self, phase: str) -> Iterator[None]:
         if self._iteration is None:
             yield
             return
         begun = self._clock.moment()
         yield
-        self._beside.append((phase, begun, self._clock.moment()))
+        self._side_stream.append((phase, begun, self._clock.moment()))
 
 
 class NoSampler(PhaseSampler):
@@ -276,7 +276,7 @@ class ChosenSteps:
         self._random, self._next = random.Random(0), 0  # the same in every process, and after a resume
 
     def has(self, iteration: int) -> bool:
-        """To be asked in their order."""
+        """To be called in their order."""
         while self._next < iteration:
             self._next += self._random.randint(*self._gaps)
         return self._next == iteration

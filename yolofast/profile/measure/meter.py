@@ -200,9 +200,9 @@ class Meter:
         return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._gear, sampler)
 
     def _beside(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
-        names = sorted({name for sample in samples for name in sample.beside})
+        names = sorted({name for sample in samples for name in sample.side_stream})
         found = [
-            beside(name, [sample.beside.get(name, 0.0) for sample in samples], step_ms, "on the GPU's side stream")
+            beside(name, [sample.side_stream.get(name, 0.0) for sample in samples], step_ms, "on the GPU's side stream")
             for name in names
         ]
         if has_workers(self.run):

@@ -1,6 +1,6 @@
 """What a run will really do, epoch by epoch, found before it runs: by its own schedule, plan and augmentation.
 
-Nothing here is an estimate of a formula: every number is asked of the objects that training asks.
+Nothing here is an estimate of a formula: every number comes from the objects that training uses.
 """
 
 import dataclasses

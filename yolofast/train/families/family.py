@@ -87,7 +87,7 @@ class Explained:
 
 
 Resize = Callable[[Batch, int, int], Batch]
-"""A batch on the device as it is to be seen, by epoch and number."""
+"""A batch on the device at the size the network gets it, by epoch and number."""
 Shape = tuple[int, int]
 """Height and width."""
 

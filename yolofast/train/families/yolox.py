@@ -1,7 +1,7 @@
 """YOLOX: trained by a recipe (`--recipe`, `--set`), which says what the command line does not.
 
 Before anything is built, epochs, batch size and image size that were not given become the recipe's, so that what a run
-stores about itself is complete. Everything else is asked of the recipe when it is needed (`recipe_of`).
+stores about itself is complete. Everything else is read from the recipe when it is needed (`recipe_of`).
 """
 
 import dataclasses

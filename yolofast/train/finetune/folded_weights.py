@@ -169,7 +169,7 @@ def _gradient_lengths(step: TrainStep, filters: Sequence[Tensor], batches: Itera
     """Of each filter: the root of the mean square over the batches. Leaves the step as it was."""
     sums = [torch.zeros(len(weight), dtype=torch.float64, device=weight.device) for weight in filters]
     counted = 0
-    with tried_only(step), _asking_for_gradients(step.model, filters):
+    with tried_only(step), _requiring_gradients(step.model, filters):
         for batch in batches:
             gradients = _gradients(step, step.on_device(batch), filters)
             counted += any(bool(gradient.any()) for gradient in gradients)  # none where float16 has overflown
@@ -193,9 +193,9 @@ def _gradients(step: TrainStep, batch: Batch, filters: Sequence[Tensor]) -> list
 
 
 @contextmanager
-def _asking_for_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterator[None]:
+def _requiring_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterator[None]:
     """In training mode; also those that only learn in a later phase."""
-    was_training, asked = model.training, [weight.requires_grad for weight in filters]
+    was_training, required = model.training, [weight.requires_grad for weight in filters]
     model.train()
     for weight in filters:
         weight.requires_grad_(True)
@@ -203,7 +203,7 @@ def _asking_for_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterat
         yield
     finally:
         model.train(was_training)
-        for weight, before in zip(filters, asked, strict=True):
+        for weight, before in zip(filters, required, strict=True):
             weight.requires_grad_(before)
 
 

@@ -225,16 +225,11 @@ class PlannedSchedule:
     """Of an epoch."""
 
     def at(self, epoch: int, batch: int) -> StepSettings:
-        settings, phase = self.base.at(epoch, batch), self.plan.at(epoch)
-        risen = self.risen(phase, epoch, batch)
+        settings, phase, risen = self.base.at(epoch, batch), self.plan.at(epoch), 1.0
+        if phase.first and phase.warmup_epochs:  # it restarts with the phase; that of the first phase is the run's own
+            risen = min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
         lr = tuple(lr * pace.rate * risen for pace in phase.paces for lr in settings.lr)
         return dataclasses.replace(settings, lr=lr)
-
-    def risen(self, phase: FreezePhase, epoch: int, batch: int) -> float:
-        """The share a warm-up that restarts with the phase has reached; that of the first phase is the run's own."""
-        if not phase.first or not phase.warmup_epochs:
-            return 1.0
-        return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
 
 
 def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:

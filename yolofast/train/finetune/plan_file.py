@@ -252,7 +252,7 @@ def _with_stage_flags(plan: PlanSpec, config: TrainConfig) -> PlanSpec:
         phase,
         lr_factors=tuple((scope, factors[scope]) for scope, _ in phase.lr_factors),
         warmup_epochs=warmup,
-        batch_norm=tuple((scope, policy if scope == _LATE else kept) for scope, kept in phase.batch_norm),
+        batch_norm=tuple((scope, policy if scope == _LATE else own) for scope, own in phase.batch_norm),
         batch_norm_epochs=config.bn_phase1_epochs,
     )
     return dataclasses.replace(plan, phases=(changed,))

@@ -22,7 +22,7 @@ from yolofast.train.gears.compiling import PACKAGE, compiled_loss_of, keep_compi
 from yolofast.train.gears.gears import empty_targets, tuned_convolutions
 from yolofast.train.step import TrainStep
 
-_POLITENESS = 3
+_NICENESS = 3
 _TORCH_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "threads": (torch.get_num_threads, torch.set_num_threads),
     "deterministic": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
@@ -43,12 +43,12 @@ class CompileAhead:
         parts = {"model": step.model, "criterion": step.criterion, "precision": step.precision}
         parts |= {"images": torch.empty_like(images, device="meta"), "slots": tuple(slots)}
         torch.save({**parts, "settings": {name: get() for name, (get, _) in _TORCH_SETTINGS.items()}}, parcel)
-        self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
+        self._errors = (Path(self._folder.name) / "errors").open("w+b")
         # The package is found there as it is here.
         path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(parcel)], env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors,
         )  # fmt: skip
 
     @property
@@ -63,8 +63,8 @@ class CompileAhead:
         """The last thing the process said, if it did not succeed."""
         if self._process.returncode == 0:
             return None
-        self._complaints.seek(0)
-        lines = self._complaints.read().decode(errors="replace").strip().splitlines()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit code {self._process.returncode}"
 
     def close(self) -> None:
@@ -72,13 +72,13 @@ class CompileAhead:
         with suppress(OSError):
             self._process.kill()
         self._process.wait()
-        self._complaints.close()
+        self._errors.close()
         self._folder.cleanup()
 
 
 def compile_parcel(path: Path) -> None:
     with suppress(OSError):
-        os.nice(_POLITENESS)
+        os.nice(_NICENESS)
     # Written by the process that waits for us, into a folder that only its user can read.
     parcel = torch.load(path, weights_only=False)
     path.unlink()  # as large as the network, and nobody would remove it if the run is killed

@@ -77,9 +77,8 @@ class AssignerSchedule:
         given = hyp.get("assigner")
         if ota_from_epoch is not None:
             if given is not None:
-                raise UserError(
-                    "--ota-from-epoch and assigner in the hyper-parameters both set the assigner", fix="drop one"
-                )
+                what = "--ota-from-epoch and assigner in the hyper-parameters both set the assigner"
+                raise UserError(what, fix="drop one")
             if ota_from_epoch < 0:
                 raise UserError(f"--ota-from-epoch is {ota_from_epoch}", fix="give the first epoch with OTA, from 0")
             given = [[0, "anchor"], [ota_from_epoch, "ota"]] if ota_from_epoch else "ota"
