@@ -266,6 +266,4 @@ class LateLosses:
 
     def _read(self) -> None:
         count = max(float(self._count_on_host), 1.0)
-        self._means = {
-            name: value / count for name, value in zip(self._names, self._sums_on_host.tolist(), strict=True)
-        }
+        self._means = dict(zip(self._names, (self._sums_on_host / count).tolist(), strict=True))
