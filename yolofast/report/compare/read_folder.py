@@ -18,8 +18,7 @@ from yolofast.report.compare.read_rows import Rows, read_rows
 from yolofast.report.compare.words import printable
 from yolofast.report.logs.history import Floats
 from yolofast.report.logs.read_csv import last_batch_rows_of
-from yolofast.report.logs.read_run import RESULTS
-from yolofast.runs.layout import EPOCH, FILES, SPEED
+from yolofast.runs.layout import EPOCH, FILES, RESULT_FILES, SPEED
 from yolofast.runs.reader import RunFolder
 
 _NOT_CURVES = ("seconds", SPEED.name)
@@ -79,7 +78,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 def _folder(path: Path) -> Path:
     if path.is_dir():
         return path
-    if path.is_file() and path.name in RESULTS:
+    if path.is_file() and path.name in RESULT_FILES:
         return path.parent
     if path.exists():
         raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")

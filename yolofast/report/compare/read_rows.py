@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.report.compare.compared_run import MAP, MAP50, OTHER, OURS, PRECISION, RECALL, ULTRALYTICS, YOLOV7, YOLOX
-from yolofast.report.logs.history import RESULTS_TXT, TRAIN_LOG, Floats, Ints
+from yolofast.report.logs.history import Floats, Ints
 from yolofast.report.logs.read_csv import RATE_NAMES, epochs_of_columns, last_rows_of, names_of
 from yolofast.report.logs.read_run import find_results
 from yolofast.report.logs.read_yolov7 import read_table
 from yolofast.report.logs.read_yolox import read_scores, read_train_log
 from yolofast.runs import layout
+from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 from yolofast.runs.table import Columns
 
@@ -39,7 +40,7 @@ class Rows:
 
 
 def read_rows(run: RunFolder) -> Rows:
-    path, readers = find_results(run.path), {RESULTS_TXT: _of_yolov7, TRAIN_LOG: _of_yolox}
+    path, readers = find_results(run.path), {FILES.yolov7_results: _of_yolov7, FILES.yolox_log: _of_yolox}
     rows = readers[path.name](path) if path.name in readers else _of_table(run.results)
     last = {number: place for place, number in enumerate(rows.epoch.tolist())}
     order = np.array([last[number] for number in sorted(last)])

@@ -4,18 +4,16 @@ import dataclasses
 from pathlib import Path
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.logs.history import RESULTS_TXT, RUN_FOLDER, TRAIN_LOG, Batches, Epochs, History
+from yolofast.report.logs.history import RUN_FOLDER, Batches, Epochs, History
 from yolofast.report.logs.read_csv import batches_of, last_batch_rows_of, last_rows_of, read_csv, steady_epochs_of
 from yolofast.report.logs.read_loop import is_loop_log, read_loop_log
 from yolofast.report.logs.read_yolov7 import read_results_txt
 from yolofast.report.logs.read_yolox import read_train_log
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, GIVE_A_RUN, RESULT_FILES
 from yolofast.runs.reader import RunFolder
 from yolofast.runs.settings import settings_in_effect
 from yolofast.runs.table import KINDS, read_text, refuse_binary
 
-RESULTS = (FILES.results, RESULTS_TXT, TRAIN_LOG)
-"""The files with the results of a run: ours and Ultralytics', YOLOv7's, YOLOX's."""
 _MOST_RUNS = 5
 _PAGES = ("<!doctype", "<html")
 _SAME_IN_VALIDATION = ("anchor", "simota")
@@ -39,14 +37,13 @@ def read_history(path: Path) -> History:
 
 def find_results(folder: Path) -> Path:
     """The file with the results of a run, whichever trainer wrote it."""
-    for name in RESULTS:
+    for name in RESULT_FILES:
         if (folder / name).is_file():
             return folder / name
-    if runs := sorted({path.parent for name in RESULTS for path in folder.glob(f"*/{name}")}):
+    if runs := sorted({path.parent for name in RESULT_FILES for path in folder.glob(f"*/{name}")}):
         some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
         raise UserError("is a folder of runs and no run", where=folder, fix=f"give one of them: {some}")
-    fix = f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
-    raise UserError("holds no results", where=folder, fix=fix)
+    raise UserError("holds no results", where=folder, fix=GIVE_A_RUN)
 
 
 def history_of(run: RunFolder) -> History:
@@ -98,6 +95,6 @@ def _read_file(path: Path) -> History:
         return read_loop_log(path)
     if first.lower().startswith(_PAGES):  # a log may begin with a warning of `<frozen runpy>`
         raise UserError("is a web page", where=path, fix=f"give {KINDS}")
-    if path.name == TRAIN_LOG:  # without a loss yet: it says what is expected of one
+    if path.name == FILES.yolox_log:  # without a loss yet: it says what is expected of one
         return read_train_log(path)
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
