@@ -21,9 +21,10 @@ ALONE = StepKind(sums=False, updates=True)
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_cache(tmp_path, tmp_path_factory, monkeypatch):
+    """Kernels are shared by the tests of this file: most compile the same step."""
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "kernels"))
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 

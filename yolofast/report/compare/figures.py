@@ -119,7 +119,7 @@ def figures(price: float | None) -> list[Figure]:
         Figure(HOURS, LOWER, lambda run: run.hours, 3),
         Figure("seconds per epoch", LOWER, lambda run: 3600 * run.hours / len(run.epoch), 2),
         Figure("it/s", HIGHER, lambda run: _or_nan(run.timing.iterations_per_second), 2),
-        Figure(SPEED.title, HIGHER, _images_per_second, 1),
+        Figure(SPEED.title, HIGHER, images_per_second, 1),
         Figure(GPU_BUSY, HIGHER, lambda run: 100 * _or_nan(None if run.profile is None else run.profile.gpu_busy), 1),
         Figure("wait for data, %", LOWER, _wait, 1),
         # 0 is that of a run on the CPU
@@ -179,7 +179,7 @@ def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Fi
     return first, ""
 
 
-def _images_per_second(run: ComparedRun) -> float:
+def images_per_second(run: ComparedRun) -> float:
     """As measured, or from iterations and the batch its settings state."""
     if run.timing.images_per_second is not None:
         return run.timing.images_per_second

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.runs.layout import FITNESS_WORDS
+from yolofast.runs.layout import FILES, FITNESS_WORDS
 from yolofast.runs.table import bounded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
-"""Of YOLOv7 and of YOLOX."""
-RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG = "run folder", f"YOLOv7 {RESULTS_TXT}", f"YOLOX {TRAIN_LOG}"
+RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG = "run folder", f"YOLOv7 {FILES.yolov7_results}", f"YOLOX {FILES.yolox_log}"
 MIX = ("mosaic", "mixup")
 SIZE = "size"
 BOXES = ("boxes", "box_size")
