@@ -191,7 +191,7 @@ def test_bad_seqinfo(tmp_path, text, message):
 
 def test_arrays_are_checked_like_files():
     assert len(sequence_of_rows("a", np.zeros((0, 9)), "truth")) == 0
-    with pytest.raises(UserError, match="identity 1 is in frame 1 already, on line 1"):
+    with pytest.raises(UserError, match="row 2: identity 1 is in frame 1 already, in row 1"):
         sequence_of_rows("a", [[1, 1, 0, 0, 5, 5], [1, 1, 0, 0, 5, 5]], "truth")
     with pytest.raises(UserError, match=r"have the shape \(3,\)"):
         sequence_of_rows("a", [1, 2, 3], "truth")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from yolofast.config.predict import PredictConfig
 from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
-from yolofast.config.sequences import TrackvalConfig
+from yolofast.config.sequences import ConvertConfig, TrackvalConfig
 from yolofast.config.settings import Settings
 from yolofast.config.tools import (
     AnchorsConfig,
@@ -61,6 +61,8 @@ COMMANDS = (
     Command("predict", "find objects in images, videos and streams", "yolofast.commands.predict:run", PredictConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched",
             "yolofast.commands.trackval:run", TrackvalConfig),
+    Command("convert", "sequences from one format into another: MOTChallenge, COCO with videos, TAO",
+            "yolofast.commands.convert:run", ConvertConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", "yolofast.commands.diagnose:run",
             DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", "yolofast.commands.profile:run",
