@@ -14,7 +14,7 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import shorten
-from yolofast.track.formats.sequence import Bools, Floats, Ints
+from yolofast.track.formats.sequence import MOST_FRAMES, Bools, Floats, Ints
 from yolofast.words import counted
 
 Kind = Literal["truth", "results", "detections"]
@@ -136,8 +136,8 @@ def _check(found: MotRows, kind: Kind, length: int | None) -> None:
     )  # fmt: skip
     frame, id = rows[:, 0], rows[:, 1]
     found.note_rows(
-        FaultKind.FRAME, _not_whole(frame) | (frame < 1), lambda i: f"frame {frame[i]:g} is not a whole number from 1",
-        "count frames from 1",
+        FaultKind.FRAME, _not_whole(frame) | (frame < 1) | (frame > MOST_FRAMES),
+        lambda i: f"frame {frame[i]:g} is not a whole number from 1 to {MOST_FRAMES:,}", "count frames from 1",
     )  # fmt: skip
     if length is not None:
         found.note_rows(

@@ -24,7 +24,7 @@ from yolofast.files.yaml_file import open_regular
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SeqInfo, sequence_of
 from yolofast.track.formats.mot_text import Kind, check_rows
-from yolofast.track.formats.sequence import UNKNOWN, Sequence
+from yolofast.track.formats.sequence import MOST_FRAMES, UNKNOWN, Sequence
 
 _SHOULD = "give a file with videos, images, annotations and categories"
 _COLUMNS = 9
@@ -153,7 +153,7 @@ def _places(images: list[dict[str, Any]], videos: dict[int, _Video], path: Path)
             frame = _id(image, "frame_id", "images", number, path) + 1 - first
         else:
             frame = _id(image, "frame_index", "images", number, path) + 1
-        if frame < 1 or key in places or frame in videos[video].images:
+        if not 1 <= frame <= MOST_FRAMES or key in places or frame in videos[video].images:
             what = f"images[{number}]: frame {frame} of {videos[video].name} is there already, or not from 1"
             raise UserError(what, where=path, fix="give each image an id and a frame of its own")
         places[key] = video, frame
