@@ -1,8 +1,8 @@
 """ByteTrack and BoT-SORT: confident detections first, then the others for tracks that are about to be lost.
 
-Both take the same steps per frame (docs/tracking.md); they differ in what the filter estimates (aspect ratio and height,
-or width and height), in camera motion and appearance, and in what they give out. A frame is one function over arrays:
-predict all, overlap of all with all, three associations, one correction of all that were matched.
+Both take the same steps per frame (docs/tracking.md). They differ in what the filter estimates (aspect ratio and
+height, or width and height), in camera motion and appearance, and in what they give out. A frame is one function over
+arrays: predict all, find pairs that overlap, associate three times, correct all that were matched.
 
 Rows of the state are the tracked ones in the published order, then the lost ones.
 """
