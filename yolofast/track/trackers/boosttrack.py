@@ -13,7 +13,7 @@ import numpy as np
 from yolofast.track.trackers import kalman
 from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlap_of, overlapping
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Floats, Frame, Ints, Tracks, joined, take
+from yolofast.track.trackers.tracks import Floats, Frame, Ints, Tracks, joined, normalised, take
 
 _POSITION_NOISE, _VELOCITY_NOISE = np.ones(4), np.full(4, 0.01)
 _MEASUREMENT_NOISE = np.array([1.0, 1.0, 10.0, 0.01])
@@ -121,7 +121,7 @@ class BoostTrack(Tracker):
         values, mean = measured(boxes), self.state.mean[:, :4]
         weight = 1 / (self.state.cov[:, 0] + _MEASUREMENT_NOISE)
         found = weight @ (values**2).T - 2 * (weight * mean) @ values.T + (weight * mean**2).sum(1)[:, None]
-        return np.maximum(found, 0.0)
+        return np.asarray(np.maximum(found, 0.0))
 
     def _raised(self, frame: Frame, boxes: Floats, sure: Floats, distance: Floats) -> Floats:
         scores, settings = frame.scores.copy(), self.settings
@@ -216,7 +216,7 @@ class BoostTrack(Tracker):
         self._vote(rows, frame.labels[seen], frame.scores[seen])
         if self.settings.with_reid and frame.features is not None and state.features.shape[1]:
             mixed = _KEPT_FEATURE * state.features[rows] + (1 - _KEPT_FEATURE) * frame.features[seen]
-            state.features[rows] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), _ROUNDING)
+            state.features[rows] = normalised(mixed)
 
     def _born(self, born: Ints, frame: Frame, scores: Floats) -> BoostState:
         count, none = len(born), np.zeros(len(born), np.int64)
