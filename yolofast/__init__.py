@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from yolofast.model.network import build_model
     from yolofast.structures import Targets
     from yolofast.track.score.scores import score_tracks
+    from yolofast.track.trackers.table import build_tracker
     from yolofast.train.losses.loss_schedule import build_loss
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "build_loss",
     "build_model",
+    "build_tracker",
     "decode",
     "fuse",
     "load_weights",
@@ -41,6 +43,7 @@ _HOME = {
     "build_loss": "yolofast.train.losses.loss_schedule",
     "UserError": "yolofast.errors",
     "build_model": "yolofast.model.network",
+    "build_tracker": "yolofast.track.trackers.table",
     "decode": "yolofast.decoding",
     "fuse": "yolofast.model.fuse",
     "load_weights": "yolofast.checkpoint.load",

@@ -96,7 +96,7 @@ def checked_column(values: ArrayLike, count: int, name: str, kind: type) -> NDAr
     if len(found) != count:
         raise UserError(f"{len(found)} {name} for {count} boxes", fix=f"give one of the {name} per box")
     if not np.isfinite(found).all():
-        raise UserError(f"{name} contain {shorten(found[~np.isfinite(found)][0])}", fix=f"give finite {name}")
+        raise UserError(f"{name} contain {shorten(float(found[~np.isfinite(found)][0]))}", fix=f"give finite {name}")
     return found
 
 
