@@ -59,14 +59,12 @@ def test_never_a_crash(images):
         tracker.update(box, [0.9], image=image)
 
 
-def test_a_camera_that_pans_keeps_identities():
-    image, step = scenery(480, 1200), 25
-    box = np.array([[300.0, 200.0, 330.0, 260.0]])
-    found = {}
+def test_a_camera_that_shakes_keeps_identities():
+    image, box, found = scenery(480, 700), np.array([[300.0, 200.0, 312.0, 230.0]]), {}
     for method in ("none", "sparseOptFlow"):
         tracker, found[method] = build_tracker("botsort", cmc_method=method), 0
         for number in range(12):
-            shift = int(step * number * (1 if number % 2 else 0.2))
-            view = image[:, shift : shift + 640]
+            shift = 20 * (number % 2)
+            view = np.ascontiguousarray(image[:, shift : shift + 640])
             found[method] += 1 in tracker.update(box - (shift, 0, shift, 0), [0.9], image=view).ids
-    assert found["sparseOptFlow"] == 12 and found["none"] < 6
+    assert found["sparseOptFlow"] == 12 and found["none"] < 8
