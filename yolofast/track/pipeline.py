@@ -4,6 +4,7 @@ Every video has a tracker of its own, while one network sees the frames of all. 
 thread, on the frame that was read for the detector, and handed to the tracker.
 """
 
+import copy
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -63,6 +64,8 @@ class Seen:
     warp: Floats | None = None
     """The camera's motion since the frame before."""
     features: npt.NDArray[np.float32] | None = None
+    size: tuple[int, int] = (0, 0)
+    """Width and height of the image; 0 where nothing says it."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class FollowedFrame:
     """Where tracks are believed to be that the detections do not show."""
     stages: tuple[Stage, ...] = ()
     """How they were decided, where that was asked for."""
+    size: tuple[int, int] = (0, 0)
+    """Width and height of the image; 0 where nothing says it."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +141,12 @@ def detected(
         with times.of(DETECTING, len(frames)):
             found = detector.detect([frame.image for frame in frames], chosen)
         for frame, detections in zip(frames, found, strict=True):
-            yield Seen(timeline.place(frame), frame, Found.of(detections))
+            height, width = frame.image.shape[:2]
+            yield Seen(timeline.place(frame), frame, Found.of(detections), size=(width, height))
 
 
 def recalled(
-    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: Timeline, times: StageTimes
+    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: Timeline | None, times: StageTimes
 ) -> Generator[Seen]:
     """Stored detections take the network's place; `batches` are the images to draw on, if there are any."""
     starts = stored.starts()
@@ -156,9 +162,10 @@ def recalled(
             Found(stored.box[rows], stored.score[rows], np.maximum(stored.label[rows], 0)),
             None if stored.warps is None else stored.warps[number - 1],
             None if stored.features is None else stored.features[rows],
+            (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
         )
 
-    if batches is None:
+    if batches is None or timeline is None:
         yield from (seen(number, None) for number in range(1, stored.length + 1))
         return
     done = 0
@@ -182,7 +189,9 @@ class Follower:
         """`several` videos are read in turn; otherwise one is over when the next begins."""
         self._make, self._times, self._several, self._explained = make_tracker, times, several, explained
         self._cameras: dict[str, CameraMotion] = {}
-        self.trackers: dict[str, Tracker] = {}
+        self._trackers: dict[str, Tracker] = {}
+        self.explained: dict[str, Tracker] = {}
+        """As they were after the frame that is to be explained."""
 
     def follow(self, seen: Generator[Seen]) -> Generator[FollowedFrame]:
         """The camera's motion, the tracker and the caller work at the same time."""
@@ -226,14 +235,16 @@ class Follower:
                     found.boxes, found.scores, found.labels, warp=one.warp, features=one.features, time=one.place.time
                 )
                 lost = tracker.lost()
-            yield FollowedFrame(one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()))
+            if wanted:
+                self.explained[one.place.video] = copy.deepcopy(tracker)
+            yield FollowedFrame(one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size)
 
     def _tracker(self, place: Place) -> Tracker:
-        if place.video not in self.trackers:
+        if place.video not in self._trackers:
             if not self._several:
-                self.trackers.clear()
-            self.trackers[place.video] = self._make(place.frame_rate)
-        return self.trackers[place.video]
+                self._trackers.clear()
+            self._trackers[place.video] = self._make(place.frame_rate)
+        return self._trackers[place.video]
 
 
 def tracked_frames(followed: Generator[FollowedFrame]) -> Generator[TrackedFrame]:
