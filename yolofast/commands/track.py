@@ -1,13 +1,16 @@
 """`yolofast track`: identities through videos, streams and stored detections; results, video, counts, and why."""
 
 import argparse
+import dataclasses
 import json
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from yolofast.commands.console import console, table
@@ -24,11 +27,11 @@ from yolofast.track.counting import Shape, parse_shape
 from yolofast.track.explain import explain
 from yolofast.track.formats.detections import StoredDetections, read_all_detections
 from yolofast.track.formats.faults import told
+from yolofast.track.formats.sequence import UNKNOWN
 from yolofast.track.pipeline import (
     DRAWING,
     FollowedFrame,
     Follower,
-    Seen,
     StageTimes,
     detected,
     recalled,
@@ -36,9 +39,10 @@ from yolofast.track.pipeline import (
     tracking_filter,
 )
 from yolofast.track.timeline import OpenSources, open_sources
+from yolofast.track.trackers.table import kind_of
 from yolofast.words import counted
 
-_WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False, "none": None}
+_WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -54,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_of(config)
     make = tracker_maker(
         config.tracker, faithful=config.faithful, class_handling=config.class_handling,
-        settings=settings_of_words(config.track), stated=config.frame_rate if config.detections else None,
+        settings=settings_of_words(config.track, config.tracker),
     )  # fmt: skip
     opened = None
     if config.source:
@@ -100,7 +104,7 @@ def _frames(
         if not config.json:
             for remark in told(faults):
                 out.print(f"remark: {remark}", soft_wrap=True)
-        stored = list(found.values())
+        stored = [one if config.frame_rate is None else one.at_rate(config.frame_rate) for one in found.values()]
         if opened is not None and len(stored) > 1:
             what = f"holds detections of {counted(len(stored), 'video')}, but one is given as --source"
             raise UserError(what, where=config.detections, fix="name the file of that video")
@@ -124,10 +128,19 @@ def _from_stored(
         if not one.length:
             out.print(f"warning: {one.name} has no frames: skipped", soft_wrap=True)
         elif opened is not None:
-            yield from follower.follow(recalled(one, opened.batches, opened.timeline, times))
+            yield from _classless(one, follower.follow(recalled(one, opened.batches, opened.timeline, times)))
         else:
-            seen: Generator[Seen] = recalled(one, None, None, times)
-            yield from follower.follow_here(seen)
+            yield from _classless(one, follower.follow_here(recalled(one, None, None, times)))
+
+
+def _classless(stored: StoredDetections, frames: Generator[FollowedFrame]) -> Generator[FollowedFrame]:
+    """Detections without classes become tracks without classes."""
+    if len(stored) and (stored.label >= 0).any():
+        yield from frames
+        return
+    for one in frames:
+        tracks, lost = (replace(some, labels=np.full(len(some), UNKNOWN)) for some in (one.tracks, one.lost))
+        yield replace(one, tracks=tracks, lost=lost)
 
 
 def _detector(config: TrackConfig, out: Console) -> ImageDetector:
@@ -148,20 +161,24 @@ def shapes_of(config: TrackConfig) -> list[Shape]:
     return shapes
 
 
-def settings_of_words(words: tuple[str, ...]) -> dict[str, Any]:
-    """`track_buffer=60 mot20=true` as values."""
+def settings_of_words(words: tuple[str, ...], tracker: str) -> dict[str, Any]:
+    """`track_buffer=60 mot20=true` as values; what is a word for the tracker stays one: `cmc_method=none`."""
+    texts = {one.name for one in dataclasses.fields(kind_of(tracker).settings) if isinstance(one.default, str)}
     settings: dict[str, Any] = {}
     for word in words:
         key, equals, text = (part.strip() for part in word.partition("="))
+        key = key.replace("-", "_")
         if not equals or not key or not text:
             raise UserError(f"--track has {shorten(word)}", fix="write --track track_buffer=60 match_thresh=0.8")
         if key in settings:
             raise UserError(f"--track sets {key} twice", fix="set it once")
-        settings[key.replace("-", "_")] = _value(text)
+        settings[key] = text if key in texts else _value(text)
     return settings
 
 
 def _value(text: str) -> Any:
+    if text.lower() == "none":
+        return None
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for kind in (int, float):

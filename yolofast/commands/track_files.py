@@ -38,7 +38,7 @@ class _OneVideo:
         )
         self._writer = VideoWriters()
         self._recorder = DetectionRecorder(place.video, place.frame_rate, names) if config.save_detections else None
-        self.source = ""
+        self.source, self._is_images = "", False
         self.frames = self.boxes = 0
         self.is_closed = False
 
@@ -48,7 +48,8 @@ class _OneVideo:
         self.files.add(one)
         image = None if one.frame is None else one.frame.image
         size = one.size
-        self.source = self.source if one.frame is None else one.frame.name
+        if one.frame is not None:
+            self.source, self._is_images = one.frame.name, one.frame.video is None
         self.counts.add(one.tracks, one.lost, size)
         if self._recorder is not None:
             found = one.found
@@ -62,15 +63,20 @@ class _OneVideo:
             self._writer.write(self._folder / f"{place.video}.mp4", drawn, video)
         return drawn
 
+    def _concerns(self, fault: UserError) -> bool:
+        """The images of a folder are one video."""
+        if fault.where is None or not self.source:
+            return False
+        in_folder = self._is_images and Path(fault.where).parent == Path(self.source).parent
+        return in_folder or fault.where == self.source
+
     def close(self, faults: Sequence[UserError]) -> None:
         """Results so far, whole."""
         if self.is_closed:
             return
         self.is_closed = True
         self._writer.close()
-        folder = str(Path(self.source).parent)
-        remarks = [str(fault) for fault in faults if fault.where and fault.where.startswith((self.source, folder))]
-        self.files.close(self.counts, remarks)
+        self.files.close(self.counts, [str(fault) for fault in faults if self._concerns(fault)])
         if self._recorder is not None:
             path = self._folder / "detections" / f"{self.place.video}{ENDING}"
             write_detections(path, self._recorder.stored())

@@ -32,7 +32,7 @@ class TrackConfig(RunConfig):
     vid_stride: int = section.data(1, "--vid-stride", least=1, help="use every N-th frame of a video")
     frame_rate: float | None = section.data(
         None, "--frame-rate", "--fps", above=0, most=10_000,
-        help="frames per second of folders of images; by default as seqinfo.ini says, else 30")
+        help="frames per second of folders of images or stored detections; by default what they state, else 30")
 
     tracker: str = section.tracking(
         "botsort", "--tracker", metavar="NAME", help="botsort, bytetrack, ocsort, boosttrack or boosttrack++")

@@ -17,12 +17,13 @@ from yolofast.track.trackers.tracks import Stage
 from yolofast.words import counted
 
 _STAGES = {
-    "first": "the first association (sure detections with all tracks)",
-    "second": "the second association (doubtful detections with tracks that have none)",
-    "unconfirmed": "the third association (sure detections that are left with tracks seen once)",
-    "last observed": "the association with where lost tracks were last seen",
-    "all": "the association",
+    "first": ("the first association", "sure detections with tracks, tracked and lost"),
+    "second": ("the second association", "doubtful detections with tracks that have none yet"),
+    "unconfirmed": ("the third association", "sure detections that are left with tracks seen only once"),
+    "last observed": ("the association by last sight", "sure detections that are left with last places of tracks"),
+    "all": ("the association", "detections with all tracks"),
 }
+"""What sentences call them, and who takes part."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Explanation:
     settings: Mapping[str, Any]
     detections: tuple[Fate, ...]
     tracks: tuple[Fate, ...]
+    stages: tuple[str, ...]
+    """The associations of the frame in their order, and who takes part in each."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -61,6 +64,8 @@ class Explanation:
         parts = [f"{self.video}, frame {self.frame} ({self.time:.3f} s), {self.tracker}"]
         for title, fates in (("detections", self.detections), ("tracks before this frame", self.tracks)):
             parts += ["", f"{title}: {len(fates)}", *(f"  {fate.sentence}" for fate in fates)]
+        if self.stages:
+            parts += ["", *self.stages, "A cost is a distance: a pair may be matched up to the limit."]
         return "\n".join(parts)
 
 
@@ -73,6 +78,7 @@ def explain(one: FollowedFrame, tracker: Tracker, known: Sequence[int], names: S
     return Explanation(
         one.place.video, one.place.number, one.place.time, tracker.name, settings,
         tuple(explainer.detection(row) for row in range(len(one.found))), (*explainer.tracks(), *others),
+        tuple(f"{_named(stage)}: {_STAGES[stage.name][1]}" for stage in one.stages if stage.name in _STAGES),
     )  # fmt: skip
 
 
@@ -134,8 +140,8 @@ class _Explainer:
         lost = id in self._alive and id > 0
         outcome = "lost" if lost else "given up"
         end = "is kept as lost" if lost else "was given up"
-        reasons = "; in ".join(tried) if tried else "no association, for it took part in none"
-        sentence = f"{_track(id)} was not seen and {end}. In {reasons}."
+        sentence = f"{_track(id)} was not seen and {end}."
+        sentence += "".join(f" In {reason}." for reason in tried) if tried else " It took part in no association."
         stage_name, limit = (None, None) if nearest is None else (nearest.name, nearest.limit)
         return Fate("track", id, outcome, stage_name, least, limit, None, sentence)
 
@@ -200,7 +206,7 @@ class _Explainer:
 
 
 def _named(stage: Stage) -> str:
-    return _STAGES.get(stage.name, f"the association {stage.name}")
+    return _STAGES[stage.name][0] if stage.name in _STAGES else f"the association {stage.name}"
 
 
 def _track(id: int) -> str:

@@ -26,7 +26,7 @@ from yolofast.track.trackers.table import build_tracker
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
 
-READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera motion", "tracker", "drawing"
+READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera motion", "tracker", "drawing and writing"
 _BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
 _NMS_IOU = 0.7
 Item = TypeVar("Item")
@@ -263,15 +263,11 @@ def tracking_filter(class_handling: str, given: Mapping[str, Any]) -> DetectionF
     return DetectionFilter(**{**usual, **given})
 
 
-def tracker_maker(
-    name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any], stated: float | None = None
-) -> MakeTracker:
-    """Settings are checked now. `stated` is a frame rate to use whatever videos say."""
+def tracker_maker(name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any]) -> MakeTracker:
+    """Settings are checked now."""
 
     def make(frame_rate: float) -> Tracker:
-        return build_tracker(
-            name, frame_rate=stated or frame_rate, faithful=faithful, classes=class_handling, **settings
-        )
+        return build_tracker(name, frame_rate=frame_rate, faithful=faithful, classes=class_handling, **settings)
 
     make(USUAL_RATE)
     return make

@@ -114,7 +114,7 @@ def counts_json(counts: Counts, names: Sequence[str]) -> dict[str, Any]:
 
 
 def class_name(label: int, names: Sequence[str]) -> str:
-    return names[label] if 0 <= label < len(names) else f"class {label}"
+    return names[label] if 0 <= label < len(names) else "without class" if label < 0 else f"class {label}"
 
 
 def _plain(tracks: Tracks) -> list[dict[str, Any]]:
