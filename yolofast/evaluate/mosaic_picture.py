@@ -31,7 +31,7 @@ def save_mosaics(
 ) -> tuple[Path, Path]:
     """Images as in `Batch` (R, G, B; levels, or floats up to 1), detections in input pixels. Writes both pictures."""
     height, width = images.shape[2:]
-    truth = _as_detections(targets, width, height)
+    truth = as_detections(targets, width, height)
     found = [one[one.scores > _CONFIDENCE] for one in detections]
     folder = Path(folder)
     labels = write_output(
@@ -43,8 +43,9 @@ def save_mosaics(
     return labels, predictions
 
 
-def _as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
-    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).cpu().numpy()
+def as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
+    """The true boxes, in pixels."""
+    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).float().cpu().numpy()
     labels, valid = targets.labels.cpu().numpy(), targets.valid.cpu().numpy()
     return [
         Detections(box[use], np.ones(int(use.sum()), np.float32), label[use])
