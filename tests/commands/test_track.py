@@ -2,9 +2,12 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -232,13 +235,34 @@ def test_an_interrupt_keeps_the_results(weights, tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    words = ("--source", video, "--weights", weights, "--device", "cpu", "--save-detections", *EASY)
-    assert track(tmp_path / "out", *words) == 130
+    words = ("--source", video, "--weights", weights, "--device", "cpu", "--save-detections", "--max-det", 5, *EASY)
+    assert track(tmp_path / "out", *words, "cmc_method=none") == 130
     count, _ = video_facts(target)
     found = json.loads((target.with_suffix(".json")).read_text())
     assert 0 < count < 4000 and len(found["frames"]) >= count and target.with_suffix(".txt").exists()
     assert read_detections(target.parent / "detections").length >= count
     assert not list(target.parent.glob(".*"))
+
+
+def test_the_commands_of_the_page_run_as_printed(weights, tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "track.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line, comments=True) for line in page.split("```")[1].splitlines() if line]
+    assert len(commands) == 7
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    shutil.copy(weights, "best.pt")
+    for name in ("street", "left", "right"):
+        save_video(tmp_path / f"{name}.mp4", frames=3)
+    for program, *words in commands:
+        assert program == "yolofast" and main(words) == 0, words
+    assert "detections: " in capsys.readouterr().out
+    assert len(list(Path("runs/track").iterdir())) == 5
+
+
+def test_the_explanation_of_the_page_is_what_is_said(det_txt, tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "track.md").read_text(encoding="utf-8")
+    assert track(tmp_path / "out", "--detections", det_txt, "--tracker", "bytetrack", "--explain", "4") == 0
+    assert page.split("```")[3].strip() in capsys.readouterr().out
 
 
 def test_the_command_and_python_agree(det_txt, tmp_path):
