@@ -21,7 +21,6 @@ from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest, nearest_file, shorten
 from yolofast.files.atomic_file import write_output
 from yolofast.files.yaml_file import YamlFile, dump_yaml, open_regular, read_yaml
-from yolofast.media.sources import VIDEO_SUFFIXES
 from yolofast.track.formats import sequence as columns
 from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo, read_seqmap
 
@@ -31,6 +30,7 @@ _TRUTH, _DETECTIONS = Path("gt", "gt.txt"), Path("det", "det.txt")
 _KEYS = ("path", "names", "sequences")
 _EXAMPLE = "sequences: [SEQ-01, SEQ-02]"
 _SHOWN = 5
+_VIDEOS = (".mp4", ".avi", ".mkv", ".mov")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +199,7 @@ def _sequence(folder: Path, names: Mapping[int, str]) -> ListedSequence:
     info = read_seqinfo(folder / SEQINFO) if (folder / SEQINFO).is_file() else SeqInfo()
     name = info.name or folder.name
     images = Path(os.path.normpath(folder / info.images))
-    videos = (folder.with_name(name + suffix) for suffix in sorted(VIDEO_SUFFIXES))
+    videos = (folder.with_name(name + suffix) for suffix in _VIDEOS)
     return ListedSequence(
         name=name,
         folder=folder,
