@@ -17,11 +17,13 @@ from yolofast.media.streams import OnFault
 from yolofast.runs.folder import new_run_folder
 from yolofast.runs.layout import FILES, MAP, MAP50
 from yolofast.runs.reader import RunFolder
+from yolofast.track.formats.detections import USUAL_RATE
 from yolofast.track.pipeline import (
     Follower,
     StageTimes,
     TrackedFrame,
     detected,
+    eye_of,
     tracked_frames,
     tracker_maker,
     tracking_filter,
@@ -91,24 +93,26 @@ class Detector(ImageDetector):
         frame_rate: float | None = None,
         class_handling: str = "vote",
         faithful: bool = False,
+        reid: str | Path | None = None,
         on_fault: OnFault | None = None,
         **settings: Any,
     ) -> Iterator[TrackedFrame]:
         """The frames of videos, folders of images, streams or cameras with their tracks.
 
         Several sources are seen by the network together and tracked apart. `settings` are those of `predict` and, by
-        their published names, those of the tracker. `frame_rate` is that of folders of images. Reading, detecting,
-        camera motion and tracking overlap.
+        their published names, those of the tracker; `with_reid=True` looks at appearance by the detector's own neck, or
+        by the ONNX network `reid`. `frame_rate` is that of folders of images.
         """
         names = {field.name for field in dataclasses.fields(DetectionFilter)}
         own = {name: settings.pop(name) for name in names & settings.keys()}
         chosen = tracking_filter(class_handling, own)
-        chosen.class_numbers(self.names)  # an unknown class is reported before anything is read
-        make = tracker_maker(tracker, faithful=faithful, class_handling=class_handling, settings=settings)
+        how: dict[str, Any] = {"faithful": faithful, "class_handling": class_handling, "settings": settings}
+        make = tracker_maker(tracker, **how, reid=reid is not None)
+        see = eye_of(self, chosen, make(USUAL_RATE), reid)
         sources = [str(source)] if isinstance(source, str | Path) else [str(one) for one in source]
         opened = open_sources(sources, batch, every=every, frame_rate=frame_rate, on_fault=on_fault or raise_fault)
         times = StageTimes()
-        seen = detected(self, opened.batches, chosen, opened.timeline, times)
+        seen = detected(see, opened.batches, opened.timeline, times)
         return tracked_frames(Follower(make, times, several=len(sources) > 1).follow(seen))
 
     def val(self, data: str | Path, **settings: Any) -> Validation:

@@ -6,7 +6,9 @@ import pytest
 from tests.detect.seeing import picture, save_seeing, save_video
 from tests.track.scenes import panned, retime, still_images
 from yolofast import Detector, UserError
+from yolofast.cli import main
 from yolofast.media.frames import Frame, Video
+from yolofast.track.formats.detections import read_detections
 from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes, tracker_maker
 from yolofast.track.timeline import Place, Timeline, frame_numbers
 
@@ -42,6 +44,25 @@ def test_several_sources_share_the_network_and_nothing_else(detector, tmp_path):
     for video, tracks in alone.items():
         last = [one for one in together if one.place.video == video][-1].tracks
         assert last.ids.tolist() == tracks.ids.tolist() and last.boxes == pytest.approx(tracks.boxes, abs=1e-3)
+
+
+def test_appearance_comes_from_the_same_pass_and_is_stored_by_the_command(detector, tmp_path, capsys):
+    images = still_images(tmp_path / "seq", 3)
+    (*_, last) = detector.track(images, with_reid=True, most=5, **EASY)
+    assert len(last.tracks) > 1
+    words = ["--source", str(images), "--weights", detector.weights[0], "--device", "cpu", "--max-det", "5"]
+    more = ["--track", "with_reid=true", "track_high_thresh=0.2", "new_track_thresh=0.2"]
+    assert main(["track", *words, "--project", str(tmp_path / "out"), "--save-detections", *more]) == 0
+    stored = read_detections(tmp_path / "out" / "exp" / "detections")
+    assert stored.features.shape[0] == len(stored) and np.linalg.norm(stored.features, axis=1) == pytest.approx(1)
+    again = ["--detections", str(tmp_path / "out" / "exp" / "detections"), "--project", str(tmp_path / "again")]
+    assert main(["track", *again, *more]) == 0
+    texts = [(tmp_path / place / "exp" / "seq.txt").read_text() for place in ("out", "again")]
+    assert texts[0] == texts[1] and texts[0]
+    with pytest.raises(UserError, match="ocsort does not look at appearance"):
+        detector.track(images, "ocsort", reid="net.onnx")
+    with pytest.raises(UserError, match=r"net\.onnx: does not exist"):
+        detector.track(images, reid="net.onnx")
 
 
 def test_times_are_those_of_an_uneven_video(detector, tmp_path):

@@ -19,13 +19,13 @@ from yolofast.commands.track_files import TrackRun
 from yolofast.config.flags import from_args
 from yolofast.config.track import TrackConfig
 from yolofast.dataset.faults import Fault
-from yolofast.detect.detector import DetectionFilter, ImageDetector
+from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError, shorten
 from yolofast.runs.folder import new_run_folder
 from yolofast.track.counting import Shape, parse_shape
 from yolofast.track.explain import explain
-from yolofast.track.formats.detections import StoredDetections, read_all_detections
+from yolofast.track.formats.detections import USUAL_RATE, StoredDetections, read_all_detections
 from yolofast.track.formats.faults import told
 from yolofast.track.formats.sequence import UNKNOWN
 from yolofast.track.pipeline import (
@@ -34,12 +34,14 @@ from yolofast.track.pipeline import (
     Follower,
     StageTimes,
     detected,
+    eye_of,
     recalled,
     tracker_maker,
     tracking_filter,
 )
 from yolofast.track.timeline import OpenSources, open_sources
 from yolofast.track.trackers.table import kind_of
+from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
 _WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_of(config)
     make = tracker_maker(
         config.tracker, faithful=config.faithful, class_handling=config.class_handling,
-        settings=settings_of_words(config.track, config.tracker),
+        settings=settings_of_words(config.track, config.tracker), reid=config.reid is not None,
     )  # fmt: skip
     opened = None
     if config.source:
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
             config.source, config.batch_size, every=config.vid_stride, frame_rate=config.frame_rate, on_fault=on_fault
         )
     follower = Follower(make, times, several=len(config.source) > 1, explained=config.explain)
-    names, frames = _frames(config, opened, follower, times, out)
+    names, frames = _frames(config, opened, follower, make(USUAL_RATE), times, out)
     if config.explain is not None:
         _explain(config, follower, frames, names, out)
         return
@@ -94,7 +96,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _frames(
-    config: TrackConfig, opened: OpenSources | None, follower: Follower, times: StageTimes, out: Console
+    config: TrackConfig,
+    opened: OpenSources | None,
+    follower: Follower,
+    tracker: Tracker,
+    times: StageTimes,
+    out: Console,
 ) -> tuple[tuple[str, ...], Generator[FollowedFrame]]:
     """The names of the classes, and the frames with their tracks."""
     if config.detections is not None:
@@ -116,9 +123,8 @@ def _frames(
         "conf": config.conf_thres, "iou": config.iou_thres, "classes": config.classes or None, "most": config.max_det,
         "augment": config.augment,
     }  # fmt: skip
-    chosen: DetectionFilter = tracking_filter(config.class_handling, own)
-    chosen.class_numbers(detector.names)
-    return detector.names, follower.follow(detected(detector, opened.batches, chosen, opened.timeline, times))
+    see = eye_of(detector, tracking_filter(config.class_handling, own), tracker, config.reid)
+    return detector.names, follower.follow(detected(see, opened.batches, opened.timeline, times))
 
 
 def _from_stored(

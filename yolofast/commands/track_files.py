@@ -53,7 +53,9 @@ class _OneVideo:
         self.counts.add(one.tracks, one.lost, size)
         if self._recorder is not None:
             found = one.found
-            self._recorder.add(one.place.number, one.place.time, size, found.boxes, found.scores, found.labels)
+            self._recorder.add(
+                one.place.number, one.place.time, size, found.boxes, found.scores, found.labels, one.features
+            )
         if image is None or (self._config.nosave and not self._config.view_img):
             return image
         drawn = self._drawing.draw(image, one.tracks, one.lost, self.counts)

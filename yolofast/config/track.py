@@ -44,6 +44,9 @@ class TrackConfig(RunConfig):
         help="vote: scores decide a track's class; each: classes are tracked apart; agnostic: the last one seen")
     faithful: bool = section.tracking(
         False, "--faithful", help="compute what the published code computes, its defects included")
+    reid: str | None = section.tracking(
+        None, "--reid", metavar="FILE",
+        help="ONNX network that tells how things look; with_reid=true without it uses the detector's own features")
     explain: int | None = section.tracking(
         None, "--explain", metavar="FRAME", least=1,
         help="say why each detection and track of this frame was matched or dropped, and end")
@@ -85,6 +88,8 @@ class TrackConfig(RunConfig):
             raise UserError("nothing to track is given", fix="give --source, or --detections of an earlier run")
         if self.detections is not None and len(self.source) > 1:
             raise UserError("--detections go with one --source at most", fix="name the video they were made of")
+        if self.reid is not None and self.detections is not None:
+            raise UserError("--reid needs images, --detections have none", fix="store features with them")
         if self.images is not None and self.detections is None:
             raise UserError("--images is for COCO results", fix="add --detections")
         if self.json and self.explain is None:

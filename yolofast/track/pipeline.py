@@ -9,20 +9,24 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.detect.detector import DetectionFilter, FrameDetections, ImageDetector
+from yolofast.errors import UserError
 from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
+from yolofast.pixels import Image
 from yolofast.structures import Detections
+from yolofast.track.appearance import NeckFeatures, OnnxReid
 from yolofast.track.formats.detections import LEAST_SCORE, USUAL_RATE, StoredDetections
 from yolofast.track.timeline import Place, Timeline
 from yolofast.track.trackers.camera_motion import CameraMotion
-from yolofast.track.trackers.table import build_tracker
+from yolofast.track.trackers.table import build_tracker, kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
 
@@ -30,6 +34,9 @@ READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera m
 _BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
 _NMS_IOU = 0.7
 Item = TypeVar("Item")
+Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+"""[n, d] how each detection looks."""
+See = Callable[[list[Image]], list[tuple[Detections, Floats | None]]]
 MakeTracker = Callable[[float], Tracker]
 """Of a video with this frame rate."""
 
@@ -63,7 +70,7 @@ class Seen:
     found: Found
     warp: Floats | None = None
     """The camera's motion since the frame before."""
-    features: npt.NDArray[np.float32] | None = None
+    features: Features | None = None
     size: tuple[int, int] = (0, 0)
     """Width and height of the image; 0 where nothing says it."""
 
@@ -80,6 +87,7 @@ class FollowedFrame:
     """How they were decided, where that was asked for."""
     size: tuple[int, int] = (0, 0)
     """Width and height of the image; 0 where nothing says it."""
+    features: Features | None = None
 
 
 @dataclass(frozen=True)
@@ -129,20 +137,35 @@ class StageTimes:
         return {name: self.frames[name] / seconds for name, seconds in self.seconds.items() if seconds > 0}
 
 
-def detected(
-    detector: ImageDetector,
-    batches: Generator[list[Frame]],
-    chosen: DetectionFilter,
-    timeline: Timeline,
-    times: StageTimes,
-) -> Generator[Seen]:
+def eye_of(detector: ImageDetector, chosen: DetectionFilter, tracker: Tracker, reid: str | Path | None) -> See:
+    """What sees images: the detector, and what tells how things look if the tracker asks for it.
+
+    That is a network of the user, or the detector's own neck in the same pass.
+    """
+    chosen.class_numbers(detector.names)  # an unknown class is reported before anything is read
+    if not getattr(tracker.settings, "with_reid", False):
+        return lambda images: [(found, None) for found in detector.detect(images, chosen)]
+    if reid is None:
+        neck = NeckFeatures(detector)
+        return lambda images: list(neck.detect(images, chosen))
+    network = OnnxReid(reid)
+
+    def see(images: list[Image]) -> list[tuple[Detections, Floats | None]]:
+        found = detector.detect(images, chosen)
+        return list(zip(found, network.features(images, [one.boxes for one in found]), strict=True))
+
+    return see
+
+
+def detected(see: See, batches: Generator[list[Frame]], timeline: Timeline, times: StageTimes) -> Generator[Seen]:
     """Reading overlaps with the network."""
     for frames in read_ahead(times.of_reading(batches), _BATCHES_AHEAD):
         with times.of(DETECTING, len(frames)):
-            found = detector.detect([frame.image for frame in frames], chosen)
-        for frame, detections in zip(frames, found, strict=True):
+            found = see([frame.image for frame in frames])
+        for frame, (detections, features) in zip(frames, found, strict=True):
             height, width = frame.image.shape[:2]
-            yield Seen(timeline.place(frame), frame, Found.of(detections), size=(width, height))
+            place = timeline.place(frame)
+            yield Seen(place, frame, Found.of(detections), features=features, size=(width, height))
 
 
 def recalled(
@@ -237,7 +260,9 @@ class Follower:
                 lost = tracker.lost()
             if wanted:
                 self.explained[one.place.video] = copy.deepcopy(tracker)
-            yield FollowedFrame(one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size)
+            yield FollowedFrame(
+                one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size, one.features
+            )
 
     def _tracker(self, place: Place) -> Tracker:
         if place.video not in self._trackers:
@@ -263,8 +288,14 @@ def tracking_filter(class_handling: str, given: Mapping[str, Any]) -> DetectionF
     return DetectionFilter(**{**usual, **given})
 
 
-def tracker_maker(name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any]) -> MakeTracker:
-    """Settings are checked now."""
+def tracker_maker(
+    name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any], reid: bool = False
+) -> MakeTracker:
+    """Settings are checked now. `reid`: a network for appearance is given, so the tracker has to use it."""
+    if reid:
+        if not any(field.name == "with_reid" for field in fields(kind_of(name).settings)):
+            raise UserError(f"{name} does not look at appearance", fix="use botsort, boosttrack or boosttrack++")
+        settings = {"with_reid": True, **settings}
 
     def make(frame_rate: float) -> Tracker:
         return build_tracker(name, frame_rate=frame_rate, faithful=faithful, classes=class_handling, **settings)

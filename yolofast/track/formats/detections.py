@@ -252,10 +252,22 @@ class DetectionRecorder:
         self._numbers: list[int] = []
         self._times: list[float] = []
         self._parts: list[tuple[Any, Any, Any]] = []
+        self._features: list[Any] = []
         self._size: tuple[int, int] | None = None
 
-    def add(self, number: int, time: float, size: tuple[int, int], boxes: Any, scores: Any, labels: Any) -> None:
-        """`number` counts from 1; `size` is width and height of the image."""
+    def add(
+        self,
+        number: int,
+        time: float,
+        size: tuple[int, int],
+        boxes: Any,
+        scores: Any,
+        labels: Any,
+        features: Any = None,
+    ) -> None:
+        """`number` counts from 1; `size` is width and height of the image. Features come with all frames or none."""
+        if features is not None and len(features):
+            self._features.append(features)
         self._size = self._size or size
         self._numbers.append(number)
         self._times.append(time)
@@ -284,4 +296,5 @@ class DetectionRecorder:
             width=width,
             height=height,
             names=self.names,
+            features=np.concatenate(self._features) if self._features else None,
         )
