@@ -17,16 +17,14 @@ from yolofast.media.streams import OnFault
 from yolofast.runs.folder import new_run_folder
 from yolofast.runs.layout import FILES, MAP, MAP50
 from yolofast.runs.reader import RunFolder
+from yolofast.track.choices import eye_of, tracker_maker, tracking_filter
 from yolofast.track.formats.detections import USUAL_RATE
 from yolofast.track.pipeline import (
     Follower,
     StageTimes,
     TrackedFrame,
     detected,
-    eye_of,
     tracked_frames,
-    tracker_maker,
-    tracking_filter,
 )
 from yolofast.track.timeline import open_sources
 from yolofast.words import own_command

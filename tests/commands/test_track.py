@@ -67,7 +67,10 @@ def test_a_video_gets_results_json_and_a_drawn_video(weights, tmp_path, capsys):
     for word in ("reading", "detector", "camera motion", "tracker", "drawing", "together", "line 1: "):
         assert word in said
     stored = read_detections(folder / "detections")
-    assert stored.length == 7 and stored.frame_rate == 12
+    assert stored.length == 7 and stored.frame_rate == 12 and stored.warps is not None
+    # With the camera's motion stored, not even the images are needed for the same tracks.
+    assert track(tmp_path / "blind", "--detections", folder / "detections", *EASY) == 0
+    assert (tmp_path / "blind" / "exp" / "street.txt").read_text() == (folder / "street.txt").read_text()
     # The same detections without the network give the same tracks; drawn on the video too.
     again = ("--detections", folder / "detections", "--source", video, *EASY)
     assert track(tmp_path / "again", *again) == 0

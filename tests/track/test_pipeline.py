@@ -8,8 +8,9 @@ from tests.track.scenes import panned, retime, still_images
 from yolofast import Detector, UserError
 from yolofast.cli import main
 from yolofast.media.frames import Frame, Video
+from yolofast.track.choices import tracker_maker
 from yolofast.track.formats.detections import read_detections
-from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes, tracker_maker
+from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes
 from yolofast.track.timeline import Place, Timeline, frame_numbers
 
 EASY = {"track_high_thresh": 0.2, "new_track_thresh": 0.2, "cmc_method": "none"}

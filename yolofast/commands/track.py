@@ -23,6 +23,7 @@ from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError, shorten
 from yolofast.runs.folder import new_run_folder
+from yolofast.track.choices import eye_of, tracker_maker, tracking_filter
 from yolofast.track.counting import Shape, parse_shape
 from yolofast.track.explain import explain
 from yolofast.track.formats.detections import USUAL_RATE, StoredDetections, read_all_detections
@@ -34,10 +35,7 @@ from yolofast.track.pipeline import (
     Follower,
     StageTimes,
     detected,
-    eye_of,
     recalled,
-    tracker_maker,
-    tracking_filter,
 )
 from yolofast.track.timeline import OpenSources, open_sources
 from yolofast.track.trackers.table import kind_of

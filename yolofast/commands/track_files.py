@@ -15,7 +15,8 @@ from yolofast.media.video_writer import VideoWriters
 from yolofast.pixels import Image
 from yolofast.track.counting import Counts, Shape
 from yolofast.track.drawing import TrackDrawing
-from yolofast.track.formats.detections import ENDING, DetectionRecorder, write_detections
+from yolofast.track.formats.detections import ENDING, write_detections
+from yolofast.track.formats.recorder import DetectionRecorder
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.result_files import TrackFiles, class_name
 from yolofast.track.timeline import Place
@@ -54,7 +55,7 @@ class _OneVideo:
         if self._recorder is not None:
             found = one.found
             self._recorder.add(
-                one.place.number, one.place.time, size, found.boxes, found.scores, found.labels, one.features
+                one.place.number, one.place.time, size, found.boxes, found.scores, found.labels, one.features, one.warp
             )
         if image is None or (self._config.nosave and not self._config.view_img):
             return image

@@ -7,32 +7,27 @@ thread, on the frame that was read for the detector, and handed to the tracker.
 import copy
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.detect.detector import DetectionFilter, FrameDetections, ImageDetector
-from yolofast.errors import UserError
+from yolofast.detect.detector import FrameDetections
 from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.pixels import Image
 from yolofast.structures import Detections
-from yolofast.track.appearance import NeckFeatures, OnnxReid
-from yolofast.track.formats.detections import LEAST_SCORE, USUAL_RATE, StoredDetections
+from yolofast.track.formats.detections import StoredDetections
 from yolofast.track.timeline import Place, Timeline
 from yolofast.track.trackers.camera_motion import CameraMotion
-from yolofast.track.trackers.table import build_tracker, kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
 
 READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera motion", "tracker", "drawing and writing"
 _BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
-_NMS_IOU = 0.7
 Item = TypeVar("Item")
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """[n, d] how each detection looks."""
@@ -88,6 +83,7 @@ class FollowedFrame:
     size: tuple[int, int] = (0, 0)
     """Width and height of the image; 0 where nothing says it."""
     features: Features | None = None
+    warp: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -135,26 +131,6 @@ class StageTimes:
     def rates(self) -> dict[str, float]:
         """Frames per second that each stage could do alone."""
         return {name: self.frames[name] / seconds for name, seconds in self.seconds.items() if seconds > 0}
-
-
-def eye_of(detector: ImageDetector, chosen: DetectionFilter, tracker: Tracker, reid: str | Path | None) -> See:
-    """What sees images: the detector, and what tells how things look if the tracker asks for it.
-
-    That is a network of the user, or the detector's own neck in the same pass.
-    """
-    chosen.class_numbers(detector.names)  # an unknown class is reported before anything is read
-    if not getattr(tracker.settings, "with_reid", False):
-        return lambda images: [(found, None) for found in detector.detect(images, chosen)]
-    if reid is None:
-        neck = NeckFeatures(detector)
-        return lambda images: list(neck.detect(images, chosen))
-    network = OnnxReid(reid)
-
-    def see(images: list[Image]) -> list[tuple[Detections, Floats | None]]:
-        found = detector.detect(images, chosen)
-        return list(zip(found, network.features(images, [one.boxes for one in found]), strict=True))
-
-    return see
 
 
 def detected(see: See, batches: Generator[list[Frame]], timeline: Timeline, times: StageTimes) -> Generator[Seen]:
@@ -253,15 +229,17 @@ class Follower:
             wanted = one.place.number == self._explained
             tracker.stages = [] if wanted else None
             found = one.found
+            # Stored warps are for trackers that look at the camera.
+            warp = one.warp if getattr(tracker.settings, "cmc_method", "none") != "none" else None
             with self._times.of(TRACKING):
                 tracks = tracker.update(
-                    found.boxes, found.scores, found.labels, warp=one.warp, features=one.features, time=one.place.time
+                    found.boxes, found.scores, found.labels, warp=warp, features=one.features, time=one.place.time
                 )
                 lost = tracker.lost()
             if wanted:
                 self.explained[one.place.video] = copy.deepcopy(tracker)
             yield FollowedFrame(
-                one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size, one.features
+                one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size, one.features, warp
             )
 
     def _tracker(self, place: Place) -> Tracker:
@@ -277,28 +255,3 @@ def tracked_frames(followed: Generator[FollowedFrame]) -> Generator[TrackedFrame
     for one in followed:
         assert one.frame is not None
         yield TrackedFrame(one.frame, one.found.detections(), one.tracks, one.lost, one.place)
-
-
-def tracking_filter(class_handling: str, given: Mapping[str, Any]) -> DetectionFilter:
-    """Trackers need doubtful detections too, and overlaps of people in a crowd.
-
-    A thing is one thing, whichever classes it resembles, unless classes are tracked apart.
-    """
-    usual = {"conf": LEAST_SCORE, "iou": _NMS_IOU, "agnostic": class_handling != "each"}
-    return DetectionFilter(**{**usual, **given})
-
-
-def tracker_maker(
-    name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any], reid: bool = False
-) -> MakeTracker:
-    """Settings are checked now. `reid`: a network for appearance is given, so the tracker has to use it."""
-    if reid:
-        if not any(field.name == "with_reid" for field in fields(kind_of(name).settings)):
-            raise UserError(f"{name} does not look at appearance", fix="use botsort, boosttrack or boosttrack++")
-        settings = {"with_reid": True, **settings}
-
-    def make(frame_rate: float) -> Tracker:
-        return build_tracker(name, frame_rate=frame_rate, faithful=faithful, classes=class_handling, **settings)
-
-    make(USUAL_RATE)
-    return make
