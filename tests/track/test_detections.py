@@ -11,12 +11,12 @@ from tests.detect.seeing import picture, save_seeing, save_video
 from yolofast import UserError
 from yolofast.cli import main
 from yolofast.track.formats.detections import (
+    DetectionRecorder,
     make_detections,
     read_all_detections,
     read_detections,
     write_detections,
 )
-from yolofast.track.formats.recorder import DetectionRecorder
 
 
 @pytest.fixture(scope="module")

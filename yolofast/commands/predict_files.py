@@ -18,8 +18,7 @@ from yolofast.media.video_writer import VideoWriters
 from yolofast.pixels import Image
 from yolofast.resources import find_resource
 from yolofast.structures import Detections
-from yolofast.track.formats.detections import ENDING, LEAST_SCORE, write_detections
-from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.formats.detections import ENDING, LEAST_SCORE, DetectionRecorder, write_detections
 from yolofast.track.timeline import Timeline
 
 _UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})

@@ -15,8 +15,7 @@ from yolofast.media.video_writer import VideoWriters
 from yolofast.pixels import Image
 from yolofast.track.counting import Counts, Shape
 from yolofast.track.drawing import TrackDrawing
-from yolofast.track.formats.detections import ENDING, write_detections
-from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.formats.detections import ENDING, DetectionRecorder, write_detections
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.result_files import TrackFiles, class_name
 from yolofast.track.timeline import Place
