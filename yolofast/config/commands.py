@@ -21,6 +21,7 @@ from yolofast.config.tools import (
     ReparamConfig,
     StripConfig,
 )
+from yolofast.config.track import TrackConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 
@@ -51,13 +52,14 @@ COMMANDS = (
     Command(
         "anchors", "check a model's anchors against a data set, fit better ones", AnchorsConfig, "fit_to_data:anchors"
     ),
-    Command("dataset", "write a built-in data set to try things with", DatasetConfig, "make_dataset:shapes"),
+    Command("dataset", "write a built-in data set to try things with", DatasetConfig, "make_dataset:run"),
     Command("pack", "decode and resize the images of a data set once, before training", PackConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", CheckConfig),
     Command("preview", "draw augmented images with their boxes", PreviewConfig),
     Command("train", "train a detector; without flags on the built-in data set", TrainConfig, script="train.py"),
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
+    Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("convert", "sequences from one format into another: MOTChallenge, COCO with videos, TAO", ConvertConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),

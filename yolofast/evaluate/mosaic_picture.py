@@ -86,7 +86,7 @@ def draw_boxes(
     font, stroke = 0.2 * line_width, max(line_width - 1, 1)
     for box, score, label in zip(boxes.boxes[::-1], boxes.scores[::-1], boxes.labels[::-1], strict=True):
         left, top, right, bottom = (int(value) for value in (box * scale).round())
-        colour = _colour(int(label))
+        colour = stable_colour(int(label))
         cv2.rectangle(tile, (left, top), (right, bottom), colour, line_width, cv2.LINE_AA)
         text = f"{names[int(label)]} {score:.2f}" if scores else names[int(label)]
         (width, height), _ = cv2.getTextSize(text, _FONT, font, stroke)
@@ -95,8 +95,8 @@ def draw_boxes(
         cv2.putText(tile, text, (left, base - 3), _FONT, font, (255, 255, 255), stroke, cv2.LINE_AA)
 
 
-def _colour(label: int) -> tuple[int, int, int]:
-    """Steps of the golden ratio around the colour circle keep neighbouring classes apart."""
-    hue = int(label * 0.618034 % 1 * 180)
+def stable_colour(number: int) -> tuple[int, int, int]:
+    """Steps of the golden ratio around the colour circle keep neighbouring classes or identities apart."""
+    hue = int(number * 0.618034 % 1 * 180)
     blue, green, red = cv2.cvtColor(np.array([[[hue, 200, 190]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
     return int(blue), int(green), int(red)

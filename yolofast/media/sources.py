@@ -4,12 +4,13 @@ import glob
 import itertools
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from yolofast.dataset.data_yaml import IMAGE_SUFFIXES
 from yolofast.errors import UserError, nearest_file, shorten
+from yolofast.files.threads import read_ahead
 from yolofast.media.addresses import fetch, is_web_address, without_password
 from yolofast.media.frames import (
     Frame,
@@ -25,6 +26,9 @@ from yolofast.media.streams import LiveStreams, OnFault
 VIDEO_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
 
 _ADDRESS = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|rtp)://.+", re.IGNORECASE)
+_DIGITS = re.compile(r"(\d+)")
+_FRAMES_AHEAD = 2
+"""Of each of several sources."""
 
 
 def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault) -> Generator[list[Frame]]:
@@ -37,6 +41,42 @@ def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault)
         return LiveStreams(streams, on_fault, every).batches()
     frames = _all_frames(_files_of(source, every), on_fault)
     return (some for some in iter(lambda: list(itertools.islice(frames, batch)), []))
+
+
+def batches_of_several(
+    sources: Sequence[str], batch: int, *, every: int = 1, on_fault: OnFault
+) -> Generator[list[Frame]]:
+    """As `frame_batches`, of several sources at once: a batch has frames of all that have not ended, in turn."""
+    if len(sources) == 1:
+        return frame_batches(sources[0], batch, every=every, on_fault=on_fault)
+    streams = [_streams_of(source) for source in sources]
+    if all(streams):
+        return LiveStreams([name for names in streams for name in names], on_fault, every).batches()
+    if any(streams):
+        what = "live streams and files are read at different speeds"
+        raise UserError(what, fix="give either only streams and cameras, or only files")
+    return _in_turn([frame_batches(source, 1, every=every, on_fault=on_fault) for source in sources], batch)
+
+
+def _in_turn(sources: Sequence[Generator[list[Frame]]], batch: int) -> Generator[list[Frame]]:
+    """A thread reads each source ahead."""
+    open_ = [read_ahead(source, _FRAMES_AHEAD) for source in sources]
+    frames: list[Frame] = []
+    try:
+        while open_:
+            for source in list(open_):
+                some = next(source, None)
+                if some is None:
+                    open_.remove(source)
+                frames += some or []
+                if len(frames) >= batch or (not open_ and frames):
+                    yield frames
+                    frames = []
+        if frames:
+            yield frames
+    finally:
+        for source in open_:
+            source.close()
 
 
 def is_live(name: str) -> bool:
@@ -79,17 +119,30 @@ def _files_of(source: str, every: int) -> Iterator[FrameSource]:
     return iter([_one(name, every) for name in _names_of(source)])
 
 
+def images_of(source: str) -> list[str]:
+    """The names of the images that a source of files holds, in the order of reading; none for streams and pipes."""
+    if source == "-" or _streams_of(source):
+        return []
+    return [name for name in _names_of(source) if isinstance(_one(name, 1), SingleImage)]
+
+
+def natural_order(name: str) -> tuple[list[tuple[int, int | str]], str]:
+    """`image_9` before `image_10`."""
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part], name
+
+
 def _names_of(source: str) -> list[str]:
     path = Path(source)
     if path.is_dir():
         known = IMAGE_SUFFIXES | VIDEO_SUFFIXES
-        found = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in known and file.is_file())
+        files = (str(file) for file in path.iterdir() if file.suffix.lower() in known and file.is_file())
+        found = sorted(files, key=natural_order)
     elif source.lower().endswith(".txt") and path.is_file():
         found = _entries(path)
     elif path.exists() or _ADDRESS.fullmatch(source):
         found = [source]
     elif glob.has_magic(source):
-        found = sorted(name for name in glob.glob(source, recursive=True) if Path(name).is_file())
+        found = sorted((name for name in glob.glob(source, recursive=True) if Path(name).is_file()), key=natural_order)
     else:
         what = f"cannot be read: there is no such file{nearest_file(source)}"
         raise UserError(what, where=source, fix="check the name given as source")
