@@ -2,8 +2,8 @@
 
 Half of the sequences choose the gates, the other half, of another seed, are reported beside the run without appearance;
 ± is the standard error of the difference over sequences. `truth` tracks the true boxes with scores of 0.9, so that only
-association is measured; `network` tracks what the detector finds. Before that: how well each map of the neck tells
-objects apart a second later, as the chance that the same object is more alike than another one.
+association is measured; `network` tracks what the detector finds. Before that: what features cost, and how well each
+map of the neck tells objects apart a second later, as the chance that the same object is more alike than another one.
 
     python -m benchmarks.bench_appearance --weights runs/train/exp/weights/best.pt
 """
@@ -11,8 +11,10 @@ objects apart a second later, as the chance that the same object is more alike t
 import argparse
 import os
 import platform
+import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -37,6 +39,7 @@ APPEARANCE = (0.03, 0.06, 0.1, 0.15, 0.25)
 USUAL = {"track_high_thresh": 0.4, "new_track_thresh": 0.5}
 """The detector of the demonstration is seldom sure."""
 _BATCH = 30
+_TIMED, _ROUNDS = 96, 8
 _TRUE_SCORE = 0.9
 
 
@@ -102,6 +105,24 @@ def _tracked(tracks: Any) -> Iterator[tuple[int, Floats]]:
     return zip(tracks.ids, tracks.boxes, strict=True)
 
 
+def cost(one: ListedSequence, detector: ImageDetector, appearance: NeckFeatures) -> None:
+    """Milliseconds a frame of detecting, and of detecting with features, in turn."""
+    images, chosen = images_of(one)[:_TIMED], DetectionFilter(conf=0.01, iou=0.7, agnostic=True)
+    ways: dict[str, Callable[[Any, DetectionFilter], Sequence[Any]]] = {
+        "alone": detector.detect,
+        "with features": appearance.detect,
+    }
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(_ROUNDS):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            found = way(images, chosen)
+            spent[name].append((time.perf_counter() - began) / len(images) * 1e3)
+    told = ", ".join(f"{name} {statistics.median(each[1:]):.1f}" for name, each in spent.items())
+    boxes = sum(len(detections) for detections, _ in found) / len(images)
+    print(f"ms a frame, {torch.get_num_threads()} threads, {boxes:.0f} detections: {told}")
+
+
 def separation(listed: Sequence[ListedSequence], detector: ImageDetector) -> None:
     levels = detector.predictor.models[0].layout.strides
     print("\n| stride | a second later | of the same class |\n|---|---|---|")
@@ -157,6 +178,7 @@ def main() -> None:
             request = ShapesVideo(sequences=args.sequences, frames=args.frames, seed=seed)
             listed = read_sequences_yaml(make_shapes_video(Path(folder, str(seed)), request)).sequences
             if seed == 1:
+                cost(listed[0], detector, appearance)
                 separation(listed[:6], detector)
             sets.append([given(one, appearance) for one in listed])
     for source, buffer in product(("truth", "network"), (30, 90)):
