@@ -44,10 +44,9 @@ class Command:
 
 
 COMMANDS = (
-<<<<<<< HEAD
     Command("info", "what a network is made of and what it costs", InfoConfig),
-    Command("strip", "reduce a checkpoint to half-precision weights", StripConfig, "convert:strip"),
-    Command("reparam", "turn trained weights into their deploy form", ReparamConfig, "convert:reparam"),
+    Command("strip", "reduce a checkpoint to half-precision weights", StripConfig, "weight_files:strip"),
+    Command("reparam", "turn trained weights into their deploy form", ReparamConfig, "weight_files:reparam"),
     Command("heads", "group the classes of a data set into heads (1B4H)", HeadsConfig, "fit_to_data:heads"),
     Command(
         "anchors", "check a model's anchors against a data set, fit better ones", AnchorsConfig, "fit_to_data:anchors"
@@ -59,42 +58,10 @@ COMMANDS = (
     Command("train", "train a detector; without flags on the built-in data set", TrainConfig, script="train.py"),
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
+    Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),
     Command("compare", "runs side by side: accuracy, time, cost, what differs", CompareConfig),
     Command("report", "make the report.html of a run again", ReportConfig),
     Command("watch", "all runs in a browser, live while they train", WatchConfig),
-=======
-    Command("info", "what a network is made of and what it costs", "yolofast.commands.info:run", InfoConfig),
-    Command("strip", "reduce a checkpoint to half-precision weights", "yolofast.commands.weight_files:strip",
-            StripConfig),
-    Command("reparam", "turn trained weights into their deploy form", "yolofast.commands.weight_files:reparam",
-            ReparamConfig),
-    Command("heads", "group the classes of a data set into heads (1B4H)", "yolofast.commands.fit_to_data:heads",
-            HeadsConfig),
-    Command("anchors", "check a model's anchors against a data set, and fit better ones",
-            "yolofast.commands.fit_to_data:anchors", AnchorsConfig),
-    Command("dataset", "write a built-in data set to try things with",
-            "yolofast.commands.make_dataset:shapes", DatasetConfig),
-    Command("pack", "decode and resize the images of a data set once, before training", "yolofast.commands.pack:run",
-            PackConfig),
-    Command("check", "what is in a data set, and everything that is wrong with it", "yolofast.commands.check:run",
-            CheckConfig),
-    Command("preview", "draw augmented images with their boxes", "yolofast.commands.preview:run",
-            PreviewConfig),
-    Command("train", "train a detector; without flags on the built-in data set", "yolofast.commands.train:run",
-            TrainConfig),
-    Command("val", "how good a trained detector is", "yolofast.commands.val:run", ValConfig),
-    Command("predict", "find objects in images, videos and streams", "yolofast.commands.predict:run", PredictConfig),
-    Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched",
-            "yolofast.commands.trackval:run", TrackvalConfig),
-    Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", "yolofast.commands.diagnose:run",
-            DiagnoseConfig),
-    Command("profile", "where the time of a step goes, and what to change", "yolofast.commands.profile:run",
-            ProfileConfig, also=(TrainConfig,)),
-    Command("compare", "runs side by side: accuracy, time, cost, what differs", "yolofast.commands.compare:run",
-            CompareConfig),
-    Command("report", "make the report.html of a run again", "yolofast.commands.report:run", ReportConfig),
-    Command("watch", "all runs in a browser, live while they train", "yolofast.commands.watch:run", WatchConfig),
->>>>>>> m
 )
