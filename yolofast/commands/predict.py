@@ -16,12 +16,16 @@ from yolofast.config.predict import PredictConfig
 from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError
-from yolofast.media.sources import frame_batches
+from yolofast.media.sources import frame_batches, images_of
 from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
+from yolofast.track.formats.detections import LEAST_SCORE
+from yolofast.track.timeline import Timeline
 from yolofast.words import counted
 
 _ESCAPE = 27
+_MOST_STORED = 1000
+"""Detections per image for `--save-detections`, unless `--max-det` is more."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -39,18 +43,24 @@ def run(args: argparse.Namespace) -> None:
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
     )  # fmt: skip
-    files = PredictFiles(config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok))
+    timeline = Timeline(images_of(config.source) if config.save_detections else ())
+    files = PredictFiles(
+        config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok), timeline
+    )
+    stores = config.save_detections
+    # More is found to be stored; the rest of the files gets what it would get without.
     chosen = DetectionFilter(
-        conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
-        most=config.max_det, augment=config.augment,
+        conf=min(config.conf_thres, LEAST_SCORE) if stores else config.conf_thres, iou=config.iou_thres,
+        classes=config.classes or None, agnostic=config.agnostic_nms,
+        most=max(config.max_det, _MOST_STORED) if stores else config.max_det, augment=config.augment,
     )  # fmt: skip
     window = Window(out.print) if config.view_img else None
     try:
         for one in detector.detect_in(batches, chosen):
-            counts = Counter(detector.names[label] for label in one.detections.labels)
+            drawn, shown = files.add(one.frame, one.detections)
+            counts = Counter(detector.names[label] for label in shown.labels)
             listed = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
             out.print(f"{one.frame}: {listed}", soft_wrap=True)
-            drawn = files.add(one.frame, one.detections)
             if window is not None and not window.show(one.frame.name, drawn):
                 break
     finally:  # also when interrupted: results are complete, and videos can be played

@@ -18,6 +18,8 @@ from yolofast.media.video_writer import VideoWriters
 from yolofast.pixels import Image
 from yolofast.resources import find_resource
 from yolofast.structures import Detections
+from yolofast.track.formats.detections import ENDING, LEAST_SCORE, DetectionRecorder, write_detections
+from yolofast.track.timeline import Timeline
 
 _UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 """COCO numbers its 80 classes from 1 to 90 and omits these."""
@@ -39,7 +41,11 @@ def image_id(stem: str) -> int | str:
 class PredictFiles:
     """The folder is made with the first image, so that a run without images leaves no folder."""
 
-    def __init__(self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path]) -> None:
+    def __init__(
+        self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path], timeline: Timeline
+    ) -> None:
+        self._timeline = timeline
+        self._recorders: dict[str, DetectionRecorder] = {}
         self._config, self._names, self._make_folder = config, names, make_folder
         self._file_names, self._videos = UniqueNames(), VideoWriters()
         self._rows: list[dict[str, Any]] = []
@@ -54,8 +60,11 @@ class PredictFiles:
             self._folder = self._make_folder()
         return self._folder
 
-    def add(self, frame: Frame, detections: Detections) -> Image:
-        """Writes the files that the settings name; returns the image with its boxes."""
+    def add(self, frame: Frame, detections: Detections) -> tuple[Image, Detections]:
+        """Writes the files that the settings name; returns the image with its boxes, and what is on it."""
+        if self._config.save_detections:
+            self._record(frame, detections)
+            detections = detections[detections.scores > self._config.conf_thres][: self._config.max_det]
         config, stem = self._config, self._file_names.of(frame.name)
         own = stem if frame.video is None else f"{stem}_{frame.number}"
         height, width = frame.image.shape[:2]
@@ -69,15 +78,27 @@ class PredictFiles:
             self._rows += _plain_rows(frame, detections, self._names)
         if config.save_coco:
             self._coco += result_rows(detections, image_id(own), self._category_ids)
-        return self._save_drawn(frame, stem, detections)
+        return self._save_drawn(frame, stem, detections), detections
 
     def close(self) -> None:
         """Closes the videos and writes the lists."""
         self._videos.close()
+        for name, recorder in self._recorders.items():
+            write_detections(self.folder / "detections" / f"{name}{ENDING}", recorder.stored())
         if self._config.save_json and self.count:
             write_output(self.folder / "predictions.json", (json.dumps(self._rows, indent=1) + "\n").encode())
         if self._config.save_coco and self.count:
             write_output(self.folder / "coco_predictions.json", json.dumps(self._coco).encode())
+
+    def _record(self, frame: Frame, detections: Detections) -> None:
+        place = self._timeline.place(frame)
+        if place.video not in self._recorders:
+            self._recorders[place.video] = DetectionRecorder(place.video, place.frame_rate, self._names)
+        height, width = frame.image.shape[:2]
+        found = detections[detections.scores >= LEAST_SCORE]
+        self._recorders[place.video].add(
+            place.number, place.time, (width, height), found.boxes, found.scores, found.labels
+        )
 
     def _save_drawn(self, frame: Frame, stem: str, detections: Detections) -> Image:
         if self._config.nosave and not self._config.view_img:

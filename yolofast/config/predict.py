@@ -50,6 +50,8 @@ class PredictConfig(RunConfig):
     save_conf: bool = section.output(False, "--save-conf", yolov7=True, help="with the score as last column")
     save_json: bool = section.output(False, "--save-json", help="detections of all images as one JSON file")
     save_coco: bool = section.output(False, "--save-coco", help="detections of all images as a COCO results file")
+    save_detections: bool = section.output(
+        False, "--save-detections", help="a file per video for track: all from a score of 0.01")
     save_crop: bool = section.output(False, "--save-crop", help="save every object as an image of its own")
     line_width: int | None = section.output(
         None, "--line-width", least=1, most=1000, help="of the boxes; by default as suits the image")

@@ -6,6 +6,7 @@ with the next.
 
 import os
 import sys
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
@@ -43,6 +44,8 @@ class Frame:
     """Its place in the video."""
     video: Video | None = None
     """None for a single image."""
+    time: float | None = None
+    """Seconds since the beginning of the video, or since a stream was opened; None for a single image."""
 
     def __str__(self) -> str:
         if self.video is None:
@@ -96,6 +99,7 @@ class FrameReader:
         fps = float(capture.get(cv2.CAP_PROP_FPS))
         fps = fps if 0 < fps < 1000 else _USUAL_FPS  # streams often state nothing, or nonsense
         self._video = Video(name, fps / every, -(-self.stated // every) or None, live)
+        self._opened = time.monotonic()
 
     def frames(self) -> Generator[Frame]:
         try:
@@ -107,9 +111,18 @@ class FrameReader:
                 got, image = self._capture.retrieve()
                 if not got:
                     break
-                yield Frame(np.asarray(image, np.uint8), self._name, number, self._video)
+                yield Frame(np.asarray(image, np.uint8), self._name, number, self._video, self._time())
         finally:
             self._capture.release()
+
+    def _time(self) -> float:
+        """Of the frame just read. Streams state nothing reliable, and some of their frames are dropped: a clock counts.
+
+        Where a container states no time either, OpenCV gives that of the frame's number.
+        """
+        if self._video.live:
+            return time.monotonic() - self._opened
+        return max(float(self._capture.get(cv2.CAP_PROP_POS_MSEC)) / 1000, 0.0)
 
 
 def quiet_opencv() -> None:

@@ -25,6 +25,7 @@ from yolofast.media.streams import LiveStreams, OnFault
 VIDEO_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm", ".wmv"})
 
 _ADDRESS = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|rtp)://.+", re.IGNORECASE)
+_DIGITS = re.compile(r"(\d+)")
 
 
 def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault) -> Generator[list[Frame]]:
@@ -79,17 +80,30 @@ def _files_of(source: str, every: int) -> Iterator[FrameSource]:
     return iter([_one(name, every) for name in _names_of(source)])
 
 
+def images_of(source: str) -> list[str]:
+    """The names of the images that a source of files holds, in the order of reading; none for streams and pipes."""
+    if source == "-" or _streams_of(source):
+        return []
+    return [name for name in _names_of(source) if isinstance(_one(name, 1), SingleImage)]
+
+
+def natural_order(name: str) -> tuple[list[tuple[int, int | str]], str]:
+    """`image_9` before `image_10`."""
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part], name
+
+
 def _names_of(source: str) -> list[str]:
     path = Path(source)
     if path.is_dir():
         known = IMAGE_SUFFIXES | VIDEO_SUFFIXES
-        found = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in known and file.is_file())
+        files = (str(file) for file in path.iterdir() if file.suffix.lower() in known and file.is_file())
+        found = sorted(files, key=natural_order)
     elif source.lower().endswith(".txt") and path.is_file():
         found = _entries(path)
     elif path.exists() or _ADDRESS.fullmatch(source):
         found = [source]
     elif glob.has_magic(source):
-        found = sorted(name for name in glob.glob(source, recursive=True) if Path(name).is_file())
+        found = sorted((name for name in glob.glob(source, recursive=True) if Path(name).is_file()), key=natural_order)
     else:
         what = f"cannot be read: there is no such file{nearest_file(source)}"
         raise UserError(what, where=source, fix="check the name given as source")
