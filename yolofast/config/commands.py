@@ -10,6 +10,7 @@ from yolofast.config.predict import PredictConfig
 from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
 from yolofast.config.sequences import TrackvalConfig
 from yolofast.config.settings import Settings
+from yolofast.config.sweep import TracksweepConfig
 from yolofast.config.tools import (
     AnchorsConfig,
     CheckConfig,
@@ -59,6 +60,7 @@ COMMANDS = (
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
+    Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),
     Command("compare", "runs side by side: accuracy, time, cost, what differs", CompareConfig),

@@ -8,6 +8,7 @@ from yolofast.report.compare.compared_run import ComparedRun
 from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.differences import UNSAID, Difference
 from yolofast.report.compare.kinds import KindCurves
+from yolofast.runs.tracking import as_values
 
 MADE_BY = "yolofast compare"
 
@@ -62,6 +63,7 @@ def _run(run: ComparedRun) -> dict[str, Any]:
         "best_epoch": None if run.best is None else int(run.epoch[run.best]),
         "timing": timing,
         "profile": None if run.profile is None else asdict(run.profile),
+        "tracking": None if run.tracking is None else as_values(run.tracking),
         "weights": [
             {"name": file.name, "bytes": file.bytes, "entries": dict(file.entries), "stripped": file.stripped}
             for file in run.weights

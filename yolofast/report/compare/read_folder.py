@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.report.compare.compared_run import ComparedRun
+from yolofast.report.compare.compared_run import MAP, ComparedRun
 from yolofast.report.compare.hours import find_timing
-from yolofast.report.compare.read_rows import RESULTS_TXT, TRAIN_LOG, read_rows
+from yolofast.report.compare.read_rows import RESULTS_TXT, TRAIN_LOG, Rows, read_rows
 from yolofast.report.compare.words import printable
 from yolofast.report.logs.read_csv import last_batch_rows_of
 from yolofast.runs.layout import EPOCH, FILES, SPEED
 from yolofast.runs.reader import RunFolder
+from yolofast.runs.tracking import Agreement, agreement
 
 _NOT_CURVES = ("seconds", SPEED.name)
 
@@ -50,6 +51,7 @@ def read_run(folder: Path, name: str) -> ComparedRun:
         classes_epoch=files.classes_epoch(),
         validated=files.validated(),
         profile=files.step_profile(),
+        tracking=_tracking(files, rows),
         assigners=assigners,
         problems=tuple(problems),
     )
@@ -81,6 +83,12 @@ def _refuse_same_twice(folders: Sequence[Path]) -> None:
         if (place := folder.resolve()) in seen:
             raise UserError("is given twice", where=folder, fix="give each run once")
         seen[place] = folder
+
+
+def _tracking(files: RunFolder, rows: Rows) -> Agreement | None:
+    tracked = files.tracking
+    maps = rows.columns.get(MAP, np.full(len(rows.epoch), np.nan))
+    return None if tracked is None else agreement(tracked, rows.epoch.tolist(), maps.tolist())
 
 
 def _of_batches(files: RunFolder) -> tuple[int | None, tuple[str, ...]]:

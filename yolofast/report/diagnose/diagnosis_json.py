@@ -8,6 +8,7 @@ from yolofast.report.diagnose.diagnosis import Diagnosis
 from yolofast.report.diagnose.dialect import flags
 from yolofast.report.diagnose.fluctuation import Fluctuation
 from yolofast.report.logs.history import BOXES, MIX, SIZE, History
+from yolofast.runs.tracking import as_values
 
 _NEEDS = {"mix": MIX, "image_size": (SIZE,), "boxes": BOXES}
 """A share by the name it has in `Shares`: the contents of batches of which at least one has to be known."""
@@ -44,6 +45,7 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
         "changes": [asdict(change) for change in found.advice.changes],
         "flags": flags(history, found.advice.changes),
         "ship": None if found.choice is None else asdict(found.choice),
+        "tracking": None if history.tracking is None else as_values(history.tracking),
     }
     return without_nan(values)
 

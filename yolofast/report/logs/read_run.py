@@ -12,6 +12,7 @@ from yolofast.report.logs.read_loop import is_loop_log, read_loop_log
 from yolofast.report.logs.read_yolov7 import read_results_txt
 from yolofast.report.logs.read_yolox import read_train_log
 from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
 from yolofast.runs.settings import SETTINGS_FILES, settings_in_effect
 from yolofast.runs.table import KINDS, read_columns, read_text, refuse_binary
 
@@ -57,13 +58,16 @@ def _read_own(folder: Path) -> History:
     epochs = steady_epochs_of(results)
     recorded = folder / FILES.batches
     batches, of_batches = last_batches_of(read_columns(recorded)) if recorded.is_file() else (None, ())
+    files = RunFolder(folder)
+    tracking = files.tracking_and_map()
     return History(
         source=str(folder),
         format=RUN_FOLDER,
         epochs=epochs,
         batches=batches,
         settings=settings,
-        remarks=(*(remarks or of_batches), *_of_unfinished(batches, epochs)),
+        remarks=(*(remarks or of_batches), *_of_unfinished(batches, epochs), *files.problems),
+        tracking=tracking,
         # The published code validates with another assigner than it trains with.
         same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )

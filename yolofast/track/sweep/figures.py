@@ -1,7 +1,7 @@
 """What is kept of a setting's result, and every figure that follows from it.
 
-A sequence is a row of numbers that may be added over sequences: matches, switches, sums. Figures come from sums of rows.
-So the figures of all sequences, of some of them, or of a thousand samples of them, are one product of matrices.
+A sequence is a row of numbers that may be added over sequences: matches, switches, sums. Figures come from sums of
+rows. So the figures of all sequences, of some of them, or of a thousand samples of them, are one product of matrices.
 """
 
 from collections.abc import Callable

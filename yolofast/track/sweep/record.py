@@ -41,7 +41,9 @@ class Record:
             elif not self.path.read_bytes().endswith(b"\n"):
                 os.write(self._file, b"\n")
         except OSError as error:
-            raise UserError(f"cannot be written: {error.strerror}", where=self.path, fix="name another folder") from None
+            raise UserError(
+                f"cannot be written: {error.strerror}", where=self.path, fix="name another folder"
+            ) from None
 
     def add(self, trial: Trial, rows: Floats) -> None:
         """Written whole: by one call, at the end of the file."""

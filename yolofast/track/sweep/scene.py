@@ -1,4 +1,4 @@
-"""A sequence made ready to be tracked and scored many times: stored candidates, the truth, and what both have in common.
+"""A sequence made ready to be tracked and scored many times: stored candidates and the truth.
 
 What does not depend on the settings is computed once: which candidates of a frame overlap and how much, the truth that
 counts, its identities. What depends on the detector's settings alone is kept for the next tracker that asks for it.

@@ -67,10 +67,14 @@ class Space:
             own = {**_USUAL.get(tracker.rstrip("+"), {}), **own}
         return own
 
-    def searched(self) -> tuple[str, ...]:
-        """Names that have more than one value, in their order."""
-        every = {TRACKER: self.trackers, **{name: given for one in self.trackers for name, given in self.of(one).items()}}
-        return tuple(name for name, given in every.items() if isinstance(given, Range) or len(given) > 1)
+
+def searched_names(trials: Iterable[Trial]) -> list[str]:
+    """Settings that have more than one value, in their order."""
+    values: dict[str, set[str]] = {}
+    for trial in trials:
+        for name, value in trial.items():
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, several in values.items() if len(several) > 1]
 
 
 def settings_of(tracker: str) -> dict[str, Any]:
@@ -101,7 +105,8 @@ def make_space(given: Mapping[str, tuple[Value, ...] | Range], trackers: Iterabl
                 what, fix = f"{', '.join(names)} has no setting {name}", f"add --tracker {others[0]}, which has it"
             else:
                 what = f"there is no setting {name!r}{nearest(name, {TRACKER, *known})}"
-                fix = f"use one of {', '.join((TRACKER, *OF_DETECTIONS, CLASSES, *sorted(known - {*OF_DETECTIONS, CLASSES})))}"
+                own = sorted(known - {*OF_DETECTIONS, CLASSES})
+                fix = f"use one of {', '.join((TRACKER, *OF_DETECTIONS, CLASSES, *own))}"
             raise UserError(what, fix=fix)
     space = Space(names, values, usual=not values)
     for tracker in names:
@@ -163,8 +168,8 @@ def shown_value(value: Value) -> str:
 def simplest(trial: Trial) -> Trial:
     """The same search result with the fewest settings: without those that cannot have an effect.
 
-    ByteTrack and BoT-SORT leave out what is not above `track_low_thresh`, so a lower `conf` changes nothing. With `conf`
-    at `track_high_thresh` or above nothing is left between the two, so the lower one changes nothing.
+    ByteTrack and BoT-SORT leave out what is not above `track_low_thresh`, so a lower `conf` changes nothing. With
+    `conf` at `track_high_thresh` or above nothing is left between the two, so the lower one changes nothing.
     """
     tracker = str(trial[TRACKER])
     if tracker not in ("bytetrack", "botsort") or trial.get(CONF) is None:
