@@ -53,17 +53,15 @@ def run(config: TracksweepConfig, space: Space, trials: Sequence[Trial]) -> int 
     for one in checkpoints:
         stored = detect(one, given.sources, folder, how, lambda text: out.print(text, soft_wrap=True))
         scenes = scenes_of(given, stored, config.benchmark, config.classes)
-        own = folder / "checkpoints" / one.digest[:_DIGEST]
+        own = folder / "checkpoints" / f"{one.digest[:_DIGEST]}-{how.key()}"
         tracked.append(TrackedCheckpoint(one, searched(config, space, trials, scenes, own, out)[0]))
     about = {
         "by": config.by, "sequences": list(given.truth), "benchmark": config.benchmark, "retuned": len(trials) > 1,
-        "faithful": config.faithful, "searched": list(trials),
+        "faithful": config.faithful, "detected_with": how.key(), "truth": given.digest(), "searched": list(trials),
     }  # fmt: skip
     written = write_tracking(tracked, about)
-    agreements = {
-        run: RunFolder(run).tracking_and_map()
-        for run in dict.fromkeys(one.run for one in checkpoints if one.run is not None)
-    }
+    runs = dict.fromkeys(one.run for one in checkpoints if one.run is not None)
+    agreements = {run: RunFolder(run).tracking_and_map() for run in runs}
     _print(out, tracked, agreements, config.by)
     if config.html is not None:
         page = _page(tracked, agreements, config.by)

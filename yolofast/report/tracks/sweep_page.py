@@ -69,13 +69,8 @@ def verdicts(found: Findings, defaults: Searched) -> Iterator[tuple[str, str]]:
         others = f"{counted(len(found.as_good), 'setting')} cannot be told from it by these sequences."
         yield "note", f"{others} Of those, take the one that suits other needs: fewer switches, fewer false tracks."
     if found.left_out is not None:
-        yield (
-            "note",
-            (
-                f"On sequences it was not chosen on, expect {by} {shown_figure(by, found.left_out)}: each sequence "
-                "scored with the setting that is best on the others."
-            ),
-        )
+        expected = f"expect {by} {shown_figure(by, found.left_out)} on sequences it was not chosen on"
+        yield "note", f"So {expected}: each sequence scored with what is best on the others."
     for one in found.defaults:
         name = defaults.trials[one.trial][TRACKER]
         sign = "+" if one.value >= 0 else "−"
@@ -85,7 +80,7 @@ def verdicts(found: Findings, defaults: Searched) -> Iterator[tuple[str, str]]:
             ends = [("+" if end >= 0 else "−") + shown_figure(by, abs(end)) for end in one.interval]
             sure = f" ({ends[0]} to {ends[1]})"
         kind = "good" if one.interval is None or one.interval.low > 0 else "note"
-        yield kind, f"Better than {name} as it comes by {sign}{size}{sure}, counted so that + is better."
+        yield kind, f"Against {name} as it comes: {sign}{size} {by}{sure}; + is better."
 
 
 def python_call(trial: Trial) -> str:

@@ -1,5 +1,6 @@
 """What a search is fed with: truth and stored detections paired by name, from folders or from `sequences.yaml`."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,15 @@ class Given:
     times: Mapping[str, Floats | None]
     """Seconds of each frame, where they are stated."""
     remarks: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Of the truth: changes if a box does."""
+        content = hashlib.sha256()
+        for name, one in self.truth.items():
+            content.update(f"{name} {one.length}".encode())
+            for array in (one.frame, one.id, one.box, one.label, one.mark):
+                content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()[:16]
 
 
 def read_truth(

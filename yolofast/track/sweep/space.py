@@ -32,7 +32,7 @@ _DIGITS = 4
 _USUAL: dict[str, dict[str, tuple[Value, ...]]] = {
     "bytetrack": {"track_thresh": (0.3, 0.4, 0.5, 0.6, 0.7), "match_thresh": (0.7, 0.8, 0.9),
                   "track_buffer": (15, 30, 60)},
-    "botsort": {"track_high_thresh": (0.3, 0.4, 0.5, 0.6, 0.7), "new_track_thresh": (None, 0.7),
+    "botsort": {"track_high_thresh": (0.3, 0.4, 0.5, 0.6, 0.7), "new_track_thresh": (0.5, 0.7),
                 "match_thresh": (0.7, 0.8, 0.9), "track_buffer": (15, 30, 60)},
     "ocsort": {"det_thresh": (0.3, 0.4, 0.5, 0.6, 0.7), "max_age": (15, 30, 60), "iou_threshold": (0.2, 0.3),
                "use_byte": (False, True)},
