@@ -13,7 +13,7 @@ from yolofast.config.sweep import TracksweepConfig
 from yolofast.files.atomic_file import write_output
 from yolofast.pages.elements import Page, Section, Table
 from yolofast.pages.html import render_page
-from yolofast.report.compare.tracking import agreement_elements
+from yolofast.report.diagnose.tracked_epochs import agreement_elements
 from yolofast.runs.layout import FILES, MAP
 from yolofast.runs.reader import RunFolder
 from yolofast.runs.tracking import Agreement

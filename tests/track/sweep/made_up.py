@@ -22,7 +22,9 @@ def walkers(name, seed, frames=50, objects=7):
     doubled = random.choice(seen, len(seen) // 4, replace=False)
     false = random.uniform(0, 450, (frames, 2))
     boxes = np.concatenate((box[seen], box[doubled], np.concatenate((false, false + 50), axis=1)))
-    scores = np.concatenate((random.beta(4, 1.5, len(seen)), random.beta(2, 4, len(doubled)), random.beta(2, 4, frames)))
+    scores = np.concatenate(
+        (random.beta(4, 1.5, len(seen)), random.beta(2, 4, len(doubled)), random.beta(2, 4, frames))
+    )
     found = make_detections(
         name, frame=np.concatenate((frame[seen], frame[doubled], np.arange(1, frames + 1))),
         box=boxes + random.normal(0, 1.5, boxes.shape), score=scores.clip(0.01, 1), length=frames, frame_rate=25.0,

@@ -53,7 +53,7 @@ def test_a_search_continues_where_it_was_interrupted(search, found, tmp_path, mo
     assert len(computed) == 2 * 3 and np.allclose(again.rows, found.rows, atol=1e-8)
     lines = path.read_text().splitlines()
     assert len([line for line in lines if line.startswith("{") and line.endswith("}")]) == 1 + 4
-    assert not run_search(search, tmp_path, 1, lambda *told: pytest.fail("nothing was missing")) is None
+    assert run_search(search, tmp_path, 1, lambda *told: pytest.fail("nothing was missing")) is not None
 
 
 def test_results_of_other_data_are_not_mixed(search, tmp_path):

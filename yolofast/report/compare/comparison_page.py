@@ -10,8 +10,8 @@ from yolofast.report.compare.conclusion import BETTER, CAUTION
 from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
 from yolofast.report.compare.differences import Difference
 from yolofast.report.compare.figures import Row, Spread
-from yolofast.report.compare.tracking import tracking_elements
 from yolofast.report.diagnose.statistics import CALM, STEADY
+from yolofast.report.diagnose.tracked_epochs import tracking_elements
 from yolofast.runs.layout import FILES, MAP, MAP50, SPEED, TERMS, metrics
 from yolofast.runs.reader import PhaseTime
 from yolofast.runs.tracking import Agreement
