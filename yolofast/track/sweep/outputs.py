@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.files.atomic_file import write_output
+from yolofast.runs.layout import FILES
 from yolofast.track.sweep.figures import FIGURES, figures_of
 from yolofast.track.sweep.findings import Findings
 from yolofast.track.sweep.search import Searched
 from yolofast.track.sweep.space import TRACKER, Trial
 
-CSV, JSON = "results.csv", "sweep.json"
+CSV, JSON = FILES.results, "sweep.json"
 _MADE_BY = "yolofast tracksweep"
 
 

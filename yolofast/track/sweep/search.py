@@ -1,6 +1,6 @@
 """Many settings on many sequences, on all cores. What is done is recorded at once, and not done again.
 
-Workers get the sequences once, when they start; a task is a setting and the number of a sequence. They are started
+Workers get the sequences once, when they start; a task is some settings and the number of a sequence. They are started
 afresh instead of forked: a fork of a process that has used a GPU, or has threads, may hang.
 """
 
@@ -21,10 +21,12 @@ from yolofast.track.formats.sequence import Floats
 from yolofast.track.sweep.record import Record
 from yolofast.track.sweep.scene import Scene
 from yolofast.track.sweep.space import Trial, key_of, simplest, words_of
-from yolofast.track.sweep.trial import evaluate
+from yolofast.track.sweep.trial import MOST_TOGETHER, evaluate, together
 
 _WAITING = 4
 """Tasks per worker that are handed out: few, so that a search ends soon after it is interrupted."""
+_PARTS = 2
+"""Parts that a worker gets at least, so that all end at about the same time."""
 OnProgress = Callable[[int, int, Trial, Floats], None]
 """Settings done, settings in all, and the one that is."""
 
@@ -75,16 +77,18 @@ def cores() -> int:
 
 def _evaluated(search: Search, trials: Sequence[Trial], workers: int) -> Iterator[tuple[Trial, Floats]]:
     """Settings in the order in which they are done, each with the rows of all sequences."""
-    tasks = len(trials) * len(search.scenes)
-    if min(workers, tasks) <= 1:
-        for trial in trials:
-            yield trial, np.stack([evaluate(scene, trial, faithful=search.faithful) for scene in search.scenes])
+    most = max(1, min(MOST_TOGETHER, len(trials) // (_PARTS * workers)))
+    parts = together(trials, most, faithful=search.faithful)
+    workers = min(workers, len(parts) * len(search.scenes))
+    if workers <= 1:
+        for part in parts:
+            rows = [evaluate(scene, part, faithful=search.faithful) for scene in search.scenes]
+            yield from zip(part, np.stack(rows, axis=1), strict=True)
         return
-    pool = ProcessPoolExecutor(
-        min(workers, tasks), multiprocessing.get_context("spawn"), _start, (search.scenes, search.faithful)
-    )
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, _start, (search.scenes, search.faithful))
     try:
-        yield from _from_pool(pool, search, trials, _WAITING * workers)
+        yield from _from_pool(pool, search, parts, _WAITING * workers)
     except BrokenProcessPool:
         what = "a worker has ended unexpectedly, perhaps for want of memory; what is done is recorded"
         raise UserError(what, fix="run the command again with fewer --workers: it continues") from None
@@ -93,24 +97,25 @@ def _evaluated(search: Search, trials: Sequence[Trial], workers: int) -> Iterato
 
 
 def _from_pool(
-    pool: ProcessPoolExecutor, search: Search, trials: Sequence[Trial], most: int
+    pool: ProcessPoolExecutor, search: Search, parts: Sequence[list[Trial]], most: int
 ) -> Iterator[tuple[Trial, Floats]]:
     count = len(search.scenes)
-    tasks = iter([(place, scene) for place in range(len(trials)) for scene in range(count)])
+    tasks = iter([(place, scene) for place in range(len(parts)) for scene in range(count)])
     waiting: dict[Future[Floats], tuple[int, int]] = {}
-    parts: dict[int, dict[int, Floats]] = {}
+    done: dict[int, dict[int, Floats]] = {}
     while True:
         while len(waiting) < most and (task := next(tasks, None)) is not None:
-            waiting[pool.submit(_task, trials[task[0]], task[1])] = task
+            waiting[pool.submit(_task, parts[task[0]], task[1])] = task
         if not waiting:
             return
         for future in wait(waiting, return_when=FIRST_COMPLETED).done:
             place, scene = waiting.pop(future)
-            own = parts.setdefault(place, {})
+            own = done.setdefault(place, {})
             own[scene] = future.result()
             if len(own) == count:
-                yield trials[place], np.stack([own[one] for one in range(count)])
-                del parts[place]
+                rows = np.stack([own[one] for one in range(count)], axis=1)
+                yield from zip(parts[place], rows, strict=True)
+                del done[place]
 
 
 _scenes: tuple[Scene, ...] = ()
@@ -124,8 +129,8 @@ def _start(scenes: tuple[Scene, ...], faithful: bool) -> None:
     _scenes, _faithful = scenes, faithful
 
 
-def _task(trial: Trial, scene: int) -> Floats:
+def _task(trials: list[Trial], scene: int) -> Floats:
     try:
-        return evaluate(_scenes[scene], trial, faithful=_faithful)
+        return evaluate(_scenes[scene], trials, faithful=_faithful)
     except UserError as error:
-        raise UserError(f"{_scenes[scene].name}, {words_of(trial)}: {error.what}", fix=error.fix) from None
+        raise UserError(f"{_scenes[scene].name}, {words_of(trials[0])}: {error.what}", fix=error.fix) from None
