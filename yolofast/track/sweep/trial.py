@@ -72,15 +72,8 @@ def _alone(scene: Scene, trial: Trial, faithful: bool) -> TrackSequence:
     rate = scene.candidates.frame_rate
     tracker = build_tracker(str(trial[TRACKER]), frame_rate=rate, faithful=faithful, **classes, **_own(trial))
     found = scene.detections(trial, faithful=faithful)
-    frame, ids, boxes, _ = _tracked(
-        scene,
-        tracker,
-        found.box,
-        found.score,
-        found.label,
-        found.features if trial.get("with_reid") else None,
-        found.starts,
-    )
+    features = found.features if trial.get("with_reid") else None
+    frame, ids, boxes, _ = _tracked(scene, tracker, found.box, found.score, found.label, features, found.starts)
     return results_of(scene.name, scene.candidates.length, frame, ids, boxes)
 
 
