@@ -33,7 +33,7 @@ def test_the_examples_run_as_printed(place, monkeypatch, capsys):
     monkeypatch.setenv("YOLOFAST_CACHE", str(place / "cache"))
     section = PAGE.read_text(encoding="utf-8").split("### `yolofast.Detector(")[1].split("\n### ")[0]
     examples = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     names = {}
     exec(compile("\n".join(examples), str(PAGE), "exec"), names)
     numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:2] in ("0 ", "1 ", "2 ")]

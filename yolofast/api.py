@@ -1,6 +1,7 @@
 """`Detector`: all of yolofast in one object. The settings are those of the commands, the results are values."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,27 @@ from typing import Any
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.detect.detector import ImageDetector
+from yolofast.detect.detector import DetectionFilter, ImageDetector, raise_fault
 from yolofast.detect.networks import read_all_trained
 from yolofast.detect.validation import Validation, open_subject, validate
 from yolofast.errors import UserError
+from yolofast.media.streams import OnFault
 from yolofast.runs.folder import new_run_folder
 from yolofast.runs.layout import FILES, MAP, MAP50
 from yolofast.runs.reader import RunFolder
+from yolofast.track.pipeline import (
+    Follower,
+    StageTimes,
+    TrackedFrame,
+    detected,
+    tracked_frames,
+    tracker_maker,
+    tracking_filter,
+)
+from yolofast.track.timeline import open_sources
 from yolofast.words import own_command
 
-__all__ = ["Detector", "TrainedRun", "Validation"]
+__all__ = ["Detector", "TrackedFrame", "TrainedRun", "Validation"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +80,36 @@ class Detector(ImageDetector):
             map=map50_95,
             detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
         )
+
+    def track(
+        self,
+        source: str | Path | Sequence[str | Path],
+        tracker: str = "botsort",
+        *,
+        batch: int = 16,
+        every: int = 1,
+        frame_rate: float | None = None,
+        class_handling: str = "vote",
+        faithful: bool = False,
+        on_fault: OnFault | None = None,
+        **settings: Any,
+    ) -> Iterator[TrackedFrame]:
+        """The frames of videos, folders of images, streams or cameras with their tracks.
+
+        Several sources are seen by the network together and tracked apart. `settings` are those of `predict` and, by
+        their published names, those of the tracker. `frame_rate` is that of folders of images. Reading, detecting,
+        camera motion and tracking overlap.
+        """
+        names = {field.name for field in dataclasses.fields(DetectionFilter)}
+        own = {name: settings.pop(name) for name in names & settings.keys()}
+        chosen = tracking_filter(class_handling, own)
+        chosen.class_numbers(self.names)  # an unknown class is reported before anything is read
+        make = tracker_maker(tracker, faithful=faithful, class_handling=class_handling, settings=settings)
+        sources = [str(source)] if isinstance(source, str | Path) else [str(one) for one in source]
+        opened = open_sources(sources, batch, every=every, frame_rate=frame_rate, on_fault=on_fault or raise_fault)
+        times = StageTimes()
+        seen = detected(self, opened.batches, chosen, opened.timeline, times)
+        return tracked_frames(Follower(make, times, several=len(sources) > 1).follow(seen))
 
     def val(self, data: str | Path, **settings: Any) -> Validation:
         """How good it is on a data set; `settings` are the flags of `yolofast val`."""

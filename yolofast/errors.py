@@ -37,6 +37,12 @@ def shorten(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def in_one_line(error: Exception) -> str:
+    """What somebody else's error says, without its details."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first[:200]}" if first else type(error).__name__
+
+
 def nearest(word: str, known: Iterable[str], folder: Path | None = None) -> str:
     """', did you mean 'x'?' for the closest known word, or '' when nothing is close. `folder` goes before the word."""
     close = difflib.get_close_matches(word, list(known))

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from tests.gpu.test_pace import CYCLES_PER_MS
-from yolofast.train.loop import DataWait
-from yolofast.train.timing import clock_for
+from yolofast.train.timing import DataWait, clock_for
 
 LATE = 0.05
 

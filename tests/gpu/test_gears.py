@@ -107,11 +107,15 @@ def test_after_a_capture_that_failed_all_goes_on():
 
 @pytest.mark.parametrize("sizes", [{2: 3, 4: 5}, {1: 3, 2: 3, 3: 3, 4: 3, 5: 3}])
 def test_short_batches_between_replays(sizes):
-    """Those that come often get a graph of their own, in the memory of the other."""
+    """Those that come often get a graph of their own, in the memory of the other.
+
+    In a box convolutions are not tuned for so few steps. So they are not in the step it is compared with: tuned ones
+    round differently, which may assign a box to another cell.
+    """
     eager, graph = make_step(), make_step()
-    kinds = [ALONE] * 7
+    kinds, untuned = [ALONE] * 7, EagerGear(eager, worth_tuning=lambda batch: False)
     box = GearBox(graph, "graph", BATCH, 7, print, one_shape=False)
-    assert_close(run(graph, box, kinds, sizes), run(eager, EagerGear(eager), kinds, sizes), 1e-4)
+    assert_close(run(graph, box, kinds, sizes), run(eager, untuned, kinds, sizes), 1e-4)
 
 
 def test_a_replay_never_waits_for_the_host():

@@ -11,6 +11,7 @@ from tests.reference import yolov7_loss as reference
 from yolofast import UserError, build_loss
 from yolofast.loss.criterion import LossSettings
 from yolofast.loss.maps import bce
+from yolofast.loss.yolov7_loss import yolov7_terms
 from yolofast.structures import Targets
 from yolofast.train.losses.yolov7_criterion import YoloV7Criterion, anchors_in_cells
 
@@ -84,9 +85,10 @@ def test_autobalance():
     loss, plain = criterion(autobalance=True), criterion()
     first, second = loss(raw, targets), loss(raw, targets)
     anchors = anchors_in_cells(plain.model)
-    by_level = plain.terms(
-        raw, plain.assign(raw, targets, anchors, 0.5, 10), targets, anchors, lambda loss, slots: loss.mean()
-    ).obj_by_level.detach()
+    assignment = plain.assign(raw, targets, anchors, 0.5, 10)
+    how = {"best_overlap": not plain.faithful, "objectness_mean": lambda loss, slots: loss.mean()}
+    terms = yolov7_terms(raw, assignment, targets, anchors, plain.settings, plain.reader, **how)
+    by_level = terms.obj_by_level.detach()
     assert first.obj == plain(raw, targets).obj  # the first step still uses the published weights
     balance = torch.tensor([4.0, 1.0])
     for _ in range(2):

@@ -16,7 +16,7 @@ from yolofast.optim.optimizer import ModelEma, parameter_groups
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import Batch, BatchMix, LossTerms, Targets
-from yolofast.train.batch_record import COLUMNS, BatchFile, BatchRecord, assigner_of
+from yolofast.train.batch_record import COLUMNS, BatchRecord, EpochRowsFile, assigner_of
 from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.step import MEASURED, StepKind, StepRecord, TrainStep
 
@@ -126,17 +126,18 @@ def test_the_assigner_of_several_heads_has_a_name():
 
 def test_a_file_that_goes_on_has_no_epoch_twice(tmp_path):
     row = (1.5,) * (len(COLUMNS) - 3)
-    file = BatchFile(tmp_path, 0)
+    path = tmp_path / "batches.csv"
+    file = EpochRowsFile(path, COLUMNS, 0)
     for epoch in range(3):
-        file.epoch(epoch, [(*row, "ota")] * 2)
+        file.append((epoch, batch, *row, "ota") for batch in range(2))
     whole = (tmp_path / "batches.csv").read_text()
     with (tmp_path / "batches.csv").open("a") as torn:
         torn.write("2,3,1.5,0.")
-    again = BatchFile(tmp_path, 2)
+    again = EpochRowsFile(path, COLUMNS, 2)
     assert [row["epoch"] for row in rows_of(tmp_path)] == ["0", "0", "1", "1"]
-    again.epoch(2, [(*row, "ota")] * 2)
+    again.append((2, batch, *row, "ota") for batch in range(2))
     assert (tmp_path / "batches.csv").read_text() == whole
-    BatchFile(tmp_path, 0)
+    EpochRowsFile(path, COLUMNS, 0)
     assert rows_of(tmp_path) == []
 
 

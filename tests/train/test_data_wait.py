@@ -8,8 +8,7 @@ import pytest
 from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.loader.workers import WorkerLoader
-from yolofast.train.loop import DataWait
-from yolofast.train.timing import HostClock
+from yolofast.train.timing import DataWait, HostClock
 
 
 class LateClock(HostClock):

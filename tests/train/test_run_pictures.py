@@ -66,7 +66,7 @@ def test_one_warning_and_no_more(tmp_path):
 def test_without_a_folder_nothing_is_kept():
     pictures = RunPictures()
     pictures.trained_on(0, 0, batch_of(1))
-    assert pictures._kept == []
+    assert pictures._copies == []
     pictures.curves([])
 
 

@@ -17,7 +17,6 @@ from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.detect.accumulator import Evaluated
 from yolofast.ranks import agree_on_largest, is_first, rank, share_counts
 from yolofast.structures import Targets
-from yolofast.train.checkpoints import NoCheckpoints
 from yolofast.train.display import quiet_display
 from yolofast.train.distributed.averaged_step import mean_losses
 from yolofast.train.distributed.join import device_of_rank, joined
@@ -96,7 +95,7 @@ def seen_in_double(config: TrainConfig) -> dict:
 def trained(run: Run) -> dict:
     gear = Listening(run.step)
     trainer = Trainer(
-        run=run, gear=gear, checkpoints=NoCheckpoints(), recorder=NoRecorder(),
+        run=run, gear=gear, checkpoints=None, recorder=NoRecorder(),
         display=quiet_display(run.config.epochs), progress=Progress(),
     )  # fmt: skip
     trainer.fit()

@@ -20,8 +20,7 @@ from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.compare import words
 from yolofast.report.compare.compared_run import ComparedRun, WeightsFile
-from yolofast.report.compare.comparison import CompareRequest, Comparison, compare
-from yolofast.report.compare.comparison_json import MADE_BY, as_json
+from yolofast.report.compare.comparison import MADE_BY, CompareRequest, Comparison, as_json, compare
 from yolofast.report.compare.comparison_page import page_of, tracking_of
 from yolofast.report.compare.figures import Row
 from yolofast.report.compare.read_folder import read_runs

@@ -13,8 +13,7 @@ from yolofast.config.flags import from_args
 from yolofast.config.reports import DiagnoseConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
-from yolofast.report.diagnose.diagnosis import Diagnosis, diagnose
-from yolofast.report.diagnose.diagnosis_json import as_json, not_recorded
+from yolofast.report.diagnose.diagnosis import Diagnosis, as_json, diagnose, not_recorded
 from yolofast.report.diagnose.diagnosis_picture import diagnosis_picture
 from yolofast.report.diagnose.dialect import how_to_apply, planned_epochs
 from yolofast.report.diagnose.fluctuation import LEAST

@@ -55,7 +55,7 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: R
 
 
 def _title(run: Explanation) -> str:
-    config, size = run.config, f"{run.views.height}×{run.views.width}"
+    config, size = run.config, f"{run.augmentation.height}×{run.augmentation.width}"
     epochs = f"{config.epochs} epoch{'s' * (config.epochs != 1)}"
     if run.past is not None:
         epochs = f"resuming with epoch {run.past.epochs + 1} of {epochs}"
@@ -97,10 +97,10 @@ def _warmup(run: Explanation) -> str:
 
 
 def _mosaic(run: Explanation) -> str:
-    close = run.views.close_mosaic_from
-    if not run.views.recipe.mosaic:
+    close = run.augmentation.close_mosaic_from
+    if not run.augmentation.recipe.mosaic:
         return "none"
-    share = f"{run.views.recipe.mosaic:.0%} of the images"
+    share = f"{run.augmentation.recipe.mosaic:.0%} of the images"
     first, last = run.rows[0].epoch, run.rows[-1].epoch
     closes = close is not None and close <= last
     return f"{share}; none from epoch {max(close or 0, first) + 1} on" if closes else f"{share}, to the end"

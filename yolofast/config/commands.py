@@ -22,6 +22,7 @@ from yolofast.config.tools import (
     ReparamConfig,
     StripConfig,
 )
+from yolofast.config.track import TrackConfig
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
 
@@ -59,6 +60,7 @@ COMMANDS = (
     Command("train", "train a detector; without flags on the built-in data set", TrainConfig, script="train.py"),
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
+    Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),

@@ -12,10 +12,25 @@ augmentation = partial(setting, section="augmentation")
 training = partial(setting, section="training")
 loss = partial(setting, section="loss")
 speed = partial(setting, section="speed")
+tracking = partial(setting, section="tracking")
 evaluation = partial(setting, section="evaluation")
 output = partial(setting, section="output", changes_on_resume=True)
 logging = partial(setting, section="experiment loggers and launchers", changes_on_resume=True)
 plan = partial(setting, section="fine-tuning by plan")
 
-_IN_ORDER = (profile, model, data, loader, augmentation, training, loss, speed, evaluation, output, logging, plan)
+_IN_ORDER = (
+    profile,
+    model,
+    data,
+    loader,
+    augmentation,
+    training,
+    loss,
+    speed,
+    tracking,
+    evaluation,
+    output,
+    logging,
+    plan,
+)
 HEADINGS: tuple[str, ...] = tuple(declare.keywords["section"] for declare in _IN_ORDER)

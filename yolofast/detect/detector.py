@@ -143,10 +143,10 @@ class ImageDetector:
         found: list[Detections] = []
         for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
             if are_names:
-                sources = (frame_batches(str(name), _MOST_AT_ONCE, on_fault=_raise) for name in some)
+                sources = (frame_batches(str(name), _MOST_AT_ONCE, on_fault=raise_fault) for name in some)
                 found += [one.detections for frames in sources for one in self.detect_in(frames, chosen)]
             else:
-                found += self._detect([checked_picture(one) for one in some], chosen)
+                found += self.detect([checked_picture(one) for one in some], chosen)
         return found
 
     def stream(
@@ -157,7 +157,7 @@ class ImageDetector:
         `settings` are those of `predict`; `every` N uses every N-th frame of a video. What is wrong with one file or
         stream of several goes to `on_fault`, and the others continue; without it, it is raised.
         """
-        batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or _raise)
+        batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or raise_fault)
         return self.detect_in(batches, DetectionFilter(**settings))
 
     def detect_in(self, batches: Generator[list[Frame]], chosen: DetectionFilter) -> Iterator[FrameDetections]:
@@ -166,19 +166,22 @@ class ImageDetector:
         return (
             found
             for frames in read_ahead(batches, _BATCHES_AHEAD)
-            for found in map(FrameDetections, frames, self._detect([frame.image for frame in frames], chosen))
+            for found in map(FrameDetections, frames, self.detect([frame.image for frame in frames], chosen))
         )
 
-    def _detect(self, images: list[Image], chosen: DetectionFilter) -> list[Detections]:
+    def detect(self, images: Sequence[Image], chosen: DetectionFilter) -> list[Detections]:
+        """Of each image; those that become equally large are one batch, in whatever order they come."""
         inputs = self.predictor.inputs
         thresholds = Thresholds(
             conf=chosen.conf, iou=chosen.iou, multi_label=False, agnostic=chosen.agnostic,
             classes=chosen.class_numbers(self.names), max_detections=chosen.most,
         )  # fmt: skip
         fitted = [fit(image, self.shape, self.predictor.stride, inputs) for image in images]
-        found: list[Detections] = []
-        for _, some in groupby(range(len(images)), key=lambda place: fitted[place][0].shape):
-            places = list(some)
+        places_of: dict[tuple[int, ...], list[int]] = {}
+        for place, (input_, _, _) in enumerate(fitted):
+            places_of.setdefault(input_.shape, []).append(place)
+        found: dict[int, Detections] = {}
+        for places in places_of.values():
             for start in range(0, len(places), _MOST_AT_ONCE):
                 batch = places[start : start + _MOST_AT_ONCE]
                 levels = np.stack([fitted[place][0] for place in batch])
@@ -187,8 +190,8 @@ class ImageDetector:
                 for place, one in zip(batch, thresholds.detections(predictions), strict=True):
                     _, gain, pad = fitted[place]
                     height, width = images[place].shape[:2]
-                    found.append(one.in_original(gain, pad, (width, height)))
-        return found
+                    found[place] = one.in_original(gain, pad, (width, height))
+        return [found[place] for place in range(len(images))]
 
 
 def _checked_size(size: object) -> tuple[int, ...]:
@@ -200,6 +203,7 @@ def _checked_size(size: object) -> tuple[int, ...]:
     return sides
 
 
-def _raise(fault: UserError) -> None:
+def raise_fault(fault: UserError) -> None:
+    """What is done about faults of sources unless a caller wants to hear of them."""
     if not isinstance(fault, StreamEndedError):
         raise fault

@@ -31,7 +31,7 @@ def save_mosaics(
 ) -> tuple[Path, Path]:
     """Images as in `Batch` (R, G, B; levels, or floats up to 1), detections in input pixels. Writes both pictures."""
     height, width = images.shape[2:]
-    truth = _as_detections(targets, width, height)
+    truth = as_detections(targets, width, height)
     found = [one[one.scores > _CONFIDENCE] for one in detections]
     folder = Path(folder)
     labels = write_output(
@@ -43,8 +43,9 @@ def save_mosaics(
     return labels, predictions
 
 
-def _as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
-    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).cpu().numpy()
+def as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
+    """The true boxes, in pixels."""
+    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).float().cpu().numpy()
     labels, valid = targets.labels.cpu().numpy(), targets.valid.cpu().numpy()
     return [
         Detections(box[use], np.ones(int(use.sum()), np.float32), label[use])
@@ -85,7 +86,7 @@ def draw_boxes(
     font, stroke = 0.2 * line_width, max(line_width - 1, 1)
     for box, score, label in zip(boxes.boxes[::-1], boxes.scores[::-1], boxes.labels[::-1], strict=True):
         left, top, right, bottom = (int(value) for value in (box * scale).round())
-        colour = _colour(int(label))
+        colour = stable_colour(int(label))
         cv2.rectangle(tile, (left, top), (right, bottom), colour, line_width, cv2.LINE_AA)
         text = f"{names[int(label)]} {score:.2f}" if scores else names[int(label)]
         (width, height), _ = cv2.getTextSize(text, _FONT, font, stroke)
@@ -94,8 +95,8 @@ def draw_boxes(
         cv2.putText(tile, text, (left, base - 3), _FONT, font, (255, 255, 255), stroke, cv2.LINE_AA)
 
 
-def _colour(label: int) -> tuple[int, int, int]:
-    """Steps of the golden ratio around the colour circle keep neighbouring classes apart."""
-    hue = int(label * 0.618034 % 1 * 180)
+def stable_colour(number: int) -> tuple[int, int, int]:
+    """Steps of the golden ratio around the colour circle keep neighbouring classes or identities apart."""
+    hue = int(number * 0.618034 % 1 * 180)
     blue, green, red = cv2.cvtColor(np.array([[[hue, 200, 190]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0]
     return int(blue), int(green), int(red)

@@ -4,12 +4,13 @@ import glob
 import itertools
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from yolofast.dataset.data_yaml import IMAGE_SUFFIXES
 from yolofast.errors import UserError, nearest_file, shorten
+from yolofast.files.threads import read_ahead
 from yolofast.media.addresses import fetch, is_web_address, without_password
 from yolofast.media.frames import (
     Frame,
@@ -26,6 +27,8 @@ VIDEO_SUFFIXES = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".m
 
 _ADDRESS = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|rtp)://.+", re.IGNORECASE)
 _DIGITS = re.compile(r"(\d+)")
+_FRAMES_AHEAD = 2
+"""Of each of several sources."""
 
 
 def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault) -> Generator[list[Frame]]:
@@ -38,6 +41,42 @@ def frame_batches(source: str, batch: int, *, every: int = 1, on_fault: OnFault)
         return LiveStreams(streams, on_fault, every).batches()
     frames = _all_frames(_files_of(source, every), on_fault)
     return (some for some in iter(lambda: list(itertools.islice(frames, batch)), []))
+
+
+def batches_of_several(
+    sources: Sequence[str], batch: int, *, every: int = 1, on_fault: OnFault
+) -> Generator[list[Frame]]:
+    """As `frame_batches`, of several sources at once: a batch has frames of all that have not ended, in turn."""
+    if len(sources) == 1:
+        return frame_batches(sources[0], batch, every=every, on_fault=on_fault)
+    streams = [_streams_of(source) for source in sources]
+    if all(streams):
+        return LiveStreams([name for names in streams for name in names], on_fault, every).batches()
+    if any(streams):
+        what = "live streams and files are read at different speeds"
+        raise UserError(what, fix="give either only streams and cameras, or only files")
+    return _in_turn([frame_batches(source, 1, every=every, on_fault=on_fault) for source in sources], batch)
+
+
+def _in_turn(sources: Sequence[Generator[list[Frame]]], batch: int) -> Generator[list[Frame]]:
+    """A thread reads each source ahead."""
+    open_ = [read_ahead(source, _FRAMES_AHEAD) for source in sources]
+    frames: list[Frame] = []
+    try:
+        while open_:
+            for source in list(open_):
+                some = next(source, None)
+                if some is None:
+                    open_.remove(source)
+                frames += some or []
+                if len(frames) >= batch or (not open_ and frames):
+                    yield frames
+                    frames = []
+        if frames:
+            yield frames
+    finally:
+        for source in open_:
+            source.close()
 
 
 def is_live(name: str) -> bool:

@@ -15,7 +15,7 @@ from yolofast.runs.layout import FILES
 
 _LEFT_BEHIND = (
     *(f"{FILES.weights}/{name}" for name in (FILES.previous, FILES.last, FILES.best, FILES.fresh, FILES.of_epoch)),
-    FILES.summary, FILES.results, "results.txt", FILES.batches, FILES.phases, FILES.profile,
+    FILES.summary, FILES.results, FILES.yolov7_results, FILES.batches, FILES.phases, FILES.profile,
     FILES.report, FILES.evaluation, FILES.samples, FILES.predictions_folder,
     FILES.labels, FILES.train_batch, FILES.val_batch_labels, FILES.val_batch_pred, FILES.predictions, FILES.curves,
     FILES.precision_recall_curve, FILES.f1_curve, FILES.precision_curve, FILES.recall_curve, FILES.confusion,

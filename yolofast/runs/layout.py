@@ -43,6 +43,10 @@ class RunFileNames:
     report: str = "report.html"
     loggers: str = "trackers.json"
     """The ids experiment loggers have given the run."""
+    yolov7_results: str = "results.txt"
+    """A line per epoch, written by YOLOv7."""
+    yolox_log: str = "train_log.txt"
+    """Written by YOLOX."""
 
     weights: str = "weights"
     last: str = "last.pt"
@@ -73,6 +77,9 @@ class RunFileNames:
 
 
 FILES = RunFileNames()
+RESULT_FILES = (FILES.results, FILES.yolov7_results, FILES.yolox_log)
+"""One of them has the epochs of a run, of this trainer or of another."""
+GIVE_A_RUN = "give the folder of a run that has finished an epoch: it has {}, {} or {}".format(*RESULT_FILES)
 
 
 def numbered(name: str, number: int, digits: int = 1) -> str:

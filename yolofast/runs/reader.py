@@ -17,7 +17,7 @@ from yolofast.errors import UserError, nearest_file
 from yolofast.files.known_numbers import known_number, parse_json
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, best_place, fitness
-from yolofast.runs.settings import FLAG_FILES, tidy
+from yolofast.runs.settings import FLAG_FILES, SETTINGS_FILES, tidy
 from yolofast.runs.table import Columns, Floats, read_columns
 from yolofast.runs.tracking import Agreement, TrackedRun, agreement, read_tracking
 
@@ -143,6 +143,18 @@ class RunFolder:
         """Its tracked epochs beside their mAP."""
         tracked = self.tracking
         return None if tracked is None else agreement(tracked, self.epochs().tolist(), self.column(MAP.name).tolist())
+
+    def settings(self) -> dict[str, Any]:
+        """Hyper-parameters and flags, of whichever trainer, under the names its files have.
+
+        Those that are not set are left out. Flags are above what a recipe says, but one that is off leaves its
+        multi-scale training on.
+        """
+        values: dict[str, Any] = {}
+        for name in SETTINGS_FILES:
+            given = {str(key): value for key, value in self.entries(name).items() if value is not None}
+            values |= given | ({"multi_scale": True} if values.get("multi_scale") else {})
+        return values
 
     def tidy_flags(self) -> dict[str, Any]:
         """The run's flags, of whichever trainer, under our names."""

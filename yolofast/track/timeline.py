@@ -6,7 +6,7 @@ gap in time. Videos state the time of each frame; streams are timed as they are 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +14,8 @@ from pathlib import Path
 from yolofast.errors import UserError
 from yolofast.media.frames import Frame, Video
 from yolofast.media.pictures import UniqueNames
+from yolofast.media.sources import batches_of_several, images_of
+from yolofast.media.streams import OnFault
 from yolofast.track.formats.detections import USUAL_RATE
 from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_seqinfo
 
@@ -121,7 +123,22 @@ def frame_numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: (number - numbers[0]) // step + 1 for name, number in zip(names, numbers, strict=True)}
 
 
-def checked_rate(frame_rate: float | None) -> float | None:
+@dataclass(frozen=True)
+class OpenSources:
+    batches: Generator[list[Frame]]
+    timeline: Timeline
+
+
+def open_sources(
+    sources: Sequence[str], batch: int, *, every: int = 1, frame_rate: float | None = None, on_fault: OnFault
+) -> OpenSources:
+    """Videos, folders of images, MOTChallenge sequences, streams and cameras; several are read in turn."""
     if frame_rate is not None and not 0 < frame_rate < math.inf:
-        raise UserError(f"frame rate is {frame_rate}", fix="give frames per second above 0")
-    return frame_rate
+        raise UserError(f"the frame rate is {frame_rate}", fix="give frames per second above 0")
+    if not sources:
+        raise UserError("no source is given", fix="name a video, a folder of images, a stream or a camera")
+    named = [folder_of_images(source) for source in sources]
+    if len(set(named)) < len(named):
+        raise UserError("a source is given twice", fix="give each once")
+    batches = batches_of_several(named, batch, every=every, on_fault=on_fault)
+    return OpenSources(batches, Timeline([name for one in named for name in images_of(one)], frame_rate))

@@ -12,7 +12,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,6 +29,7 @@ from yolofast.runs.layout import EPOCH, FILES
 from yolofast.structures import Batch
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import Gear
+from yolofast.train.record import short
 from yolofast.train.run import Run
 from yolofast.train.step import MEASURED, StepRecord, TrainStep
 from yolofast.train.timing import NoSampler, PhaseSampler, Sample, can_time_graphs, clock_for
@@ -38,10 +39,10 @@ class EpochRowsFile:
     def __init__(self, path: Path, columns: Sequence[str], next_epoch: int) -> None:
         """Of a run whose next epoch is this one: rows of it and of later ones are dropped."""
         self._path = path
-        self.kept = _rows_before(path, len(columns), next_epoch) if next_epoch else []
-        write_whole(path, _text([columns, *self.kept]).encode())
+        self.earlier = _rows_before(path, len(columns), next_epoch) if next_epoch else []
+        write_whole(path, _text([columns, *self.earlier]).encode())
 
-    def append(self, rows: Iterable[Sequence[object]]) -> None:
+    def append(self, rows: Iterable[Iterable[object]]) -> None:
         try:
             with self._path.open("ab") as file:
                 file.write(_text(rows).encode())
@@ -58,30 +59,13 @@ def _rows_before(path: Path, columns: int, epoch: int) -> list[list[str]]:
     return [row for row in rows if row[0].isdecimal() and int(row[0]) < epoch]
 
 
-def _text(rows: Iterable[Sequence[object]]) -> str:
+def _text(rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(map(short, row) for row in rows)
     return text.getvalue()
 
 
 COLUMNS = (EPOCH.name, "batch", *MEASURED, "mosaic", "mixup", "lr", "size", "trainable", "assigner")
-
-
-class BatchFile:
-    def __init__(self, folder: Path, next_epoch: int) -> None:
-        """Of a run whose next epoch is this one: rows of it and of later ones are dropped."""
-        self._file = EpochRowsFile(folder / FILES.batches, COLUMNS, next_epoch)
-
-    def epoch(self, number: int, rows: Iterable[Sequence[float | int | str]]) -> None:
-        """Rows without epoch and batch, in the order of the batches."""
-        self._file.append((number, batch, *map(_short, row)) for batch, row in enumerate(rows))
-
-
-def _short(value: float | int | str) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
-Value = float | int | str
 
 
 class BatchRecord:
@@ -89,9 +73,9 @@ class BatchRecord:
 
     def __init__(self, step: TrainStep, batches: int, folder: Path, next_epoch: int) -> None:
         """`batches` are those of an epoch. Made before the first step, so that graphs capture it."""
-        self._step, self._file = step, BatchFile(folder, next_epoch)
+        self._step, self._file = step, EpochRowsFile(folder / FILES.batches, COLUMNS, next_epoch)
         self._measured = step.record = StepRecord(step.precision.device, batches)
-        self._known: list[tuple[Value, ...]] = []
+        self._known: list[tuple[object, ...]] = []
         self._trainable, self._assigner = 0, ""
 
     def start_epoch(self) -> None:
@@ -100,27 +84,25 @@ class BatchRecord:
         self._trainable = sum(p.numel() for p in self._step.model.parameters() if p.requires_grad)
         self._assigner = assigner_of(self._step.criterion)
 
-    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
-        """A batch as it was made, and as the network will see it."""
+    def next_is(self, batch: Batch, resized: Batch, lr: float) -> None:
         self._measured.next_is(len(self._known))
         mix = (math.nan, math.nan) if batch.mix is None else (batch.mix.mosaic, batch.mix.mixup)
-        height, width = seen.images.shape[2:]
+        height, width = resized.images.shape[2:]
         self._known.append((*mix, lr, math.sqrt(height * width), self._trainable, self._assigner))
 
     def end_epoch(self, number: int) -> None:
         """Waits for the device, as the end of an epoch does anyway."""
-        measured = self._measured.read(len(self._known))
-        self._file.epoch(number, [(*row, *known) for row, known in zip(measured, self._known, strict=True)])
+        rows = zip(self._measured.read(len(self._known)), self._known, strict=True)
+        self._file.append((number, batch, *measured, *known) for batch, (measured, known) in enumerate(rows))
 
 
 def assigner_of(criterion: Criterion) -> str:
     """Which assigner a loss has, possibly inside another one; empty if it does not say."""
-    inner = getattr(criterion, "criterion", criterion)
-    return str(getattr(inner, "assigner", ""))
+    return str(getattr(getattr(criterion, "criterion", criterion), "assigner", ""))
 
 
-_BESIDE = (AUGMENT, TO_DEVICE)
-PHASE_COLUMNS = ("epoch", "batch", "gear", "step", *ORDER, *(f"{name} beside" for name in _BESIDE), "gpu_busy")
+_ON_SIDE_STREAM = (AUGMENT, TO_DEVICE)
+PHASE_COLUMNS = ("epoch", "batch", "gear", "step", *ORDER, *(f"{name} beside" for name in _ON_SIDE_STREAM), "gpu_busy")
 _GEAR = PHASE_COLUMNS.index("gear")
 _WARM_UP = 10
 """Steps of a run that are never timed: allocators and caches fill."""
@@ -135,13 +117,14 @@ class RecordedPhases(PhaseSampler):
             run.step, clock_for(device), every=every, in_graphs=in_graphs, batches=run.batches, first=first
         )
         self._gear, self._images, self._folder, self._batches = gear, run.source_images_per_step, folder, batches
-        self._busy = _utilisation_of(device)
+        self._device = device
         self._file = EpochRowsFile(folder / FILES.phases, PHASE_COLUMNS, next_epoch)
-        self._rows = self._file.kept
+        self._rows = self._file.earlier
 
     def end_epoch(self, epoch: int) -> None:
         """After somebody has waited for the device, as the end of an epoch does anyway."""
-        samples, busy, gear = self.take(), self._busy(), _name_of(self._gear)
+        samples, busy = self.take(), _utilisation(self._device)
+        gear = self._gear.now if isinstance(self._gear, GearBox) else "eager"
         if not samples:
             return
         rows = [self._row(epoch, sample, gear, busy) for sample in samples]
@@ -151,17 +134,17 @@ class RecordedPhases(PhaseSampler):
 
     def _row(self, epoch: int, sample: Sample, gear: str, busy: float | None) -> list[str]:
         times = [sum(sample.phases.values()), *(sample.phases.get(name) for name in ORDER)]
-        times += [sample.beside.get(name) for name in _BESIDE]
+        times += [sample.side_stream.get(name) for name in _ON_SIDE_STREAM]
         cells = ["" if value is None else f"{value:.6g}" for value in (*times, busy)]
         return [str(epoch), str(sample.iteration % self._batches), gear, *cells]
 
     def _summary(self) -> dict[str, Any]:
-        """Of the epochs in the last one's gear: those before it shifted up would only blur it."""
+        """Of the epochs in the last one's gear: those before it shifted up are slower."""
         gear = self._rows[-1][_GEAR]
         rows = [_numbers(row) for row in self._rows if row[_GEAR] == gear]
         step = spread([row["step"] for row in rows])
         phases = phase_figures([{name: row[name] for name in ORDER if name in row} for row in rows])
-        for name in _BESIDE:
+        for name in _ON_SIDE_STREAM:
             if values := [row[f"{name} beside"] for row in rows if f"{name} beside" in row]:
                 phases += (parallel_phase(name, values, step.mean, "on the GPU's side stream"),)
         busy = [row["gpu_busy"] for row in rows if "gpu_busy" in row]
@@ -173,24 +156,17 @@ class RecordedPhases(PhaseSampler):
 
 
 def recorded_phases(run: Run, gear: Gear, folder: Path | None, next_epoch: int) -> PhaseSampler:
-    """Nothing is timed unless it was asked for, nor by ranks that have no folder."""
+    """Nothing is timed without `--profile-every`, nor by ranks that have no folder."""
     every = run.config.profile_every
     return RecordedPhases(run, gear, every, folder, next_epoch) if every and folder is not None else NoSampler()
 
 
-def _name_of(gear: Gear) -> str:
-    return gear.now if isinstance(gear, GearBox) else "eager"
-
-
-def _utilisation_of(device: torch.device) -> Callable[[], float | None]:
-    """NVML's, of the last moments, if `pynvml` is installed; asked once per epoch."""
-    if device.type != "cuda":
-        return lambda: None
+def _utilisation(device: torch.device) -> float | None:
+    """NVML's, of the last moments, if `pynvml` is installed."""
     try:
-        torch.cuda.utilization(device)
+        return torch.cuda.utilization(device) / 100 if device.type == "cuda" else None
     except (ImportError, RuntimeError):
-        return lambda: None
-    return lambda: torch.cuda.utilization(device) / 100
+        return None
 
 
 def _numbers(row: Sequence[str]) -> dict[str, float]:

@@ -6,6 +6,7 @@ import shutil
 import zipfile
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
 from yolofast.runs.layout import FILES
 
-LAST, PREVIOUS, BEST = FILES.last, FILES.previous, FILES.best
 _GO_ON = "check that the disk has room and the folder is writable, then go on with --resume; earlier states are intact"
 
 
@@ -30,6 +30,14 @@ class Checkpoints:
             unfinished.unlink(missing_ok=True)
         self._thread = ThreadPoolExecutor(1, "checkpoints")
         self._writing: Future[None] | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """All is on the disk then. Why a run ends is what its user has to know, rather than what goes wrong here."""
+        with suppress(UserError, OSError) if kind else nullcontext():
+            self.finish()
 
     def save(self, content: dict[str, Any], *names: str) -> None:
         """As the last state, and under other names before. Takes a copy; raises what went wrong with the one before."""
@@ -47,33 +55,17 @@ class Checkpoints:
         return (self.folder / name).exists()
 
     def _write(self, content: dict[str, Any], names: Sequence[str]) -> None:
-        """Beside; then the old one steps back and the new one takes its name: a kill leaves one of them."""
+        """Under a new name; then the old state is renamed and the new one takes its name: a kill leaves one."""
         try:
             fresh = save_checkpoint(self.folder / FILES.fresh, content)
             for name in names:
                 same_file_as(fresh, self.folder / name)
         except UserError as error:
             raise UserError(error.what, where=self.folder, fix=_GO_ON) from error
-        last = self.folder / LAST
+        last = self.folder / FILES.last
         if last.exists():
-            last.replace(self.folder / PREVIOUS)
+            last.replace(self.folder / FILES.previous)
         fresh.replace(last)
-
-
-class NoCheckpoints(Checkpoints):
-    """Those of the first rank are everybody's."""
-
-    def __init__(self) -> None:
-        pass
-
-    def has(self, name: str) -> bool:
-        return True
-
-    def save(self, content: dict[str, Any], *names: str) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
 
 
 def on_host(value: Any) -> Any:
@@ -90,39 +82,34 @@ def on_host(value: Any) -> Any:
 
 def same_file_as(path: Path, name: Path) -> None:
     """Another name for a file nobody ever changes; a copy of it where the disk knows no such thing."""
-    beside = name.with_name(f".{name.name}.{os.getpid()}.tmp")
-    beside.unlink(missing_ok=True)
+    temporary = name.with_name(f".{name.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
     try:
-        os.link(path, beside)
+        os.link(path, temporary)
     except OSError:
-        _copy(path, beside)
-    beside.replace(name)
-
-
-def _copy(path: Path, target: Path) -> None:
-    """Nothing of it stays where there is no room for all."""
-    try:
-        shutil.copyfile(path, target)
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
+        try:
+            shutil.copyfile(path, temporary)
+        except OSError as error:  # nothing of it stays where there is no room for all
+            temporary.unlink(missing_ok=True)
+            raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
+    temporary.replace(name)
 
 
 def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
     """The state to resume from, and a warning if it is not that of `last` itself."""
-    problems = []
-    if last.name != LAST and not last.exists():
-        raise UserError("there is no such file", where=last, fix=f"name a run's {LAST}")
-    for path in (last, last.with_name(PREVIOUS)) if last.name == LAST else (last,):
+    problems, is_last, fix = [], last.name == FILES.last, f"name a run's {FILES.last}"
+    if not is_last and not last.exists():
+        raise UserError("there is no such file", where=last, fix=fix)
+    for path in (last, last.with_name(FILES.previous)) if is_last else (last,):
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             problems.append(f"{path.name} {_problem(path, error)}")
             continue
         if not isinstance(content, dict) or "step" not in content:
-            raise UserError("it holds weights, but not the state of a run", where=path, fix=f"name a run's {LAST}")
+            raise UserError("it holds weights, but not the state of a run", where=path, fix=fix)
         return content, f"{problems[0]}; going on from {path.name}, an epoch earlier" if problems else None
-    best = last.with_name(BEST)
+    best = last.with_name(FILES.best)
     again = f"start a new run from its best weights: --weights {best}" if best.exists() else "start a new run"
     raise UserError(f"the run cannot be resumed: {'; '.join(problems)}", where=last.parent, fix=again)
 

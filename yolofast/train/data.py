@@ -55,22 +55,21 @@ def prepare_batches(
 ) -> WorkerLoader | DeviceLoader | QuadOnDevice:
     device, layout, inputs = precision.device, model.layout, model.inputs
     on_gpu = device.type == "cuda" and config.loader != "cpu"
-    views = rules.views
-    size = views.width, views.height
+    augmentation = rules.augmentation
+    size = augmentation.width, augmentation.height
     images = open_images_together(index, *size, config.cache, device=device if on_gpu else "cpu", say=say)
     heads = None
     if config.class_aware_aug:
         heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
-    planner = Planner(
-        index, images.sizes, views.recipe, *size, seed=config.seed, heads=heads, most_boxes=views.most_boxes
-    )
+    recipe, most_boxes = augmentation.recipe, augmentation.most_boxes
+    planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
     arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
     if on_gpu:
         pixels = device_pixels(images, device, max(config.workers, 1))
-        seen = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
+        format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
         loader = DeviceLoader(
-            planner, pixels, arranged.order, device, seen,
-            shapes=arranged.shapes, close_mosaic_from=views.close_mosaic_from,
+            planner, pixels, arranged.order, device, format_,
+            shapes=arranged.shapes, close_mosaic_from=augmentation.close_mosaic_from,
         )  # fmt: skip
         return QuadOnDevice(loader) if config.quad else loader
     return WorkerLoader(
@@ -80,7 +79,7 @@ def prepare_batches(
         persistent=config.persistent_workers or config.fast_dataloader,
         worker_tensor=config.worker_tensor or config.fast_dataloader,
         shapes=arranged.shapes,
-        close_mosaic_from=views.close_mosaic_from,
+        close_mosaic_from=augmentation.close_mosaic_from,
         say=say,
     )
 
@@ -123,9 +122,7 @@ Floats64 = npt.NDArray[np.float64]
 
 
 def class_weights(index: ImageIndex) -> Floats64:
-    """[nc] one over the number of boxes of each class, scaled to a sum of 1; a class without boxes counts as if it had
-    one.
-    """
+    """[nc] one over the number of boxes of each class, scaled to a sum of 1; no boxes count as one."""
     counts = np.bincount(index.labels[~index.crowd], minlength=len(index.names))
     weights = 1.0 / np.maximum(counts, 1)
     return np.asarray(weights / weights.sum())
@@ -157,14 +154,7 @@ class ImageWeighting:
 
 
 def fit_anchors(
-    model: nn.Module,
-    index: ImageIndex,
-    size: int,
-    anchor_t: float,
-    seed: int,
-    say: Callable[[str], None],
-    *,
-    always: bool = False,
+    model: nn.Module, index: ImageIndex, size: int, anchor_t: float, seed: int, say: Say, *, always: bool = False
 ) -> None:
     """Anchors are weights: they are in every checkpoint, and a resumed run takes them from there.
 

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 
 from yolofast.runs.layout import EPOCH, FILES, MEMORY, TRAIN_LOSS, Column, columns_with, terms_in
 from yolofast.train.step import RunningLosses
@@ -108,11 +108,19 @@ class Display:
             return self._seconds_left(epoch + share, self._finished + share)
 
         if not self._live:
-            yield EpochLine(batches, losses, left, _plain_lines(self.say, title, batches), self._plain_every)
+
+            def say(done: int, figures: str) -> None:
+                self.say(f"{title}, batch {done}/{batches}: {figures}")
+
+            yield EpochLine(batches, losses, left, say, self._plain_every)
             return
         with Progress(*self._columns(), console=self.console, transient=True, auto_refresh=False) as progress:
             task = progress.add_task(title, total=batches, figures="")
-            yield EpochLine(batches, losses, left, _moving_line(progress, task), _LOOK_EVERY)
+
+            def show(done: int, figures: str) -> None:
+                progress.update(task, completed=done, figures=figures, refresh=True)
+
+            yield EpochLine(batches, losses, left, show, _LOOK_EVERY)
 
     def doing(self, what: str) -> AbstractContextManager[object]:
         """A sign of life while something else than training continues; for terminals only."""
@@ -181,16 +189,12 @@ def line_of(row: Mapping[str, Any]) -> list[Cell]:
 
 
 class EpochLine:
-    """Told of every batch, it shows how things stand every so many seconds."""
+    """Counts batches and shows the state of the epoch every few seconds."""
 
     def __init__(
-        self,
-        batches: int,
-        losses: Losses,
-        seconds_left: Callable[[float], float],
-        show: Callable[[int, str], None],
-        show_every: float,
-    ) -> None:
+        self, batches: int, losses: Losses, seconds_left: Callable[[float], float],
+        show: Callable[[int, str], None], show_every: float,
+    ) -> None:  # fmt: skip
         self._batches, self._losses, self._seconds_left = batches, losses, seconds_left
         self._show, self._show_every = show, show_every
         self._began = self._looked = self._shown = time.monotonic()
@@ -220,14 +224,6 @@ class EpochLine:
         return f"{terms}{', ' if terms else ''}left {left}, {speed}, lr {lr:.3g}{memory}"
 
 
-def _plain_lines(say: Callable[[str], None], title: str, batches: int) -> Callable[[int, str], None]:
-    return lambda done, figures: say(f"{title}, batch {done}/{batches}: {figures}")
-
-
-def _moving_line(progress: Progress, task: TaskID) -> Callable[[int, str], None]:
-    return lambda done, figures: progress.update(task, completed=done, figures=figures, refresh=True)
-
-
 def _loss(value: float | None) -> str:
     """In eight letters, however far it has run away."""
     if value is None:
@@ -242,8 +238,8 @@ class LateLosses:
         self._sums, self._count = losses.tensors()[:2]
         self._names = losses.names
         self._on_gpu = self._sums.is_cuda
-        self._seen_sums = torch.zeros(self._sums.shape, dtype=self._sums.dtype, pin_memory=self._on_gpu)
-        self._seen_count = torch.zeros((), dtype=self._count.dtype, pin_memory=self._on_gpu)
+        self._sums_on_host = torch.zeros(self._sums.shape, dtype=self._sums.dtype, pin_memory=self._on_gpu)
+        self._count_on_host = torch.zeros((), dtype=self._count.dtype, pin_memory=self._on_gpu)
         self._copied: Any = None
         self._means: dict[str, float] = {}
 
@@ -260,8 +256,8 @@ class LateLosses:
             return self._means
         if self._copied is not None:
             self._read()
-        self._seen_sums.copy_(self._sums, non_blocking=True)
-        self._seen_count.copy_(self._count, non_blocking=True)
+        self._sums_on_host.copy_(self._sums, non_blocking=True)
+        self._count_on_host.copy_(self._count, non_blocking=True)
         if self._on_gpu:
             self._copied = torch.cuda.current_stream().record_event()
         else:
@@ -269,5 +265,5 @@ class LateLosses:
         return self._means
 
     def _read(self) -> None:
-        count = max(float(self._seen_count), 1.0)
-        self._means = {name: value / count for name, value in zip(self._names, self._seen_sums.tolist(), strict=True)}
+        count = max(float(self._count_on_host), 1.0)
+        self._means = dict(zip(self._names, (self._sums_on_host / count).tolist(), strict=True))

@@ -27,19 +27,12 @@ class RunEvaluation:
     index: ImageIndex
     batches: ValidationBatches
 
-    def of_all_ranks(self, model: Network, epoch: int, criterion: Criterion) -> Evaluated:
-        found = _joint_result(self._accumulated(model, criterion), v5_metric=self.rules.config.v5_metric)
-        return dataclasses.replace(found, epoch=epoch)
-
-    def of_weights(self, model: Network, epoch: int) -> Evaluated:
-        """Weights the run had after that epoch, without a loss; for a run of one rank."""
-        found = self._accumulated(model).result(v5_metric=self.rules.config.v5_metric)
-        return dataclasses.replace(found, epoch=epoch)
-
-    def _accumulated(self, model: Network, criterion: Criterion | None = None) -> MetricAccumulator:
-        smaller = f"--test-batch-size {max(_batch_size(self.rules.config) // 2, 1)}"
+    def of_all_ranks(self, model: Network, epoch: int, criterion: Criterion | None = None) -> Evaluated:
+        """Of the weights the run had after that epoch; without a criterion there is no loss."""
+        config = self.rules.config
+        smaller = f"--test-batch-size {max(_batch_size(config) // 2, 1)}"
         with fix_if_memory_runs_out("in the evaluation", smaller):
-            return accumulate_metrics(
+            own = accumulate_metrics(
                 model,
                 _own_part(self.batches),
                 self.index,
@@ -47,6 +40,7 @@ class RunEvaluation:
                 criterion=criterion,
                 thresholds=to_validate(model, conf=self.rules.conf, iou=self.rules.iou),
             )
+        return dataclasses.replace(_joint_result(own, v5_metric=config.v5_metric), epoch=epoch)
 
 
 def _batch_size(config: TrainConfig) -> int:

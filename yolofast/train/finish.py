@@ -11,10 +11,9 @@ from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
+from yolofast.report.run.evaluation_files import save_samples
 from yolofast.report.run.run_page import leave_report
-from yolofast.report.run.samples import save_samples
 from yolofast.runs.layout import FILES, MAP, MAP50
-from yolofast.train.checkpoints import BEST, LAST
 from yolofast.train.display import Display
 from yolofast.train.loop import Progress, Trainer
 from yolofast.train.record import Recorder, summary_of
@@ -28,10 +27,10 @@ _WORTH_A_LOOK = (FILES.report, FILES.results, FILES.curves, FILES.predictions)
 
 def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, started: float) -> None:
     """`started` is when this process began the run, by `time.monotonic`."""
-    progress, best = trainer.progress, folder / FILES.weights / BEST
+    progress, best = trainer.progress, folder / FILES.weights / FILES.best
     if best.exists():
         strip_checkpoint(best)
-        # A resumed run that got no better has not seen the evaluation of its best weights. One of several ranks could
+        # A resumed run that got no better does not have the evaluation of its best weights. One of several ranks could
         # only repeat its part of it.
         if trainer.best_found is None and world() == 1:
             trainer.pictures.attempt("how good the best weights are", lambda: _evaluate_again(run, trainer, best))
@@ -45,8 +44,8 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
-    kept = progress.kept_epoch == progress.best_epoch
-    display.say("\n".join(["", *_results(summary, folder, kept), "", "next:", *commands]))
+    best_is_saved = progress.kept_epoch == progress.best_epoch
+    display.say("\n".join(["", *_results(summary, folder, best_is_saved), "", "next:", *commands]))
 
 
 def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
@@ -82,7 +81,7 @@ def nothing_left(config: TrainConfig, folder: Path) -> str:
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
     detector = ImageDetector(best, device=str(run.step.precision.device))
-    trainer.best_found = run.evaluation.of_weights(detector.predictor.models[0], trainer.progress.kept_epoch)
+    trainer.best_found = run.evaluation.of_all_ranks(detector.predictor.models[0], trainer.progress.kept_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:
@@ -100,27 +99,27 @@ def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> N
     trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 
-def _results(summary: dict[str, Any], folder: Path, kept: bool) -> list[str]:
-    """`kept`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
+def _results(summary: dict[str, Any], folder: Path, best_is_saved: bool) -> list[str]:
+    """`best_is_saved`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
     epochs, speed = summary["epochs"], summary["images_per_second"]
     lines = [f"trained {counted(epochs, 'epoch')} in {clock(summary['train_seconds'])}, {speed:,.0f} img/s"]
     if best := summary["best"]:
         scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
-        where = str(folder / FILES.weights / BEST)
-        where = where if kept else f"its weights were not saved, those in {where} are the last epoch's"
+        where = str(folder / FILES.weights / FILES.best)
+        where = where if best_is_saved else f"its weights were not saved, those in {where} are the last epoch's"
         lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
     return [*lines, f"look at: {', '.join(shown)}"]
 
 
 def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
-    commands, config, yolofast = [], run.config, own_command()
-    if (weights / BEST).exists():
-        best, pictures = _quoted(weights / BEST), _quoted(run.data.val.path(0).parent)
+    commands, config, yolofast, best = [], run.config, own_command(), weights / FILES.best
+    if best.exists():
         more = run.rules.val_flags + (" --single-cls" if config.single_cls else "")
-        commands.append(f"  {yolofast} val --weights {best} --data {_quoted(config.data)}{more}")
-        commands.append(f"  {yolofast} predict --weights {best} --source {pictures}")
-    if (weights / LAST).exists() and config.max_steps is None:
+        commands.append(f"  {yolofast} val --weights {_quoted(best)} --data {_quoted(config.data)}{more}")
+        images = _quoted(run.data.val.path(0).parent)
+        commands.append(f"  {yolofast} predict --weights {_quoted(best)} --source {images}")
+    if (weights / FILES.last).exists() and config.max_steps is None:
         command = f"  {yolofast} train --resume {_quoted(weights.parent)}"
         longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1

@@ -8,7 +8,6 @@ nothing is measured: running out of memory there ends processes instead of raisi
 
 import dataclasses
 import gc
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -44,6 +43,8 @@ _EIGHT = 8
 _POINTS = 3  # of the line, the last ones: small batches take other algorithms
 _STEP_DOWN = 0.8
 _ROUNDING = 1e-6
+_IMAGES_OF_A_MOSAIC = 4
+_BATCHES_ON_THEIR_WAY = 2
 
 
 def largest_batch(memory_of: MemoryOf, available: int, *, multiple: int = 1, most: int = _MOST) -> int | None:
@@ -66,11 +67,12 @@ def largest_batch(memory_of: MemoryOf, available: int, *, multiple: int = 1, mos
 def _measure(memory_of: MemoryOf, limit: int, multiple: int, most: int) -> dict[int, float]:
     """Bytes by batch size: ever larger ones until half of the limit is taken, or until one does not fit."""
     measured: dict[int, float] = {}
-    first = max(_FIRST // multiple, 1) * multiple
-    for size in itertools.takewhile(lambda size: size <= max(first, most), (first * 2**n for n in itertools.count())):
+    size = max(_FIRST // multiple, 1) * multiple
+    while not measured or size <= most:
         measured[size] = _taken(memory_of, size)
         if measured[size] > limit / 2 and len(measured) > 1:
             break
+        size *= 2
     return measured
 
 
@@ -98,10 +100,6 @@ def _rounded(batch: int, multiple: int) -> int:
     return max(batch, 0) // unit * unit
 
 
-_MOSAIC = 4
-_SLOTS = 2
-
-
 def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
     """The settings with a number in place of `--batch-size -1`."""
     if config.batch_size != -1:
@@ -121,7 +119,7 @@ def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
 
 def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
     """After memory has run out: the settings to go on with, or without `--reduce-batch` a message that names them."""
-    device, least = device_of_rank(config.device), _least(config)
+    device, least = device_of_rank(config.device), world() * _joined(config)
     if device.type == "cuda" and world() == 1:
         found, how = _measured(config, device, most=config.batch_size - 1), "which fits, measured"
     else:
@@ -136,24 +134,26 @@ def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
     return dataclasses.replace(config, batch_size=found)
 
 
-def _least(config: TrainConfig) -> int:
-    return world() * (GROUP if config.quad else 1)
+def _joined(config: TrainConfig) -> int:
+    """How many images of the data set make one that the network sees."""
+    return GROUP if config.quad else 1
 
 
 def _measured(config: TrainConfig, device: torch.device, most: int | None) -> int | None:
     _free()
-    data = read_data(config, _silent)
+    data = read_data(config, lambda text: None)
     hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
-    model = prepare_model(config, data.train.names, device, _silent, hyp.get("anchors")).model
-    plan_of(config, model).heaviest(model).freeze(model)
+    model = prepare_model(config, data.train.names, device, lambda text: None, hyp.get("anchors")).model
+    max(plan_of(config, model).phases, key=lambda phase: phase.trainable(model)).freeze(model)
     _, step = prepare_step(rules_of(usual, hyp, model), model, Precision.choose(config.precision, device))
     rules = rules_of(config, hyp, model)
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
-    available -= _store_bytes(config, data.train, rules.views, available)
+    available -= _store_bytes(config, data.train, rules.augmentation, available)
     images = len(data.train) if most is None else min(most, len(data.train))
-    boxes = bucketed(_boxes(data.train)) * (GROUP if config.quad else 1)
+    # As a mosaic of the fuller images has.
+    boxes = bucketed(int(np.quantile(np.diff(data.train.starts), 0.95)) * _IMAGES_OF_A_MOSAIC) * _joined(config)
     memory_of = _memory_of(config, step, rules.largest_input, boxes)
-    return largest_batch(memory_of, available, multiple=_least(config), most=images)
+    return largest_batch(memory_of, available, multiple=world() * _joined(config), most=images)
 
 
 def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
@@ -163,21 +163,17 @@ def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], box
     def memory_of(batch: int) -> int:
         _free()
         torch.cuda.reset_peak_memory_stats(device)
-        made = _batch(batch // (GROUP if config.quad else 1), shape, boxes, step)
+        made = _batch(batch // _joined(config), shape, boxes, step)
         gear = GraphGear(step) if as_graph else EagerGear(step)
-        for kind in _kinds(batch):
+        kinds = [StepKind(sums=False, updates=True)]
+        if round(NOMINAL_BATCH / batch) > 1:  # gradients of small batches are summed up, after a while
+            kinds += [StepKind(sums=True, updates=False), StepKind(sums=True, updates=True)]
+        for kind in kinds:
             gear.run(made, kind)
         torch.cuda.synchronize(device)
-        return torch.cuda.max_memory_reserved(device) + _SLOTS * made.images.nbytes
+        return torch.cuda.max_memory_reserved(device) + _BATCHES_ON_THEIR_WAY * made.images.nbytes
 
     return memory_of
-
-
-def _kinds(batch: int) -> list[StepKind]:
-    """Those of a run with such batches: small ones are summed up, after a while."""
-    alone = StepKind(sums=False, updates=True)
-    summed = [StepKind(sums=True, updates=False), StepKind(sums=True, updates=True)]
-    return [alone, *summed] if round(NOMINAL_BATCH / batch) > 1 else [alone]
 
 
 def _batch(images: int, shape: tuple[int, int], boxes: int, step: TrainStep) -> Batch:
@@ -185,24 +181,15 @@ def _batch(images: int, shape: tuple[int, int], boxes: int, step: TrainStep) -> 
     device = step.precision.device
     pixels = torch.full((images, 3, *shape), 0.5, dtype=step.precision.dtype, device=device)
     centre_and_size = torch.rand(images, boxes, 4, generator=torch.Generator().manual_seed(0)) * 0.3 + 0.3
-    targets = Targets(
-        centre_and_size,
-        torch.zeros(images, boxes, dtype=torch.int64),
-        torch.ones(images, boxes, dtype=torch.bool),
-    )
+    targets = Targets(centre_and_size, torch.zeros(images, boxes).long(), torch.ones(images, boxes).bool())
     return Batch(pixels.contiguous(memory_format=torch.channels_last), targets.to(device), np.arange(images))
 
 
-def _boxes(index: ImageIndex) -> int:
-    """Of an image of the fuller ones, as a mosaic of them shows."""
-    return int(np.quantile(np.diff(index.starts), 0.95)) * _MOSAIC
-
-
-def _store_bytes(config: TrainConfig, index: ImageIndex, views: Augmentation, available: int) -> int:
+def _store_bytes(config: TrainConfig, index: ImageIndex, augmentation: Augmentation, available: int) -> int:
     """What the pixels will take of the GPU's memory, if they are to live there."""
     if config.loader == "cpu" or config.cache not in ("auto", "gpu"):
         return 0
-    needed = int(fitted_size(index.sizes, views.width, views.height).prod(axis=1).sum()) * 3
+    needed = int(fitted_size(index.sizes, augmentation.width, augmentation.height).prod(axis=1).sum()) * 3
     return needed if config.cache == "gpu" or needed <= AUTO_GPU_SHARE * available else 0
 
 
@@ -210,7 +197,3 @@ def _free() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _silent(text: str) -> None:
-    pass

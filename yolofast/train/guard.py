@@ -32,7 +32,7 @@ class NanGuard:
         self._step, self._lower_rate = step, lower_rate
         self.lr_factor, self._in_a_row = lr_factor, 0
         self._on_gpu = step.losses.bad_steps.is_cuda
-        self._seen = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
+        self._bad_on_host = torch.zeros((), dtype=torch.int64, pin_memory=self._on_gpu)
         self._copied: Any = None
         self._batches = 0
         self._good: list[torch.Tensor] = []
@@ -41,11 +41,11 @@ class NanGuard:
         """Keep the state; called when the epoch before is known to have been good, or has been undone."""
         self._batches, self._copied = 0, None
         tensors = self._step.tensors()
-        if [kept.shape for kept in self._good] != [tensor.shape for tensor in tensors]:  # first, or others learn now
+        if [good.shape for good in self._good] != [tensor.shape for tensor in tensors]:  # first, or others learn now
             self._good = [tensor.clone() for tensor in tensors]
         else:
-            for kept, tensor in zip(self._good, tensors, strict=True):
-                kept.copy_(tensor)
+            for good, tensor in zip(self._good, tensors, strict=True):
+                good.copy_(tensor)
 
     def after_batch(self) -> str | None:
         """What to tell the user, if something had to be undone."""
@@ -55,12 +55,12 @@ class NanGuard:
         agree_on_largest(self._step.losses.bad_steps)  # ranks go back together
         if self._copied is not None:
             self._copied.synchronize()  # sixteen batches old
-        bad = self._copied is not None and int(self._seen) > 0
-        self._seen.copy_(self._step.losses.bad_steps, non_blocking=True)
+        bad = self._copied is not None and int(self._bad_on_host) > 0
+        self._bad_on_host.copy_(self._step.losses.bad_steps, non_blocking=True)
         if self._on_gpu:
             self._copied = torch.cuda.current_stream().record_event()
         else:
-            bad = int(self._seen) > 0
+            bad = int(self._bad_on_host) > 0
         return self._undo() if bad else None
 
     def end_epoch(self) -> str | None:
@@ -75,8 +75,8 @@ class NanGuard:
     def back_to_start(self) -> None:
         """Of the epoch."""
         tensors = self._step.tensors()
-        for kept, tensor in zip(self._good, tensors, strict=False):
-            tensor.copy_(kept)
+        for good, tensor in zip(self._good, tensors, strict=False):
+            tensor.copy_(good)
         for sums in tensors[len(self._good) :]:  # gradients that were not there yet
             sums.zero_()
         self._step.losses.bad_steps.zero_()

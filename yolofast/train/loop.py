@@ -6,39 +6,25 @@ that was still being written, to the same numbers.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
 from yolofast.checkpoint.save import model_content
 from yolofast.config.resumed import kept_config
 from yolofast.detect.accumulator import Evaluated
-from yolofast.errors import UserError
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
-from yolofast.runs.layout import (
-    EPOCH,
-    MEMORY,
-    RATES,
-    SPEED,
-    TIME,
-    TRAIN_LOSS,
-    VAL_LOSS,
-    WAIT,
-    losses_of,
-    scores_of,
-    weights_of_epoch,
-)
+from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
-from yolofast.train.checkpoints import BEST, Checkpoints
+from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, gear_of_ranks, mean_losses
 from yolofast.train.gears.compiling import compile_request
@@ -49,33 +35,7 @@ from yolofast.train.record import Recorder
 from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
-from yolofast.train.timing import Clock, NoSampler, PhaseSampler, clock_for
-
-
-class DataWait:
-    """For how long the device had nothing to do because no batch was there.
-
-    The host is some steps ahead of a GPU: a batch that comes late costs nothing while these are at work.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pending: deque[tuple[Any, Any]] = deque()
-        self._ms = 0.0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Around asking for a batch."""
-        asked = self._clock.moment()
-        yield
-        self._pending.append((asked, self._clock.moment()))
-
-    @property
-    def seconds(self) -> float:
-        """So far, as the device has got there. Waits for nothing."""
-        while self._pending and self._clock.is_past(self._pending[0][1]):
-            self._ms += self._clock.between(*self._pending.popleft())
-        return self._ms / 1e3
+from yolofast.train.timing import DataWait, NoSampler, PhaseSampler, clock_for
 
 
 @dataclass
@@ -93,9 +53,8 @@ class Progress:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
-class TurnRecord(Protocol):
-    def next_is(self, batch: Batch, seen: Batch, lr: float) -> None:
-        """A batch as it was made, and as the network will see it."""
+TurnRecord = Callable[[Batch, Batch, float], None]
+"""Gets a batch as it was made, as the network will get it, and the learning rate."""
 
 
 class Turn(NamedTuple):
@@ -126,25 +85,26 @@ def turn(
     sampler.mark(TO_DEVICE)
     moved = run.step.on_device(batch)
     sampler.mark(AUGMENT)
-    seen = moved if run.resize is None else run.resize(moved, epoch, number)
+    resized = moved if run.resize is None else run.resize(moved, epoch, number)
     sampler.mark(REST)
     if record is not None:
-        record.next_is(batch, seen, rates[0])
-    gear.run(seen, kind)
+        record(batch, resized, rates[0])
+    gear.run(resized, kind)
     return Turn(batch, settings, kind)
 
 
 def gear_of(run: Run, steps: int, say: Callable[[str], None], at_once: Batch | None = None) -> GearBox:
     """For so many steps; `at_once` as in `choose_gear`."""
-    asked = gear_of_ranks(compile_request(run.config.gear).gear, say)
-    return choose_gear(asked, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
+    gear = gear_of_ranks(compile_request(run.config.gear).gear, say)
+    return choose_gear(gear, run.step, run.images_per_step, steps, say, one_shape=run.one_shape, at_once=at_once)
 
 
 @dataclass(kw_only=True)
 class Trainer:
     run: Run
     gear: Gear
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | None
+    """None: another rank saves."""
     recorder: Recorder
     display: Display
     progress: Progress
@@ -153,24 +113,23 @@ class Trainer:
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
     best_found: Evaluated | None = None
-    """The evaluation of the weights in `best.pt`, or to be written there, if this process has seen it."""
+    """The evaluation of the weights in `best.pt`, or to be written there, if this process has made it."""
 
     def __post_init__(self) -> None:
         self._step, self._config = self.run.step, self.run.config
         self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
-        self._kept_settings = _kept_settings(self.run)  # once: the files they name may go
+        self._saved_settings = {  # once: the files they name may go
+            "config": kept_config(self._config),
+            "hyp": self.run.hyp,
+            "img_shape": list(self.run.rules.evaluation_shape),
+            "images": len(self.run.data.train),
+        }
 
     def fit(self) -> Progress:
-        try:
-            with self._interrupts.heard():
-                self._fit()
-        except BaseException:
-            with suppress(UserError, OSError):  # why the run ends is what its user has to know
-                self.checkpoints.finish()
-            raise
-        self.checkpoints.finish()
+        with self.checkpoints or nullcontext(), self._interrupts.heard():
+            self._fit()
         return self.progress
 
     def _fit(self) -> None:
@@ -204,8 +163,10 @@ class Trainer:
         start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
         settings, batches = self.run.schedule.at(epoch, 0), len(self.run.batches)
         self._late_losses.forget()
+        record = None
         if self.batch_record is not None:
             self.batch_record.start_epoch()
+            record = self.batch_record.next_is
         with self.display.epoch(epoch, batches, self._late_losses.look) as line:
             source = enumerate(self.run.batches.epoch(epoch))
 
@@ -215,44 +176,43 @@ class Trainer:
 
             for iteration in range(epoch * batches, (epoch + 1) * batches):
                 batch, settings, _ = turn(
-                    self.run, fetch, self.gear, self.sampler, self.batch_record,
+                    self.run, fetch, self.gear, self.sampler, record,
                     epoch=epoch, iteration=iteration, lr_factor=guard.lr_factor,
                 )  # fmt: skip
                 used = len(batch.images) * self.run.images_joined * world()
                 images += used
-                self._tell(guard.after_batch())
+                self._say(guard.after_batch())
                 self.pictures.trained_on(epoch, iteration % batches, batch)
                 line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
                 self._interrupts.check()
                 if self._config.max_steps is not None and iteration + 1 >= self._config.max_steps:
                     break
-        losses = mean_losses(self._step.losses)
+        means = mean_losses(self._step.losses)
         if self.batch_record is not None:
             self.batch_record.end_epoch(epoch)
         self.sampler.end_epoch(epoch)
         undone = guard.end_epoch()
-        self._tell(undone)
+        self._say(undone)
         even_out(self._step)
         wall = time.perf_counter() - start
-        rates = {column.name: lr * guard.lr_factor for column, lr in zip(RATES, settings.lr, strict=False)}
         return {
-            EPOCH.name: epoch,
-            TIME.name: (self.progress.rows[-1][TIME.name] if self.progress.rows else 0.0) + wall,
+            layout.EPOCH.name: epoch,
+            layout.TIME.name: (self.progress.rows[-1][layout.TIME.name] if self.progress.rows else 0.0) + wall,
             # An epoch that was undone to its end has taught nothing: there is no loss to state.
-            **losses_of(TRAIN_LOSS, {name: None if undone else losses[name] for name in self.run.step.terms}),
-            **rates,
-            SPEED.name: images / wall,
-            WAIT.name: wait.seconds / wall,
-            MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
+            **layout.losses_of(layout.TRAIN_LOSS, {term: None if undone else means[term] for term in self._step.terms}),
+            **{column.name: lr * guard.lr_factor for column, lr in zip(layout.RATES, settings.lr, strict=False)},
+            layout.SPEED.name: images / wall,
+            layout.WAIT.name: wait.seconds / wall,
+            layout.MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
 
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
         self._latest_found, metrics = found, found.metrics
-        row.update(scores_of(metrics))
-        row.update(losses_of(VAL_LOSS, found.losses))
+        row.update(layout.scores_of(metrics))
+        row.update(layout.losses_of(layout.VAL_LOSS, found.losses))
         if metrics.fitness >= self.progress.best_fitness:  # while nothing is found yet, the latest is the best
-            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[EPOCH.name]
+            self.progress.best_fitness, self.progress.best_epoch = metrics.fitness, row[layout.EPOCH.name]
             self.best_found = found
 
     def _show_boxes(self, epoch: int) -> None:
@@ -264,14 +224,17 @@ class Trainer:
                 self.recorder.picture(epoch, path)
 
     def _save(self, epoch: int, last: bool) -> None:
+        if self.checkpoints is None:
+            return
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
-        is_missing = last and (self.progress.kept_epoch != self.progress.best_epoch or not self.checkpoints.has(BEST))
-        if self.progress.best_epoch == epoch or is_missing:
-            self.progress.kept_epoch, self.best_found = epoch, self._latest_found
-            names.append(BEST)
+        progress, best = self.progress, layout.FILES.best
+        is_missing = last and (progress.kept_epoch != progress.best_epoch or not self.checkpoints.has(best))
+        if progress.best_epoch == epoch or is_missing:
+            progress.kept_epoch, self.best_found = epoch, self._latest_found
+            names.append(best)
         if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
-            names.append(weights_of_epoch(epoch + 1))
+            names.append(layout.weights_of_epoch(epoch + 1))
         self.checkpoints.save(self._content(epoch), *names)
 
     def _content(self, epoch: int) -> dict[str, Any]:
@@ -288,7 +251,7 @@ class Trainer:
             kept_epoch=progress.kept_epoch,
             lr_factor=progress.lr_factor,
             rows=progress.rows,
-            **self._kept_settings,
+            **self._saved_settings,
         )
 
     def _should_stop(self) -> bool:
@@ -312,12 +275,6 @@ class Trainer:
         most = self._config.max_steps
         return most is not None and epochs * len(self.run.batches) >= most
 
-    def _tell(self, message: str | None) -> None:
+    def _say(self, message: str | None) -> None:
         if message:
             self.display.say(message)
-
-
-def _kept_settings(run: Run) -> dict[str, Any]:
-    """What a checkpoint says of the run beside its state."""
-    shape = list(run.rules.evaluation_shape)
-    return {"config": kept_config(run.config), "hyp": run.hyp, "img_shape": shape, "images": len(run.data.train)}

@@ -7,7 +7,6 @@ import csv
 import importlib.metadata
 import io
 import json
-import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ import torch
 
 from yolofast._version import __version__
 from yolofast.files.atomic_file import write_whole
+from yolofast.files.known_numbers import without_nan
 from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_with, terms_in
 from yolofast.runs.reader import RunFolder
 from yolofast.train.loggers.delivery import LoggerDelivery
@@ -87,7 +87,7 @@ class Recorder:
         columns = [name for name, _ in columns_with(terms_in(given))]
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: _short(value) for key, value in row.items()} for row in self.rows)
+        writer.writerows({key: short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / FILES.results, text.getvalue().encode())
         if self._loggers is not None:
             self._loggers.epoch(row)
@@ -146,7 +146,7 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
         "epochs": len(rows),
         "best_epoch": best_epoch,
         "epochs_counted_from": 0,  # by its number in results.csv; pages, and the display, count from 1
-        "best": {name: _known(best[name]) for name in scores},
+        "best": without_nan({name: best[name] for name in scores}),
         "train_seconds": round(seconds, 3),
         "wall_seconds": round(wall_seconds, 3),
         "images_per_second": round(images / seconds, 1) if seconds else 0.0,
@@ -154,10 +154,5 @@ def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds:
     }
 
 
-def _known(value: float) -> float | None:
-    """JSON has no nan."""
-    return value if math.isfinite(value) else None
-
-
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value

@@ -26,11 +26,12 @@ from yolofast.files.atomic_file import write_whole
 from yolofast.files.yaml_file import dump_yaml, read_yaml
 from yolofast.resources import find_resource
 from yolofast.runs.layout import FILES, RATES
-from yolofast.train.checkpoints import LAST, PREVIOUS, read_state
+from yolofast.train.checkpoints import read_state
 from yolofast.train.explain.explanation import RunSoFar
 from yolofast.train.families.table import completed
 from yolofast.train.finetune.plan_file import PlanSpec, read_plan
 
+_STATES = (FILES.last, FILES.previous)
 _FIX = "name a run's folder, or its last.pt: --resume RUN"
 
 
@@ -55,7 +56,7 @@ def _folder_meant(named: Path) -> Path:
     """A `last.pt` that is not there yet means its run."""
     inside = named if named.is_dir() else named.parent
     folder = inside.parent if inside.name == FILES.weights else inside
-    if folder.is_dir() and (named.is_dir() or named.name == LAST):
+    if folder.is_dir() and (named.is_dir() or named.name == FILES.last):
         return folder
     raise UserError(f"there is no such file or folder{nearest_file(named)}", where=named, fix=_FIX)
 
@@ -63,12 +64,11 @@ def _folder_meant(named: Path) -> Path:
 def _saved_in(folder: Path) -> RunToResume:
     folder = _as_typed(folder.resolve())
     weights = folder / FILES.weights
-    if (weights / LAST).exists() or (weights / PREVIOUS).exists():
-        return RunToResume(folder, weights / LAST)
+    if any((weights / name).exists() for name in _STATES):
+        return RunToResume(folder, weights / FILES.last)
     if not (folder / FILES.settings).is_file():
-        raise UserError(
-            f"there is no run to resume: no {FILES.weights}/{LAST} and no {FILES.settings}", where=folder, fix=_FIX
-        )
+        what = f"there is no run to resume: no {FILES.weights}/{FILES.last} and no {FILES.settings}"
+        raise UserError(what, where=folder, fix=_FIX)
     return RunToResume(folder, None)
 
 
@@ -79,7 +79,7 @@ def _as_typed(folder: Path) -> Path:
 
 
 def _latest_run(project: Path) -> Path:
-    names = (FILES.settings, f"{FILES.weights}/{LAST}", f"{FILES.weights}/{PREVIOUS}")
+    names = (FILES.settings, *(f"{FILES.weights}/{name}" for name in _STATES))
     # Folders with a dot are those that runs are about to be made in.
     found = [path for name in names for path in project.glob(f"[!.]*/{name}")]
     if not found:
@@ -97,15 +97,15 @@ class Beginning(NamedTuple):
     hyp: Mapping[str, Any] | None = None
     """The hyper-parameters that the run had so far."""
     note: str | None = None
-    """To be told."""
+    """For the user."""
     plan: PlanSpec | None = None
-    """That of the run to go on with, if it has kept one."""
+    """That of the run to go on with, if it has a copy of one."""
     checkpoint: Path | None = None
     """Where the state comes from."""
 
     @property
     def findable(self) -> TrainConfig:
-        """The settings to build the run from: where files they name have gone, those the run has kept."""
+        """The settings to build the run from: where files they name have gone, the run's own copies."""
         if self.folder is None:
             return self.config
         return with_kept_copies(self.config, self.folder, self.checkpoint)
@@ -141,7 +141,7 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
     state, warning = read_state(run.checkpoint)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
     note = f"warning: {warning}" if warning else None
-    read = run.checkpoint.with_name(PREVIOUS) if warning else run.checkpoint
+    read = run.checkpoint.with_name(FILES.previous) if warning else run.checkpoint
     return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder), read)
 
 
@@ -153,10 +153,13 @@ def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> t
     return dataclasses.replace(config, weights=""), note
 
 
-def plan_text(config: TrainConfig) -> bytes:
-    """Of a run with `--plan`. What `--freeze` and `--stage` say is among the settings."""
-    values = read_yaml(find_resource(config.plan, "plan")).values
-    return dump_yaml({"epochs": config.epochs, **values}).encode()
+def own_copies(config: TrainConfig, hyp: Mapping[str, Any]) -> dict[str, bytes]:
+    """Files of a new run; what `--freeze` and `--stage` say is among the settings."""
+    copies = {FILES.hyp: dump_yaml(hyp).encode()}
+    if config.plan:
+        plan = read_yaml(find_resource(config.plan, "plan")).values
+        copies[FILES.plan] = dump_yaml({"epochs": config.epochs, **plan}).encode()
+    return copies
 
 
 def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
@@ -165,29 +168,16 @@ def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
     if not config.plan or not path.is_file():
         return None
     own = read_plan(path)
-    given = _still_there(config.plan)
-    if given is not None and given.written != own.written:
+    if not is_gone(config, "plan") and read_plan(config.plan).written != own.written:
         fix = f"restore it (the run's folder has a copy, {FILES.plan}), or start a new run with --weights last.pt"
         raise UserError("the plan says something else than when the run was started", where=config.plan, fix=fix)
     return own
 
 
-def _still_there(name: str) -> PlanSpec | None:
-    try:
-        find_resource(name, "plan")
-    except UserError:
-        return None
-    return read_plan(name)
-
-
-def hyp_text(hyp: Mapping[str, Any]) -> bytes:
-    return dump_yaml(hyp).encode()
-
-
 def write_hyp(hyp: Mapping[str, Any], folder: Path) -> None:
     path = folder / FILES.hyp
     try:
-        write_whole(path, hyp_text(hyp))
+        write_whole(path, dump_yaml(hyp).encode())
     except OSError as error:
         what = f"the hyper-parameters could not be written: {error.strerror or error}"
         raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
@@ -222,7 +212,10 @@ def with_kept_copies(config: TrainConfig, folder: Path, checkpoint: Path | None)
     without_copy = ("data", "head_params") if config.class_aware_aug else ("data",)
     for name in (*without_copy, *_WITH_COPY):
         if is_gone(found, name):
-            raise _missing(found, name, folder)
+            flag = settings_of(TrainConfig)[name].flag
+            what = f"the run was started with {flag} {getattr(found, name)}, which is not there any more"
+            fix = f"put it back, or name it where it is now: --resume {folder} {flag} NEW"
+            raise UserError(what, where=folder, fix=fix)
     return found
 
 
@@ -232,9 +225,3 @@ def copies_used(config: TrainConfig, found: TrainConfig) -> list[str]:
     gone = [name for name in _WITH_COPY if is_gone(config, name) and not is_gone(found, name)]
     words = "is not there any more: the run's own copy is used"
     return [f"{declared[name].flag} {getattr(config, name)} {words}" for name in gone]
-
-
-def _missing(config: TrainConfig, name: str, folder: Path) -> UserError:
-    flag = settings_of(TrainConfig)[name].flag
-    what = f"the run was started with {flag} {getattr(config, name)}, which is not there any more"
-    return UserError(what, where=folder, fix=f"put it back, or name it where it is now: --resume {folder} {flag} NEW")

@@ -149,7 +149,7 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     schedule = planned(rules.schedule(len(batches)), phases.plan)
     if fresh and config.weights and has_folded_batch_norm(model):
         per_update = schedule.at(config.epochs - 1, len(batches) - 1).accumulate
-        unfold_batch_norm(step, phases.plan, batches, per_update, say)
+        unfold_batch_norm(step, phases.plan, lambda: batches.epoch(0), per_update, say)
     validation = validation_of(config, data.val, model, rules.evaluation_shape)
     return Run(
         config=config,

@@ -16,13 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from yolofast.boxes import cxcywh_to_xyxy, to_pixels
 from yolofast.dataset.overview_picture import draw_overview
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.detector import ImageDetector
 from yolofast.detect.evaluation import accumulate_metrics
-from yolofast.evaluate.mosaic_picture import draw_boxes, save_mosaics
-from yolofast.evaluate.plots import save_plots
+from yolofast.evaluate.mosaic_picture import as_detections, draw_boxes, save_mosaics
+from yolofast.evaluate.plots import encoded, save_plots
 from yolofast.evaluate.v7_metrics import GRID
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
@@ -49,20 +48,15 @@ def picture_grid(
     side = min(tile, _LONGEST_SIDE // columns, max(largest, _LEAST_SIDE))
     picture = np.full((rows * side, columns * side, 3), _GREY, np.uint8)
     for place, (image, found) in enumerate(zip(images, boxes, strict=True)):
-        small = _with_boxes(image, found, names, side, scores=scores)
+        # Scaled first, so that lines and letters keep their size.
+        scale = side / max(image.shape[:2])
+        height, width = (min(max(round(length * scale), 1), side) for length in image.shape[:2])
+        how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+        small: Image = np.asarray(cv2.resize(image, (width, height), interpolation=how), np.uint8)
+        draw_boxes(small, found, scale, names, scores=scores)
         top, left = place // columns * side, place % columns * side
-        picture[top : top + small.shape[0], left : left + small.shape[1]] = small
+        picture[top : top + height, left : left + width] = small
     return cv2.imencode(".jpg", picture)[1].tobytes()
-
-
-def _with_boxes(image: Image, found: Detections, names: Sequence[str], side: int, *, scores: bool) -> Image:
-    """Scaled first, so that lines and letters keep their size."""
-    scale = side / max(image.shape[:2])
-    height, width = (min(max(round(length * scale), 1), side) for length in image.shape[:2])
-    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    resized: Image = np.asarray(cv2.resize(image, (width, height), interpolation=how), np.uint8)
-    draw_boxes(resized, found, scale, names, scores=scores)
-    return resized
 
 
 def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
@@ -71,16 +65,6 @@ def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
         images = (images.float() * inputs.divisor).round().clamp(0, 255).to(torch.uint8)
     blue_first = images.flip(1) if inputs.rgb else images
     return [np.ascontiguousarray(image) for image in blue_first.permute(0, 2, 3, 1).cpu().numpy()]
-
-
-def as_detections(targets: Targets, width: int, height: int) -> list[Detections]:
-    """The true boxes, in pixels."""
-    boxes = cxcywh_to_xyxy(to_pixels(targets.boxes, width, height)).float().cpu().numpy()
-    labels, valid = targets.labels.cpu().numpy(), targets.valid.cpu().numpy()
-    return [
-        Detections(box[use], np.ones(int(use.sum()), np.float32), label[use])
-        for box, label, use in zip(boxes, labels, valid, strict=True)
-    ]
 
 
 def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
@@ -117,9 +101,7 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
         if name in scores:
             panel.set_ylim(0, max(1.05 * max(values, default=0.0), 0.01))
     figure.supxlabel("epoch", fontsize=10)
-    canvas.draw()
-    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
-    return cv2.imencode(".png", pixels)[1].tobytes()
+    return encoded(canvas)
 
 
 Say = Callable[[str], None]
@@ -133,15 +115,12 @@ class RunPictures:
     """Draws into `folder`; nothing if that is None."""
 
     def __init__(
-        self,
-        folder: Path | None = None,
-        names: Sequence[str] = (),
-        inputs: InputConvention | None = None,
+        self, folder: Path | None = None, names: Sequence[str] = (), inputs: InputConvention | None = None,
         say: Say = lambda text: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._folder, self._names, self._say = folder, names, say
         self._inputs = inputs or InputConvention()
-        self._kept: list[Batch] = []
+        self._copies: list[Batch] = []
         self._warned = False
 
     def labels(self, index: ImageIndex) -> None:
@@ -150,13 +129,13 @@ class RunPictures:
     def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
         """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind what is going on."""
         if self._folder is not None and epoch == 0 and number < _BATCHES:
-            self._kept.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
+            self._copies.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
 
     def epoch_over(self) -> None:
-        """Draws what was kept; called when the device has finished the epoch."""
-        for number, batch in enumerate(self._kept):
+        """Draws the copies; called when the device has finished the epoch."""
+        for number, batch in enumerate(self._copies):
             self._draw(numbered(FILES.train_batch, number), partial(self._draw_batch, batch))
-        self._kept = []
+        self._copies = []
 
     def curves(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._draw(FILES.curves, lambda path: write_whole(path, curves_picture(rows)))
@@ -194,7 +173,7 @@ class RunPictures:
 
         def draw(path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
-            accumulate_metrics(model, some, index, precision, on_batch=lambda _, *seen: self._draw_found(path, *seen))
+            accumulate_metrics(model, some, index, precision, on_batch=lambda _, *found: self._draw_found(path, *found))
 
         return self._draw(f"{FILES.predictions_folder}/{numbered(FILES.predictions_of_epoch, epoch + 1, 3)}", draw)
 
@@ -214,7 +193,7 @@ class RunPictures:
         write_whole(path, picture_grid(as_pictures(batch.images, self._inputs), likely, self._names, scores=True))
 
     def attempt(self, what: str, draw: Callable[[], object]) -> bool:
-        """Whether it worked. Only the first failure is told: they mostly have one cause, such as a full disk."""
+        """Whether it worked. Only the first failure is reported: they mostly have one cause, such as a full disk."""
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - no picture is worth a run

@@ -14,7 +14,7 @@ from yolofast.ranks import is_first
 from yolofast.runs.folder import forget_earlier_run, new_run_folder
 from yolofast.runs.layout import FILES
 from yolofast.train.batch_record import BatchRecord, recorded_phases
-from yolofast.train.checkpoints import Checkpoints, NoCheckpoints
+from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, quiet_display
 from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
@@ -27,7 +27,7 @@ from yolofast.train.loggers.delivery import LoggerDelivery, choose_loggers
 from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 from yolofast.train.loop import Progress, Trainer, gear_of
 from yolofast.train.record import NoRecorder, Recorder
-from yolofast.train.resume import Beginning, beginning, copies_used, hyp_text, plan_text, write_hyp
+from yolofast.train.resume import Beginning, beginning, copies_used, own_copies, write_hyp
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.words import own_command
@@ -136,8 +136,7 @@ def _folder_with_settings(run: Run, folder: Path | None) -> Path:
     """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
     config = with_lasting_names(run.config)
     if folder is None:
-        files = {FILES.settings: as_text(config).encode(), FILES.hyp: hyp_text(run.hyp)}
-        files |= {FILES.plan: plan_text(config)} if config.plan else {}
+        files = {FILES.settings: as_text(config).encode(), **own_copies(config, run.hyp)}
         return new_run_folder(config.project, config.name, config.exist_ok, files)
     to_yaml(config, folder / FILES.settings)
     write_hyp(run.hyp, folder)
@@ -188,7 +187,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
     return Trainer(
         run=run,
         gear=gear,
-        checkpoints=NoCheckpoints() if folder is None else Checkpoints(folder / "weights"),
+        checkpoints=None if folder is None else Checkpoints(folder / FILES.weights),
         recorder=recorder,
         display=display,
         progress=progress,
@@ -200,9 +199,8 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
     logged = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
-    request = LoggerRequest(
-        config=run.config, splits=(run.data.train, run.data.val), environment=os.environ, say=display.say
-    )
+    splits = run.data.train, run.data.val
+    request = LoggerRequest(config=run.config, splits=splits, environment=os.environ, say=display.say)
     return Recorder(folder, progress.rows, LoggerDelivery(choose_loggers(request), logged, display.say))
 
 

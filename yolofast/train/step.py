@@ -140,7 +140,8 @@ class TrainStep:
         self.batch_counters = BatchCounters(model)
         self._inputs: InputConvention = getattr(model, "inputs", InputConvention())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._sums: list[Tensor] = []
+        self.pending: list[Tensor] = []
+        """Sums of gradients that wait for an update; empty where every batch makes one of its own."""
         self.version = 0
         """Rises when what a step does has changed: who captured or compiled it has to do so again."""
         # Several ranks replace both (`distribute`): a forward whose gradients are averaged over them, and when not to.
@@ -171,7 +172,7 @@ class TrainStep:
             mark(EMA)
             self.ema.update()
             if kind.sums:
-                torch._foreach_zero_(self._sums)
+                torch._foreach_zero_(self.pending)
             mark(REST)
 
     def on_device(self, batch: Batch) -> Batch:
@@ -188,37 +189,38 @@ class TrainStep:
             for parameter in self._parameters:
                 parameter.grad = None
             return
-        if not self._sums:
-            self._sums = [torch.zeros_like(p) for p in self._parameters]
-        for parameter, total in zip(self._parameters, self._sums, strict=True):
+        if not self.pending:
+            self.pending = [torch.zeros_like(p) for p in self._parameters]
+        for parameter, total in zip(self._parameters, self.pending, strict=True):
             parameter.grad = total
 
     def learn_what_requires_it(self, optimizer: Optimizer) -> None:
         """After other parameters have come to require gradients; `optimizer` is the one that moves those."""
-        sums = {id(p): total for p, total in zip(self._parameters, self._sums, strict=False)}
+        sums = {id(p): total for p, total in zip(self._parameters, self.pending, strict=False)}
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self._sums = [sums.get(id(p), torch.zeros_like(p)) for p in self._parameters] if self._sums else []
+        self.pending = [sums.get(id(p), torch.zeros_like(p)) for p in self._parameters] if self.pending else []
         for parameter in self.model.parameters():
             parameter.grad = None
         self.optimizer = optimizer
         self.version += 1
 
-    @property
-    def pending_gradients(self) -> list[Tensor]:
-        """Sums that wait for an update; empty where every batch makes one of its own."""
-        return self._sums
-
     def tensors(self) -> list[Tensor]:
         """Everything a step changes, except fresh gradients. Sums come last: they are there when first needed."""
         changed = [*self.model.state_dict().values(), *self.ema.model.state_dict().values(), self.ema.updates]
         changed += state_of(self.criterion)
-        return [*changed, *self.optimizer.tensors(), *self.losses.tensors(), *self.loss_scale.tensors(), *self._sums]
+        return [
+            *changed,
+            *self.optimizer.tensors(),
+            *self.losses.tensors(),
+            *self.loss_scale.tensors(),
+            *self.pending,
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs beside the models: the optimizer, pending gradients, the loss scale."""
         return {
             "optimizer": self.optimizer.state_dict(),
-            "gradients": self._sums,
+            "gradients": self.pending,
             "loss_scale": self.loss_scale.tensors(),
             "ema_updates": self.ema.updates,
         }
@@ -226,7 +228,7 @@ class TrainStep:
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
-        self._sums = [s.to(p, copy=True) for s, p in zip(state["gradients"], self._parameters, strict=False)]
+        self.pending = [s.to(p, copy=True) for s, p in zip(state["gradients"], self._parameters, strict=False)]
         for own, given in zip(self.loss_scale.tensors(), state["loss_scale"], strict=True):
             own.copy_(given)
         self.ema.updates.copy_(state["ema_updates"])

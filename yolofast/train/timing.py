@@ -3,51 +3,29 @@
 A clock gives moments: the wall clock where the CPU computes, CUDA events where a GPU does. An event is a mark in the
 GPU's queue, read when the GPU has passed it; what lies between two of them is the GPU's time, idle time included.
 
-A probe collects marks at the boundaries of a step's phases, as written, compiled or captured. The step and its losses
-stay as they are: what is timed is a copy of the loss whose `assign` says when it begins and ends. A compiled region is
-never marked inside, because that would be another region.
-
-A sampler chooses the steps to time. Steps in between only pay a comparison. A captured step that is timed is a graph of
-its own with marks inside, which each replay overwrites; so they are read before the next one, or that is not timed.
+A sampler chooses the steps to time (`probe.py` marks their phases). Steps in between only pay a comparison. A captured
+step that is timed is a graph of its own with marks inside. Each replay overwrites them, so they are read before the
+next one, or that one is not timed.
 """
 
-import copy
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.quad import QuadOnDevice
-from yolofast.loss.criterion import Criterion
-from yolofast.profile.step_phases import ASSIGN, END, LOSS
-from yolofast.structures import LossTerms, Targets
+from yolofast.profile.step_phases import END
 from yolofast.train.gears.gears import captured_into
-from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
-from yolofast.train.losses.yolov7_criterion import QuadLoss
+from yolofast.train.probe import Mark, Probe
 from yolofast.train.step import TrainStep
-
-
-class Clock(Protocol):
-    def moment(self) -> Any:
-        """Now, in the order of what the device does."""
-
-    def is_past(self, moment: Any) -> bool:
-        """Without waiting."""
-
-    def between(self, first: Any, last: Any) -> float:
-        """Milliseconds; both are past."""
-
-    def asleep(self, first: Any, last: Any) -> float:
-        """Milliseconds of that in which the process did nothing, where that is known."""
 
 
 class HostMoment(NamedTuple):
@@ -63,25 +41,28 @@ class HostClock:
         self._watch_sleep = watch_sleep
 
     def moment(self) -> HostMoment:
+        """Now, in the order of what the device does."""
+        wall = time.perf_counter()
         if not self._watch_sleep:
-            return HostMoment(time.perf_counter(), 0.0, 0.0)
-        return HostMoment(time.perf_counter(), time.process_time(), _thread_seconds())
+            return HostMoment(wall, wall, wall)
+        return HostMoment(wall, time.process_time(), _thread_seconds())
 
     def is_past(self, moment: HostMoment) -> bool:
+        """Without waiting."""
         return True
 
     def between(self, first: HostMoment, last: HostMoment) -> float:
+        """Milliseconds; both are past."""
         return (last.wall - first.wall) * 1e3
 
     def asleep(self, first: HostMoment, last: HostMoment) -> float:
-        if not self._watch_sleep:
-            return 0.0
+        """Milliseconds of that in which the process did nothing, where that is known."""
         awake = max(last.process - first.process, last.thread - first.thread)
         return max(last.wall - first.wall - awake, 0.0) * 1e3
 
 
 def _thread_seconds() -> float:
-    """How long this thread has run or wanted to: one that waits for a core that others have is not asleep."""
+    """How long this thread has run or waited for a core: it is not asleep while others have the core."""
     try:
         ran, queued = Path("/proc/thread-self/schedstat").read_bytes().split()[:2]
     except (OSError, ValueError):  # only Linux has it, and not every Linux
@@ -111,6 +92,9 @@ class DeviceClock:
         return 0.0
 
 
+Clock = HostClock | DeviceClock
+
+
 def clock_for(device: torch.device, *, watch_sleep: bool = False) -> Clock:
     return DeviceClock(device) if device.type == "cuda" else HostClock(watch_sleep=watch_sleep)
 
@@ -120,97 +104,46 @@ def can_time_graphs(device: torch.device) -> bool:
     if device.type != "cuda":
         return False
     try:
-        return _timed_graph(device)
+        clock, values = DeviceClock(device), torch.zeros(2**16, device=device)
+        values.add_(1)
+        torch.cuda.synchronize(device)
+        graph = torch.cuda.CUDAGraph()
+        with captured_into(graph):
+            first = clock.moment()
+            values.add_(1)
+            last = clock.moment()
+        for _ in range(2):
+            graph.replay()
+        torch.cuda.synchronize(device)
+        return 0 < clock.between(first, last) < 1e3
     except (RuntimeError, TypeError, ValueError):
         return False
 
 
-def _timed_graph(device: torch.device) -> bool:
-    clock, values = DeviceClock(device), torch.zeros(2**16, device=device)
-    values.add_(1)
-    torch.cuda.synchronize(device)
-    graph = torch.cuda.CUDAGraph()
-    with captured_into(graph):
-        first = clock.moment()
-        values.add_(1)
-        last = clock.moment()
-    for _ in range(2):
-        graph.replay()
-    torch.cuda.synchronize(device)
-    return 0 < clock.between(first, last) < 1e3
+class DataWait:
+    """For how long the device had nothing to do because no batch was there.
 
+    The host is some steps ahead of a GPU: a batch that comes late costs nothing while these are at work.
+    """
 
-Mark = tuple[str, Any]
-"""A phase, and the moment at which it begins."""
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pending: deque[tuple[Any, Any]] = deque()
+        self._ms = 0.0
 
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Around asking for a batch."""
+        begun = self._clock.moment()
+        yield
+        self._pending.append((begun, self._clock.moment()))
 
-class Probe:
-    """Collects the marks of one step at a time; `take` hands them over."""
-
-    def __init__(self, step: TrainStep, clock: Clock, *, in_graphs: bool) -> None:
-        self._step, self._clock, self.in_graphs = step, clock, in_graphs
-        self._on_gpu = step.precision.device.type == "cuda"
-        self.phase = ""
-        """The one that was begun last."""
-        self._marks: list[Mark] = []
-        self._in_capture: list[Mark] = []
-        self.has_captured = False
-        """Since the last `take`: what it timed was not a step like others."""
-        self.has_replayed = False
-        """Since the last `take`: its marks will be overwritten by the next replay."""
-
-    def mark(self, phase: str) -> None:
-        capturing = self._on_gpu and torch.cuda.is_current_stream_capturing()
-        marks = self._in_capture if capturing else self._marks
-        marks.append((phase, self._clock.moment()))
-        self.phase = phase
-
-    def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
-        return marked_loss(self._step, self.mark, images, targets)
-
-    def captured(self) -> Sequence[Mark]:
-        marks, self._in_capture = self._in_capture, []
-        self.has_captured = True
-        return marks
-
-    def replayed(self, marks: Sequence[Mark]) -> None:
-        self._marks.extend(marks)
-        self.has_replayed = self.has_replayed or bool(marks)
-
-    def take(self) -> list[Mark]:
-        marks, self._marks = self._marks, []
-        self.has_captured = self.has_replayed = False
-        return marks
-
-
-def marked_loss(step: TrainStep, mark: Callable[[str], None], images: Tensor, targets: Targets) -> LossTerms:
-    """What `step.loss_of` computes, with marks in between."""
-    raw = step.raw_maps(images)
-    mark(LOSS)
-    return marked(step.criterion, mark)(raw, targets)
-
-
-def marked(criterion: Criterion, mark: Callable[[str], None]) -> Criterion:
-    """The same loss, which says when it assigns; one that has no `assign` stays a single phase."""
-    if isinstance(criterion, QuadLoss):
-        return QuadLoss(marked(criterion.criterion, mark))
-    if isinstance(criterion, MultiHeadCriterion):
-        several = copy.copy(criterion)
-        several.heads = [_marked_head(head, mark) for head in criterion.heads]
-        return several
-    return _marked_head(criterion, mark) if hasattr(criterion, "assign") else criterion
-
-
-def _marked_head(criterion: Any, mark: Callable[[str], None]) -> Any:
-    def assign(*args: Any, **more: Any) -> Any:
-        mark(ASSIGN)
-        found = criterion.assign(*args, **more)
-        mark(LOSS)
-        return found
-
-    own = copy.copy(criterion)
-    own.assign = assign
-    return own
+    @property
+    def seconds(self) -> float:
+        """So far, as the device has got there. Waits for nothing."""
+        while self._pending and self._clock.is_past(self._pending[0][1]):
+            self._ms += self._clock.between(*self._pending.popleft())
+        return self._ms / 1e3
 
 
 @dataclass(frozen=True)
@@ -220,7 +153,7 @@ class Sample:
     iteration: int
     phases: dict[str, float]
     asleep: dict[str, float]
-    beside: dict[str, float] = field(default_factory=dict)
+    side_stream: dict[str, float] = field(default_factory=dict)
     """On the side stream of a loader that makes its batches on the device."""
 
 
@@ -228,7 +161,7 @@ class Sample:
 class _Pending:
     iteration: int
     marks: list[Mark]
-    beside: list[tuple[str, Any, Any]]
+    side_stream: list[tuple[str, Any, Any]]
     overwritten_soon: bool
 
 
@@ -242,13 +175,15 @@ class PhaseSampler:
         """`batches` may be a loader whose side stream is to be timed too; `first` is the first step that may be. With
         `around_others` a graph that is not looked into is timed as a whole, and so is what happens around it."""
         self._step, self._clock, self._chosen, self._first = step, clock, ChosenSteps(every), first
-        self._inside, self._around = Probe(step, clock, in_graphs=in_graphs), Probe(step, clock, in_graphs=False)
+        self._inside, self._around = (Probe(step, clock.moment, in_graphs=inside) for inside in (in_graphs, False))
         self._probe, self._around_others = self._inside, around_others
         self._pending: deque[_Pending] = deque()
         self._samples: list[Sample] = []
         self._iteration: int | None = None
-        self._beside: list[tuple[str, Any, Any]] = []
-        _time_side_stream(batches, self._timed_beside)
+        self._side_stream: list[tuple[str, Any, Any]] = []
+        loader = batches.single if isinstance(batches, QuadOnDevice) else batches
+        if isinstance(loader, DeviceLoader):
+            loader.timed = self._timed_on_side_stream
 
     @property
     def looks_into_graphs(self) -> bool:
@@ -262,14 +197,12 @@ class PhaseSampler:
 
     def begin(self, iteration: int, phase: str) -> None:
         chosen = iteration >= self._first and self._chosen.has(iteration)
+        if chosen or self._around_others:
+            self._read()
+            chosen = chosen and not any(pending.overwritten_soon for pending in self._pending)
         if not chosen and not self._around_others:
             return
-        self._read()
-        if any(pending.overwritten_soon for pending in self._pending):
-            chosen = False
-        if not chosen and not self._around_others:
-            return
-        self._iteration, self._beside = iteration, []
+        self._iteration, self._side_stream = iteration, []
         self._probe = self._inside if chosen else self._around
         self._step.probe = self._probe
         self._probe.take()
@@ -285,7 +218,7 @@ class PhaseSampler:
         self._probe.mark(END)
         self._step.probe = None
         spoilt, soon = self._probe.has_captured, self._probe.has_replayed
-        pending = _Pending(self._iteration, self._probe.take(), self._beside, soon)
+        pending = _Pending(self._iteration, self._probe.take(), self._side_stream, soon)
         self._iteration = None
         if not spoilt:
             self._pending.append(pending)
@@ -303,42 +236,33 @@ class PhaseSampler:
         while self._pending and self._is_past(self._pending[0]):
             pending = self._pending.popleft()
             phases, asleep = durations(pending.marks, self._clock)
-            beside: dict[str, float] = {}
-            for phase, begun, done in pending.beside:
-                beside[phase] = beside.get(phase, 0.0) + self._clock.between(begun, done)
-            self._samples.append(Sample(pending.iteration, phases, asleep, beside))
+            side_stream: dict[str, float] = {}
+            for phase, begun, done in pending.side_stream:
+                side_stream[phase] = side_stream.get(phase, 0.0) + self._clock.between(begun, done)
+            self._samples.append(Sample(pending.iteration, phases, asleep, side_stream))
 
     def _is_past(self, pending: _Pending) -> bool:
-        moments = [pending.marks[-1][1], *(done for _, _, done in pending.beside)]
+        moments = [pending.marks[-1][1], *(done for _, _, done in pending.side_stream)]
         return all(self._clock.is_past(moment) for moment in moments)
 
     @contextmanager
-    def _timed_beside(self, phase: str) -> Iterator[None]:
+    def _timed_on_side_stream(self, phase: str) -> Iterator[None]:
         if self._iteration is None:
             yield
             return
         begun = self._clock.moment()
         yield
-        self._beside.append((phase, begun, self._clock.moment()))
+        self._side_stream.append((phase, begun, self._clock.moment()))
 
 
 class NoSampler(PhaseSampler):
-    """For runs that are not timed."""
+    """For runs that are not timed: `mark` and `end` do nothing where no step was begun."""
 
     def __init__(self) -> None:
-        pass
+        self._iteration, self._pending, self._samples = None, deque(), []
 
     def begin(self, iteration: int, phase: str) -> None:
         pass
-
-    def mark(self, phase: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-    def take(self) -> list[Sample]:
-        return []
 
 
 class ChosenSteps:
@@ -352,7 +276,7 @@ class ChosenSteps:
         self._random, self._next = random.Random(0), 0  # the same in every process, and after a resume
 
     def has(self, iteration: int) -> bool:
-        """To be asked in their order."""
+        """To be called in their order."""
         while self._next < iteration:
             self._next += self._random.randint(*self._gaps)
         return self._next == iteration
@@ -366,9 +290,3 @@ def durations(marks: Sequence[Mark], clock: Clock) -> tuple[dict[str, float], di
         phases[phase] = phases.get(phase, 0.0) + clock.between(begun, done)
         asleep[phase] = asleep.get(phase, 0.0) + clock.asleep(begun, done)
     return phases, asleep
-
-
-def _time_side_stream(batches: object, timed: Callable[[str], AbstractContextManager[None]]) -> None:
-    loader = batches.single if isinstance(batches, QuadOnDevice) else batches
-    if isinstance(loader, DeviceLoader):
-        loader.timed = timed

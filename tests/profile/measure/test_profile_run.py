@@ -21,7 +21,6 @@ from yolofast.profile.measure.meter import Meter, Request, profile_against, prof
 from yolofast.profile.output import title
 from yolofast.profile.records import ASSIGNMENT, DATA, LOSSES, WAIT
 from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
-from yolofast.train.checkpoints import NoCheckpoints
 from yolofast.train.display import quiet_display
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear
@@ -59,7 +58,7 @@ def test_its_turns_are_those_of_training(data):
     profiled, trained = (prepared(data, notest=True, nosave=True, max_steps=6) for _ in range(2))
     StepLoop(profiled, 0).steps(6, EagerGear(profiled.step), NoSampler())
     Trainer(
-        run=trained, gear=EagerGear(trained.step), checkpoints=NoCheckpoints(), recorder=NoRecorder(),
+        run=trained, gear=EagerGear(trained.step), checkpoints=None, recorder=NoRecorder(),
         display=quiet_display(trained.config.epochs), progress=Progress(),
     ).fit()  # fmt: skip
     weights = trained.model.state_dict()

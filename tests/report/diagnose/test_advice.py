@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.report.diagnose import planted
-from yolofast.report.diagnose.diagnosis import diagnose
-from yolofast.report.diagnose.diagnosis_json import as_json
+from yolofast.report.diagnose.diagnosis import as_json, diagnose
 from yolofast.report.diagnose.ship import choose_epoch
 from yolofast.report.diagnose.statistics import noise_near
 from yolofast.report.logs.history import RUN_FOLDER, YOLOX_LOG, Batches, Epochs, History

@@ -5,8 +5,7 @@ from matplotlib.figure import Figure
 
 from tests.report.diagnose import planted
 from tests.report.logs.logs import falling, train_log
-from yolofast.report.diagnose.diagnosis import diagnose
-from yolofast.report.diagnose.diagnosis_json import as_json
+from yolofast.report.diagnose.diagnosis import as_json, diagnose
 from yolofast.report.diagnose.diagnosis_picture import _draw_causes
 from yolofast.report.logs.read_run import read_history
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.report.logs.logs import falling
 from yolofast.cli import main
-from yolofast.report.diagnose.diagnosis import diagnose
-from yolofast.report.diagnose.diagnosis_json import as_json
+from yolofast.report.diagnose.diagnosis import as_json, diagnose
 from yolofast.report.diagnose.diagnosis_picture import diagnosis_picture
 from yolofast.report.logs.read_run import read_history
 

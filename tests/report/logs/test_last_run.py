@@ -9,6 +9,7 @@ from yolofast.report.diagnose.diagnosis import diagnose
 from yolofast.report.logs.last_start import last_run
 from yolofast.report.logs.read_run import read_history
 from yolofast.report.logs.read_yolox import read_scores
+from yolofast.runs.reader import RunFolder
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_a_folder_is_read_as_its_results_are(tmp_path, heading):
     for path in (tmp_path, tmp_path / "results.csv"):
         history = read_history(path)
         assert history.epochs.train.tolist() == [5] * 20 and "after epoch 60" in history.remarks[0]
-    compared = read_rows(tmp_path)
+    compared = read_rows(RunFolder(tmp_path))
     assert compared.epoch.tolist() == list(range(1, 21)) and compared.remarks == history.remarks
 
 

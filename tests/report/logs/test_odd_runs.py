@@ -6,8 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from yolofast.report.diagnose.diagnosis import diagnose
-from yolofast.report.diagnose.diagnosis_json import as_json
+from yolofast.report.diagnose.diagnosis import as_json, diagnose
 from yolofast.report.diagnose.diagnosis_picture import diagnosis_picture
 from yolofast.report.logs.read_run import read_history
 

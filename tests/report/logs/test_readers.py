@@ -105,7 +105,7 @@ def test_a_score_that_a_kill_has_torn_is_left_out(tmp_path, left):
     (tmp_path / "train_log.txt").write_text(torn + resumed[resumed.index("2026") :])
     epochs = read_history(tmp_path).epochs
     np.testing.assert_allclose(epochs.fitness, [0.105, np.nan, 0.315])
-    assert read_scores(tmp_path / "train_log.txt")[3] == {"0.50:0.95": 0.3, "0.50": 0.45}
+    assert read_scores(tmp_path / "train_log.txt")[3] == {"mAP50-95": 0.3, "mAP50": 0.45}
     (tmp_path / "train_log.txt").write_text(torn)
     np.testing.assert_allclose(read_history(tmp_path).epochs.fitness, [0.105, np.nan])
 
@@ -450,3 +450,13 @@ def test_a_pipe_is_no_file_of_a_run(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(UserError, match="holds no results"):
         read_history(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_beside_the_results_is_a_remark(tmp_path):
+    (tmp_path / "results.csv").write_text("epoch,train/box_loss\n" + "".join(f"{epoch},5\n" for epoch in range(8)))
+    (tmp_path / "hyp.yaml").write_text("lr0: [1,\n")
+    (tmp_path / "args.yaml").write_text("epochs: 8\n")
+    (tmp_path / "batches.csv").write_text("epoch,batch,total\n")
+    history = read_history(tmp_path)
+    assert len(history.epochs) == 8 and history.settings == {"epochs": 8} and history.batches is None
+    assert [remark.split()[0] for remark in history.remarks] == ["hyp.yaml", "batches.csv"]

@@ -142,7 +142,7 @@ def test_gradients_that_wait_for_an_update_wait_on():
     step.prepare_gradients(StepKind(sums=True, updates=True))
     assert torch.equal(first.grad, waiting)
     assert not model.backbone.C3_p3.conv1.conv.weight.grad.any()
-    assert len(step.pending_gradients) == sum(p.requires_grad for p in model.parameters())
+    assert len(step.pending) == sum(p.requires_grad for p in model.parameters())
 
 
 def kept_for_backward(model, step):

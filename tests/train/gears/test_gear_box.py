@@ -21,9 +21,10 @@ ALONE = StepKind(sums=False, updates=True)
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_cache(tmp_path, tmp_path_factory, monkeypatch):
+    """Kernels are shared by the tests of this file: most compile the same step."""
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "kernels"))
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
@@ -42,7 +43,7 @@ def run_until_compiled(box, said):
 @pytest.mark.slow
 def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
     """Batches with fewer places than was compiled for run compiled; if fuller ones come often they are compiled for."""
-    monkeypatch.setattr(gear_box, "_WORTH_MORE_PLACES", 1)
+    monkeypatch.setattr(gear_box, "_WORTH_MORE_SLOTS", 1)
     said, ran, step, plain = [], [], small_step(), small_step()
     box, deadline = GearBox(step, "compile", 2, 10_000, said.append), time.monotonic() + PATIENCE
 

@@ -30,8 +30,9 @@ from yolofast.train.gears import gears
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gears import EagerGear, GraphGear, GraphPool
 from yolofast.train.losses.yolov7_criterion import QuadLoss
+from yolofast.train.probe import Probe, marked
 from yolofast.train.step import StepKind, TrainStep
-from yolofast.train.timing import ChosenSteps, HostClock, NoSampler, PhaseSampler, Probe, durations, marked
+from yolofast.train.timing import ChosenSteps, HostClock, NoSampler, PhaseSampler, durations
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALONE, ADDED = StepKind(sums=False, updates=True), StepKind(sums=True, updates=False)
@@ -56,7 +57,7 @@ def a_batch() -> Batch:
 
 
 def phases_of(step, batch, kind, loss_of=None):
-    probe = Probe(step, HostClock(), in_graphs=False)
+    probe = Probe(step, HostClock().moment, in_graphs=False)
     step.probe = probe
     EagerGear(step, loss_of).run(batch, kind)
     step.probe = None

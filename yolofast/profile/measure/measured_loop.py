@@ -121,7 +121,7 @@ class StepLoop:
         return self.made - made
 
     def _step(self, gear: Gear, sampler: PhaseSampler) -> None:
-        made = turn(self.run, self._next, gear, sampler, self, epoch=self.epoch, iteration=self.made)
+        made = turn(self.run, self._next, gear, sampler, self.next_is, epoch=self.epoch, iteration=self.made)
         sampler.end()
         self.made += 1
         self.moved += made.kind.updates

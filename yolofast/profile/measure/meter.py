@@ -189,10 +189,10 @@ class Meter:
         return self._loop.steps_with_an_update(_LOOKED_AT_STEPS, self._gear, sampler)
 
     def _parallel_phases(self, samples: list[Sample], step_ms: float, steps: int) -> tuple[PhaseFigures, ...]:
-        names = sorted({name for sample in samples for name in sample.beside})
+        names = sorted({name for sample in samples for name in sample.side_stream})
+        where = "on the GPU's side stream"
         found = [
-            parallel_phase(name, [one.beside.get(name, 0.0) for one in samples], step_ms, "on the GPU's side stream")
-            for name in names
+            parallel_phase(name, [one.side_stream.get(name, 0.0) for one in samples], step_ms, where) for name in names
         ]
         if has_workers(self.run):
             made = sum(block.cpu.workers for block in self._blocks) / steps * 1e3

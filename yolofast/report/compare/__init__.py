@@ -1,1 +1,1 @@
-"""Several runs beside one another: what they reached, what it cost, what differs, and how sure one can be of it."""
+"""Several runs side by side: what they reached, what it cost, what differs, and how sure one can be of it."""

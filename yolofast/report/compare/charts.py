@@ -31,6 +31,9 @@ from yolofast.report.compare.money import AtTheSameTime, Guess
 from yolofast.report.logs.history import Floats
 from yolofast.runs.reader import StepProfile
 
+_SIDE_BY_SIDE = 5
+"""Kinds of run that have columns of their own in the table of classes."""
+
 
 def curve_charts(found: Comparison, columns: Sequence[str]) -> Iterator[Chart]:
     """One per column that any run has."""
@@ -87,15 +90,27 @@ def bar_chart(profiled: Sequence[tuple[str, StepProfile]]) -> BarChart:
     return BarChart("a step by its phases", "ms", bars)
 
 
-_SIDE_BY_SIDE = 5
-"""Kinds of run that have columns of their own."""
-
-
 def class_elements(found: Comparison, names: Sequence[str]) -> Iterator[Element]:
     if not found.classes:
         return
     yield Paragraph(_gains(found.classes, names))
-    yield _every_kind(found.classes, names) if len(names) <= _SIDE_BY_SIDE else _range(found.classes, names)
+    shown, caption = range(len(names)), ""
+    extremes: tuple[str, ...] = ()
+    if len(names) > _SIDE_BY_SIDE:
+        shown, extremes = range(0, len(names), len(names) - 1), ("lowest of all", "highest of all")
+        caption = f"The first and the last of {len(names)} kinds, and the range of AP50-95; --json has every figure."
+    ap, ap50 = ([f"{score} {names[place]}" for place in shown] for score in ("AP50-95", "AP50"))
+    rows = tuple(
+        (
+            row.name,
+            *_scores(row.ap, row.ap_std, shown),
+            _gain(row),
+            *(_extremes(row.ap, names) if extremes else ()),
+            *_scores(row.ap50, row.ap50_std, shown),
+        )
+        for row in found.classes
+    )
+    yield Table(("class", *ap, "gain", *extremes, *ap50), rows, caption, sortable=True)
 
 
 def _gains(rows: Sequence[ComparedClass], names: Sequence[str]) -> str:
@@ -107,35 +122,6 @@ def _gains(rows: Sequence[ComparedClass], names: Sequence[str]) -> str:
     if not repeated:
         note = "without repeated runs of both none is marked: a class moves more from seed to seed than mAP does"
     return f"From {names[0]} to {names[-1]}, {more} classes gain and {fewer} lose; {note}."
-
-
-def _every_kind(classes: Sequence[ComparedClass], names: Sequence[str]) -> Table:
-    rows = tuple(
-        (row.name, *_scores(row.ap, row.ap_std), _gain(row), *_scores(row.ap50, row.ap50_std)) for row in classes
-    )
-    columns = ("class", *(f"AP50-95 {name}" for name in names), "gain", *(f"AP50 {name}" for name in names))
-    return Table(columns, rows, sortable=True)
-
-
-def _range(classes: Sequence[ComparedClass], names: Sequence[str]) -> Table:
-    ends = (names[0], names[-1])
-    columns = ("class", *(f"AP50-95 {name}" for name in ends), "gain", "lowest of all", "highest of all")
-    rows = tuple(
-        (
-            row.name,
-            *_ends(_scores(row.ap, row.ap_std)),
-            _gain(row),
-            *_extremes(row.ap, names),
-            *_ends(_scores(row.ap50, row.ap50_std)),
-        )
-        for row in classes
-    )
-    caption = f"The first and the last of {len(names)} kinds, and the range of AP50-95; --json has the figures of each."
-    return Table((*columns, *(f"AP50 {name}" for name in ends)), rows, caption, sortable=True)
-
-
-def _ends(cells: Sequence[Cell]) -> tuple[Cell, Cell]:
-    return cells[0], cells[-1]
 
 
 def _extremes(values: Sequence[float | None], names: Sequence[str]) -> tuple[str, str]:
@@ -152,6 +138,5 @@ def _gain(row: ComparedClass) -> Cell:
     return Marked(row.gain, "best" if row.gain > 0 else "worse")
 
 
-def _scores(means: Sequence[float | None], stds: Sequence[float | None]) -> list[Cell]:
-    pairs = zip(means, stds, strict=True)
-    return [mean if std is None else words.around(mean, std) for mean, std in pairs]
+def _scores(means: Sequence[float | None], stds: Sequence[float | None], places: Sequence[int]) -> list[Cell]:
+    return [means[i] if stds[i] is None else words.around(means[i], stds[i], 4) for i in places]

@@ -19,29 +19,31 @@ from yolofast.report.compare.figures import WEIGHTS
 from yolofast.runs.layout import FILES, metrics
 from yolofast.runs.settings import hardware_used
 
+Value = Callable[[ComparedRun], Any]
 UNKNOWN = "unknown"
 _SILENCE = (None, "", UNKNOWN)
 
 
-def differ(runs: Sequence[ComparedRun], value: Callable[[ComparedRun], Any]) -> bool:
+def differ(runs: Sequence[ComparedRun], value: Value) -> bool:
     """Among those that say it."""
-    said = [one for one in map(value, runs) if one not in _SILENCE]
-    return any(not same(one, said[0]) for one in said)
+    return len(_by_value(runs, value)) > 1
 
 
-def by_value(runs: Sequence[ComparedRun], value: Callable[[ComparedRun], Any]) -> str:
+def values_with_runs(runs: Sequence[ComparedRun], value: Value) -> str:
     """Each value with the runs that have it, like `words.difference`: of many runs most have the same."""
-    having: list[tuple[Any, list[str]]] = []
+    return ", ".join(f"{said} ({', '.join(names)})" for said, names in _by_value(runs, value))
+
+
+def _by_value(runs: Sequence[ComparedRun], value: Value) -> list[tuple[Any, list[str]]]:
+    found: list[tuple[Any, list[str]]] = []
     for run in runs:
         said = value(run)
-        if said in _SILENCE:
-            continue
-        names = next((names for other, names in having if same(said, other)), None)
-        if names is None:
-            having.append((said, [run.name]))
-        else:
+        if said not in _SILENCE:
+            names = next((names for other, names in found if same(said, other)), None)
+            if names is None:
+                found.append((said, names := []))
             names.append(run.name)
-    return ", ".join(f"{said} ({', '.join(names)})" for said, names in having)
+    return found
 
 
 _OF_HOURS = ("hours", "seconds per epoch", f"{MAP} per hour")
@@ -50,7 +52,7 @@ _OF_THE_MACHINE = (*_OF_HOURS, "it/s", "img/s", "GPU busy, %", "wait for data, %
 
 def hours_differ(runs: Sequence[ComparedRun]) -> list[str]:
     """Why nothing follows from the hours of these runs; empty where they can be compared."""
-    reasons = [f"different hardware ({what}): {by_value(runs, value)}" for what, value in _hardware(runs)]
+    reasons = [f"different hardware ({what}): {values_with_runs(runs, value)}" for what, value in _hardware(runs)]
     only, whole = _of_training_and_of_all(runs)
     if only and whole:
         reasons.append(f"those of {', '.join(only)} are of training alone, those of {', '.join(whole)} of everything")
@@ -78,15 +80,14 @@ def _of_training_and_of_all(runs: Sequence[ComparedRun]) -> tuple[list[str], lis
     return only, [run.name for run in runs if run.timing.total is not None and run.name not in only]
 
 
-def _hardware(runs: Sequence[ComparedRun]) -> list[tuple[str, Callable[[ComparedRun], Any]]]:
+def _hardware(runs: Sequence[ComparedRun]) -> list[tuple[str, Value]]:
     """What of the machine differs. Where a run has a GPU and another has none, how many there are says nothing more."""
-    if differ(runs, _used("gpu")):
-        return [("gpu", _used("gpu"))]
-    return [(what, _used(what)) for what in ("gpus", "cpu", "cpu_cores") if differ(runs, _used(what))]
 
+    def used(what: str) -> Value:
+        return lambda run: hardware_used(run.settings, run.environment)[what]
 
-def _used(what: str) -> Callable[[ComparedRun], Any]:
-    return lambda run: hardware_used(run.settings, run.environment)[what]
+    found = [(what, used(what)) for what in ("gpu", "gpus", "cpu", "cpu_cores") if differ(runs, used(what))]
+    return found[:1] if found and found[0][0] == "gpu" else found
 
 
 TRAIN_LOSS, VAL_LOSS = "train loss, last epoch", "val loss, last epoch"
@@ -96,14 +97,21 @@ _EVALUATION = ("single_cls", "v5_metric", "rect", "conf", "iou", "conf_thres", "
 
 
 def check_together(runs: Sequence[ComparedRun]) -> list[Remark]:
-    found = [*_accuracies(runs), *_losses(runs), *_lengths(runs), _chances(runs)]
-    return [remark for remark in found if remark is not None]
+    found = [
+        Remark(NOT_COMPARABLE, f"{what}: {values_with_runs(runs, value)}; {words}.")
+        for what, value, words in (*_EVALUATED, *_LOSSES)
+        if differ(runs, value)
+    ]
+    if unknown := [run.name for run in runs if run.timing.total is None]:
+        text = f"no file says how long {', '.join(unknown)} took; give it: --hours, a number for each run."
+        found.append(Remark(INCOMPLETE, text))
+    return [*found, *_chances(runs)]
 
 
 def without_winner(runs: Sequence[ComparedRun]) -> dict[str, str]:
     """Rows of the summary whose values mean different things -> why."""
     reasons: dict[str, str] = {}
-    other_sums = differ(runs, lambda run: run.format) or differ(runs, _heads) or bool(_gains(runs))
+    other_sums = any(differ(runs, value) for value in (lambda run: run.format, _heads, *map(_setting, _GAINS)))
     if other_sums or differ(runs, assigner_of):
         reasons[TRAIN_LOSS] = "not comparable"
     if other_sums or differ(runs, _data) or differ(runs, _val_assigner):
@@ -144,53 +152,18 @@ def _val_assigner(run: ComparedRun) -> str:
     return "anchor" if run.format == YOLOV7 or run.settings.get("faithful") else assigner_of(run)
 
 
-def _accuracies(runs: Sequence[ComparedRun]) -> list[Remark | None]:
-    return [_said(runs, value, what, words) for what, value, words in _EVALUATED]
-
-
-def _losses(runs: Sequence[ComparedRun]) -> list[Remark | None]:
-    other = "they are computed from different positives, so a lower one is no better one"
-    return [
-        _said(runs, assigner_of, "training losses of different assigners are not comparable", other),
-        _said(runs, lambda run: run.format, "losses of different trainers are not comparable", "only accuracies are"),
-        _said(runs, _heads, "losses of different heads are not comparable", "they are sums over heads"),
-        *(
-            _said(runs, _setting(key), f"losses with different {key}", "their levels differ by it")
-            for key in _gains(runs)
-        ),
-    ]
-
-
-def _chances(runs: Sequence[ComparedRun]) -> Remark | None:
+def _chances(runs: Sequence[ComparedRun]) -> list[Remark]:
     """The best of many evaluations is also the luckiest; `--notest` leaves a single one."""
     evaluated = [run for run in runs if run.best is not None]
     shares = [np.isfinite(run.fitness).mean() for run in evaluated]
     if not shares or min(shares) >= max(shares) / 2:
-        return None
-    counts = by_value(evaluated, lambda run: f"{np.isfinite(run.fitness).sum()} of {len(run.epoch)}")
-    advice = "the best of many had more chances to be a lucky one, so look at the rows of the last epoch too"
-    return Remark(NOTE, f"epochs that were evaluated: {counts}; {advice}.")
-
-
-def _lengths(runs: Sequence[ComparedRun]) -> list[Remark | None]:
-    unknown = [run.name for run in runs if run.timing.total is None]
-    if not unknown:
         return []
-    text = f"no file says how long {', '.join(unknown)} took; give it: --hours, a number for each run"
-    return [Remark(INCOMPLETE, f"{text}.")]
+    counts = values_with_runs(evaluated, lambda run: f"{np.isfinite(run.fitness).sum()} of {len(run.epoch)}")
+    advice = "the best of many had more chances to be a lucky one, so look at the rows of the last epoch too"
+    return [Remark(NOTE, f"epochs that were evaluated: {counts}; {advice}.")]
 
 
-def _said(runs: Sequence[ComparedRun], value: Callable[[ComparedRun], Any], what: str, words: str) -> Remark | None:
-    if not differ(runs, value):
-        return None
-    return Remark(NOT_COMPARABLE, f"{what}: {by_value(runs, value)}; {words}.")
-
-
-def _gains(runs: Sequence[ComparedRun]) -> list[str]:
-    return [key for key in _GAINS if differ(runs, _setting(key))]
-
-
-def _setting(key: str) -> Callable[[ComparedRun], Any]:
+def _setting(key: str) -> Value:
     return lambda run: run.settings.get(key)
 
 
@@ -198,10 +171,6 @@ def _data(run: ComparedRun) -> str:
     """The name of its file, with that of its folder where every data set has such a file."""
     path = Path(str(run.settings.get("data") or ""))
     return "/".join(path.parts[-2:]) if path.stem in ("data", "dataset") else path.name
-
-
-def _classes(run: ComparedRun) -> int | None:
-    return len(run.classes) or None
 
 
 def _evaluated_size(run: ComparedRun) -> Any:
@@ -223,11 +192,21 @@ def _heads(run: ComparedRun) -> str:
 
 
 _IMAGES, _MOVES = "so their accuracies are not of the same images", "which moves mAP"
-_EVALUATED: tuple[tuple[str, Callable[[ComparedRun], Any], str], ...] = (
+_EVALUATED: tuple[tuple[str, Value, str], ...] = (
     ("different validation sets", _data, _IMAGES),
     ("different numbers of validation images", lambda run: run.validated[0], _IMAGES),
     ("different numbers of validation boxes", lambda run: run.validated[1], _IMAGES),
-    ("different numbers of classes", _classes, "so mAP is a mean over different things"),
+    ("different numbers of classes", lambda run: len(run.classes) or None, "so mAP is a mean over different things"),
     ("evaluated at different sizes", _evaluated_size, _MOVES),
     *((f"evaluated with different {key}", _setting(key), _MOVES) for key in _EVALUATION),
+)
+_LOSSES: tuple[tuple[str, Value, str], ...] = (
+    (
+        "training losses of different assigners are not comparable",
+        assigner_of,
+        "they are computed from different positives, so a lower one is no better one",
+    ),
+    ("losses of different trainers are not comparable", lambda run: run.format, "only accuracies are"),
+    ("losses of different heads are not comparable", _heads, "they are sums over heads"),
+    *((f"losses with different {key}", _setting(key), "their levels differ by it") for key in _GAINS),
 )

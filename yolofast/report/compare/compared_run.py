@@ -57,6 +57,10 @@ class WeightsFile:
     def has_more_than_weights(self) -> bool:
         return len(self.entries) > 1
 
+    @property
+    def contents(self) -> str:
+        return ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in self.entries.items())
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRun:

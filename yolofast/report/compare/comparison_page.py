@@ -8,15 +8,14 @@ from yolofast.report.compare.charts import bar_chart, class_elements, cost_chart
 from yolofast.report.compare.comparison import Comparison
 from yolofast.report.compare.conclusion import BETTER, CAUTION
 from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
-from yolofast.report.compare.differences import Difference
 from yolofast.report.compare.figures import Row, Spread
 from yolofast.report.diagnose.statistics import CALM, STEADY
 from yolofast.report.diagnose.tracked_epochs import tracking_elements
 from yolofast.runs.layout import FILES, MAP, MAP50, SPEED, TERMS, metrics
-from yolofast.runs.reader import PhaseTime
 from yolofast.runs.tracking import Agreement
 
 _HEADLINES = (MAP50.title, MAP.title, "hours", SPEED.title, "GPU memory, GiB")
+_WARNINGS = (CAUTION, CONTRADICTION, NOT_COMPARABLE)
 _SENTENCES = 4
 _BEFORE_FIGURES = 6
 """Conclusions and remarks that stand above the table; more would hide it."""
@@ -57,22 +56,18 @@ def _summary(found: Comparison, names: list[str]) -> Iterator[Element]:
 
 
 def _callouts(found: Comparison) -> Iterator[Callout]:
-    for conclusion in found.conclusions:
-        kind = "warn" if conclusion.kind == CAUTION else "good" if conclusion.kind == BETTER else "note"
-        yield Callout(kind, f"{conclusion.kind}: {conclusion.text}.")  # type: ignore[arg-type]
-    for remark in found.remarks:
-        serious = remark.kind in (CONTRADICTION, NOT_COMPARABLE)
-        yield Callout("warn" if serious else "note", f"{remark.kind}: {remark.text}")
+    said = [(one.kind, f"{one.kind}: {one.text}.") for one in found.conclusions]
+    for kind, text in said + [(one.kind, f"{one.kind}: {one.text}") for one in found.remarks]:
+        yield Callout("warn" if kind in _WARNINGS else "good" if kind == BETTER else "note", text)
 
 
 def _summary_table(found: Comparison, names: list[str]) -> Table:
     titles = (title for name in names[1:] for title in (name, "change"))
-    rows = tuple(_summary_row(row, names) for row in found.summary)
     caption = (
         "Accuracies of the best epoch, unless it says otherwise. Kinds with several runs: mean ± standard deviation. "
         f"Changes are from {names[0]}."
     )
-    return Table(("", names[0], *titles, "better"), rows, caption)
+    return Table(("", names[0], *titles, "better"), tuple(_summary_row(row, names) for row in found.summary), caption)
 
 
 def _headlines(found: Comparison, names: list[str]) -> Iterator[tuple[str, Cell]]:
@@ -98,25 +93,22 @@ def _figure(value: Spread | None, digits: int) -> str | float | None:
 
 
 def _differences(found: Comparison) -> Iterator[Element]:
-    differences, names = found.differences, tuple(run.name for run in found.runs)
-    if differences.differ:
-        rows = tuple(_difference_row(one, len(names)) for one in differences.differ)
-        yield Table(("", "setting", *names, "matters for"), rows, sortable=True)
-    else:
+    columns = ("", "setting", *(run.name for run in found.runs), "matters for")
+    if not found.differences.differ:
         yield Paragraph("Nothing that the runs' files say differs.")
-    if differences.partly:
-        partly = tuple(_difference_row(one, len(names)) for one in differences.partly)
-        yield Table(("", "setting", *names, "matters for"), partly, "Said by some of the runs only", sortable=True)
+    for listed, caption in (
+        (found.differences.differ, ""),
+        (found.differences.partly, "Said by some of the runs only"),
+    ):
+        rows = tuple((one.where, one.key, *map(words.setting, one.values), one.kind) for one in listed)
+        if rows:
+            yield Table(columns, rows, caption, sortable=True)
 
 
 def _equal(found: Comparison) -> Iterator[Element]:
     equal = tuple((one.where, one.key, words.setting(one.values[0])) for one in found.differences.equal)
     if equal:
         yield Table(("", "setting", "all runs"), equal, f"{len(equal)} settings", sortable=True)
-
-
-def _difference_row(one: Difference, runs: int) -> tuple[Cell, ...]:
-    return one.where, one.key, *(words.setting(value) for value in one.values[:runs]), one.kind
 
 
 def _accuracy(found: Comparison) -> Iterator[Element]:
@@ -155,7 +147,7 @@ def _stability(found: Comparison) -> Iterator[Element]:
     if rows:
         columns = ("", "run", "epochs", "mean", "standard deviation", "of the mean", "trend over them", "")
         words_for = f"very stable: a standard deviation below {STEADY:.0%} of the mean, stable: below {CALM:.0%}"
-        yield Table(columns, rows, f"At most the last {found.asked.last} epochs; {words_for}")
+        yield Table(columns, rows, f"At most the last {found.request.last} epochs; {words_for}")
 
 
 def _money(found: Comparison) -> Iterator[Element]:
@@ -166,23 +158,17 @@ def _money(found: Comparison) -> Iterator[Element]:
     if len(found.costs) > 1:
         yield cost_chart(found)
     yield time_chart(found)
-    price, any_front = found.asked.price, any(one.on_front for one in found.costs)
-    rows = tuple(
-        (
-            Marked(one.group, "best", "on the Pareto front") if one.on_front else one.group,
-            words.fine(one.hours),
-            words.fine(one.cost),
-            one.accuracy,
-            one.accuracy_per_hour,
-            ("yes" if one.on_front else "no") if any_front else "not comparable",
-        )
-        for one in found.costs
-    )
+    price, any_front = found.request.price, any(one.on_front for one in found.costs)
+    rows: list[tuple[Cell, ...]] = []
+    for one in found.costs:
+        name = Marked(one.group, "best", "on the Pareto front") if one.on_front else one.group
+        front = ("yes" if one.on_front else "no") if any_front else "not comparable"
+        figures = (words.fine(one.hours), words.fine(one.cost), one.accuracy, one.accuracy_per_hour)
+        rows.append((name, *figures, front))
     cost = "cost" if price is None else f"cost at {price:g} per hour"
     caption = "" if price is not None else "With --price, the price of an hour, costs are given."
-    yield Table(("", "hours", cost, "mAP50-95", "per hour", "on the Pareto front"), rows, caption)
-    for one in found.at_the_same_time:
-        yield Callout("note", words.same_time(one) + ".")
+    yield Table(("", "hours", cost, "mAP50-95", "per hour", "on the Pareto front"), tuple(rows), caption)
+    yield from (Callout("note", words.same_time(one) + ".") for one in found.at_the_same_time)
     if any(one.guess for one in found.at_the_same_time):
         yield Paragraph(
             "An extrapolation takes three families of curves through the end of the run, and of those that guessed "
@@ -197,35 +183,24 @@ def _profiles(found: Comparison) -> Iterator[Element]:
     if not profiled:
         return
     yield bar_chart(profiled)
-    phases = dict.fromkeys((phase.name, phase.beside) for _, profile in profiled for phase in profile.phases)
-    rows = []
-    for name, beside in phases:
-        cells: list[Cell] = []
-        for _, profile in profiled:
-            phase = next((one for one in profile.phases if (one.name, one.beside) == (name, beside)), None)
-            cells += _phase(phase)
-        rows.append((f"{name}, {beside}" if beside else name, *cells))
-    columns = tuple(text for name, _ in profiled for text in (f"{name}, ms", f"{name}, share"))
-    yield Table(("phase", *columns), tuple(rows))
-
-
-def _phase(phase: PhaseTime | None) -> list[Cell]:
-    if phase is None:
-        return [None, None]
-    return [
-        f"{words.number(phase.mean_ms, 2)} ± {words.number(phase.std_ms, 2)}",
-        f"{words.number(100 * phase.share, 1)} %",
-    ]
+    rows: dict[str, list[Cell]] = {}
+    for place, (_, profile) in enumerate(profiled):
+        for phase in profile.phases:
+            title = f"{phase.name}, {phase.beside}" if phase.beside else phase.name
+            cells = rows.setdefault(title, [None] * (2 * len(profiled)))
+            cells[2 * place] = words.around(phase.mean_ms, phase.std_ms, 2)
+            cells[2 * place + 1] = f"{words.number(100 * phase.share, 1)} %"
+    columns = (text for name, _ in profiled for text in (f"{name}, ms", f"{name}, share"))
+    yield Table(("phase", *columns), tuple((title, *cells) for title, cells in rows.items()))
 
 
 def _weights(found: Comparison) -> Iterator[Element]:
     rows: list[tuple[Cell, ...]] = []
     for run in found.runs:
         for file in run.weights:
-            inside = file.problem or ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in file.entries.items())
             never = file.name == FILES.best and not file.stripped and not file.problem
-            size = file.bytes / 1e6
-            rows.append((run.name, file.name, Marked(size, "warn", "never stripped") if never else size, inside))
+            size = Marked(file.bytes / 1e6, "warn", "never stripped") if never else file.bytes / 1e6
+            rows.append((run.name, file.name, size, file.problem or file.contents))
     if rows:
         yield Table(("run", "file", "MB", "what is in it"), tuple(rows))
 

@@ -13,6 +13,9 @@ from yolofast.report.compare.figures import HOURS, SURE, Spread, Test, holm, run
 from yolofast.report.compare.kinds import Group, learned_the_same
 from yolofast.report.diagnose.statistics import noise_between
 
+BETTER, WORSE, SAME, CAUTION = "better", "worse", "no difference beyond chance", "caution"
+IDENTICAL = "the same"
+
 
 def no_one_wins(groups: Sequence[Group]) -> dict[str, str]:
     """Rows of the summary -> why their values decide nothing."""
@@ -39,10 +42,6 @@ def _not_as_far(first: Group, other: Group) -> str:
         return ""
     names = " and ".join(group.name for group in early)
     return f"{names} {'is' if len(early) == 1 else 'are'} not finished. Let the training come to its end (`--resume`)"
-
-
-BETTER, WORSE, SAME, CAUTION = "better", "worse", "no difference beyond chance", "caution"
-IDENTICAL = "the same"
 
 
 @dataclass(frozen=True)
@@ -96,18 +95,13 @@ def _conclusion(
         return Conclusion(other.name, CAUTION, f"nothing can be said: no accuracy of {missing} is known", measure)
     if why := obstacle(first, other):
         return Conclusion(other.name, CAUTION, f"nothing can be concluded in {measure}: {why}", measure)
-    if _learned_the_same(first, other):
+    # Run by run, in whatever order they were given.
+    if len(first) == len(other) and all(any(learned_the_same(a, b) for a in first.runs) for b in other.runs):
         text = f"{other.name} learned the same as {first.name}, to the last digit of every loss and accuracy"
         return Conclusion(other.name, IDENTICAL, f"{text}; what differs between them may change the pace", measure, 0.0)
     if test is None:
         return _caution(first, other, one, two, measure, last)
     return _tested(first.name, other.name, one, two, measure, *test, tests)
-
-
-def _learned_the_same(first: Group, other: Group) -> bool:
-    """Run by run, in whatever order they were given."""
-    pairs = len(first) == len(other)
-    return pairs and all(any(learned_the_same(one, run) for one in first.runs) for run in other.runs)
 
 
 def _tested(
@@ -137,31 +131,24 @@ def _caution(first: Group, other: Group, one: Spread, two: Spread, measure: str,
     if one.n > 1 and two.n > 1:
         return Conclusion(other.name, CAUTION, f"{head}; repeated runs gave the very same numbers", measure, gap)
     if one.n == two.n == 1:
-        noise = max(_noise(group, measure, last) for group in (first, other))
+        curves = [group.runs[0].column(measure) for group in (first, other)]
+        noise = max(noise_between(values[np.isfinite(values)][-last:]) for values in curves)
         jumps = f"Near the end it moves by {noise:.4f} from epoch to epoch; seeds often move it by more. "
         text = f"{head}, from one run of each: seed, order and rounding move it too. {jumps if noise else ''}"
     else:
-        text = f"{head}. {_beside_repeated(one, two)}"
+        text = f"{head}. {_single_among_repeated(one, two)}"
     advice = "Repeat each with three seeds before concluding"
     return Conclusion(other.name, CAUTION, f"{text}{advice}", measure, gap)
 
 
-def _beside_repeated(one: Spread, two: Spread) -> str:
-    """One of the two kinds has a single run: how usual would it be among the others?"""
+def _single_among_repeated(one: Spread, two: Spread) -> str:
+    """How usual the single run would be among those of the other kind."""
     many, single = (one, two) if one.n > 1 else (two, one)
     if many.std == 0:
         return ""
     t = abs(single.mean - many.mean) / (many.std * math.sqrt(1 + 1 / many.n))
-    p = 2 * float(stats.t.sf(t, many.n - 1))
-    return (
-        f"One of the two was run once; among the {many.n} runs of the other it would be as far off with p = {p:.2g}. "
-    )
-
-
-def _noise(group: Group, measure: str, last: int) -> float:
-    values = group.runs[0].column(measure)
-    values = values[np.isfinite(values)][-last:]
-    return noise_between(values)
+    chance = f"as far off with p = {2 * float(stats.t.sf(t, many.n - 1)):.2g}"
+    return f"One of the two was run once; among the {many.n} runs of the other it would be {chance}. "
 
 
 def _values(group: Group, measure: str) -> Spread | None:

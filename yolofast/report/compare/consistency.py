@@ -35,16 +35,17 @@ _SLACK, _TIME_SLACK = 0.05, 0.35
 
 def check_run(run: ComparedRun, images: int | None = None) -> list[Remark]:
     """`images`: of an epoch, if the user says it."""
-    found = [_iterations(run, images), _pace(run, images), _scores(run), _classes(run), _losses(run), _summary(run)]
-    found += [_unfinished(run), _damaged(run), *_weights(run)]
-    found += [Remark(INCOMPLETE, f"{run.name}: {problem}") for problem in run.problems]
-    return [remark for remark in found if remark is not None]
+    known = images_of(run, images)
+    impossible = (_iterations(run, known), _pace(run, known), _scores(run), _classes(run), _losses(run), _summary(run))
+    incomplete = (_classes_of_another_epoch(run), _unfinished(run), _damaged(run), *run.problems)
+    found = ((CONTRADICTION, impossible), (INCOMPLETE, incomplete), (NOTE, _weights(run)))
+    return [Remark(kind, f"{run.name}: {text}") for kind, texts in found for text in texts if text]
 
 
-def images_of(run: ComparedRun, told: int | None) -> tuple[int, str] | None:
+def images_of(run: ComparedRun, given: int | None) -> tuple[int, str] | None:
     """Images of an epoch and where that is known from."""
-    if told is not None:
-        return told, f"the data set has {told:,} images (--images)"
+    if given is not None:
+        return given, f"the data set has {given:,} images (--images)"
     if run.timing.images:
         return run.timing.images, f"the run counted {run.timing.images:,} images an epoch"
     stem = Path(str(run.settings.get("data", ""))).stem.lower()
@@ -53,107 +54,96 @@ def images_of(run: ComparedRun, told: int | None) -> tuple[int, str] | None:
     return None
 
 
-def _iterations(run: ComparedRun, told: int | None) -> Remark | None:
+def _iterations(run: ComparedRun, images: tuple[int, str] | None) -> str:
     """Iterations of an epoch times the batch are the data set."""
-    batch, known, iterations = run.batch, images_of(run, told), run.timing.iterations
-    if not batch or known is None or not iterations or math.ceil(known[0] / batch) == iterations:
-        return None
-    seen = iterations * batch
-    if abs(seen / known[0] - 1) <= _SLACK or 0 <= seen - known[0] < batch:
-        return None
-    fits = math.ceil(known[0] / iterations)
-    return Remark(
-        CONTRADICTION,
-        f"{run.name}: {iterations:,} iterations of batch {batch:g} are {seen:,.0f} images, but {known[1]}. "
-        f"A batch of about {fits:,} would fit.",
+    batch, iterations = run.batch, run.timing.iterations
+    if not batch or images is None or not iterations or math.ceil(images[0] / batch) == iterations:
+        return ""
+    count = iterations * batch
+    if abs(count / images[0] - 1) <= _SLACK or 0 <= count - images[0] < batch:
+        return ""
+    return (
+        f"{iterations:,} iterations of batch {batch:g} are {count:,.0f} images, but {images[1]}. "
+        f"A batch of about {math.ceil(images[0] / iterations):,} would fit."
     )
 
 
-def _pace(run: ComparedRun, told: int | None) -> Remark | None:
+def _pace(run: ComparedRun, images: tuple[int, str] | None) -> str:
     """Iterations a second times the time are the iterations of all epochs."""
-    pace, batch, known = run.timing.iterations_per_second, run.batch, images_of(run, told)
-    if not pace or not batch or known is None or not run.timing.total or run.format == OURS:
-        return None
-    epochs = len(run.epoch)
-    done, needed = pace * run.timing.total, epochs * math.ceil(known[0] / batch)
+    pace, batch, epochs = run.timing.iterations_per_second, run.batch, len(run.epoch)
+    if not pace or not batch or images is None or not run.timing.total or run.format == OURS:
+        return ""
+    done, needed = pace * run.timing.total, epochs * math.ceil(images[0] / batch)
     if needed <= done * (1 + _SLACK) and needed >= done * (1 - _TIME_SLACK):
-        return None
-    head = (
-        f"{run.name}: batch {batch:g} contradicts the timings. {pace:.3g} it/s for {run.hours:.2f} h are "
+        return ""
+    return (
+        f"batch {batch:g} contradicts the timings. {pace:.3g} it/s for {run.hours:.2f} h are "
         f"{done:,.0f} iterations, {done / epochs:,.0f} an epoch; {epochs} epochs of batch {batch:g} need {needed:,} "
-        f"({known[1]}), which would take {needed / pace / 3600:.1f} h."
-    )
-    least = known[0] * epochs / done
-    return Remark(
-        CONTRADICTION, f"{head} A batch of {least:.0f} or somewhat more would fit: evaluations take time too."
+        f"({images[1]}), which would take {needed / pace / 3600:.1f} h. "
+        f"A batch of {images[0] * epochs / done:.0f} or somewhat more would fit: evaluations take time too."
     )
 
 
-def _scores(run: ComparedRun) -> Remark | None:
-    both = np.isfinite(run.column(MAP)) & np.isfinite(run.column(MAP50))
-    if not (run.column(MAP)[both] > run.column(MAP50)[both] + 1e-9).any():
-        return None
-    return Remark(CONTRADICTION, f"{run.name}: mAP50-95 is above mAP50, which cannot be: are the columns exchanged?")
+def _scores(run: ComparedRun) -> str:
+    is_above = (run.column(MAP) > run.column(MAP50) + 1e-9).any()
+    return "mAP50-95 is above mAP50, which cannot be: are the columns exchanged?" if is_above else ""
 
 
-def _classes(run: ComparedRun) -> Remark | None:
+def _classes_of_another_epoch(run: ComparedRun) -> str:
+    if not run.classes:
+        return ""
+    words = of_another_epoch(run.classes_epoch, run.epoch, run.fitness, nosave=bool(run.settings.get("nosave")))
+    return f"its scores per class are {words}." if words else ""
+
+
+def _classes(run: ComparedRun) -> str:
     """The mean over the classes is mAP."""
-    if not run.classes or run.best is None:
-        return None
-    nosave = bool(run.settings.get("nosave"))
-    if words := of_another_epoch(run.classes_epoch, run.epoch, run.fitness, nosave=nosave):
-        return Remark(INCOMPLETE, f"{run.name}: its scores per class are {words}.")
+    if not run.classes or _classes_of_another_epoch(run):
+        return ""
     mean, whole = float(np.mean([score.ap50 for score in run.classes.values()])), run.at_best(MAP50)
     if not math.isfinite(whole) or abs(mean - whole) <= max(0.02 * whole, 2e-3):
-        return None
-    text = f"the mean of its classes is {mean:.4f}, its mAP50 {whole:.4f}: they are of different evaluations"
-    return Remark(CONTRADICTION, f"{run.name}: {text}.")
+        return ""
+    return f"the mean of its classes is {mean:.4f}, its mAP50 {whole:.4f}: they are of different evaluations."
 
 
-def _losses(run: ComparedRun) -> Remark | None:
+def _losses(run: ComparedRun) -> str:
     """The total is the sum of its terms, whatever a task adds to them (masks, key points)."""
     terms = [values for name, values in run.columns.items() if name.startswith("train/") and name != "train/total"]
     if len(terms) < 3:
-        return None
+        return ""
     off = np.abs(np.sum(terms, axis=0) / run.column("train/total") - 1)
-    if not (off[np.isfinite(off)] > 0.02).any():
-        return None
-    return Remark(CONTRADICTION, f"{run.name}: the total training loss is not the sum of its terms.")
+    return "the total training loss is not the sum of its terms." if (off[np.isfinite(off)] > 0.02).any() else ""
 
 
-def _summary(run: ComparedRun) -> Remark | None:
-    best = run.summary.get("best")
+def _summary(run: ComparedRun) -> str:
+    best, reached = run.summary.get("best"), run.at_best(MAP)
     said = known_number(best.get(layout.MAP.name)) if isinstance(best, dict) else None
-    if said is None or run.best is None or abs(said - run.at_best(MAP)) <= 1e-3:
-        return None
-    text = f"{FILES.summary} says mAP50-95 {said:.4f}, the best row of its results {run.at_best(MAP):.4f}"
-    return Remark(CONTRADICTION, f"{run.name}: {text}: they are of different runs.")
+    if said is None or run.best is None or abs(said - reached) <= 1e-3:
+        return ""
+    words = f"{FILES.summary} says mAP50-95 {said:.4f}, the best row of its results {reached:.4f}"
+    return f"{words}: they are of different runs."
 
 
-def _unfinished(run: ComparedRun) -> Remark | None:
+def _unfinished(run: ComparedRun) -> str:
     planned, done = run.number("epochs"), int(run.epoch[-1])
     if planned is None or done >= planned:
-        return None
-    return Remark(INCOMPLETE, f"{run.name}: has {done} of {planned:.0f} planned epochs; its schedule was not over.")
+        return ""
+    return f"has {done} of {planned:.0f} planned epochs; its schedule was not over."
 
 
-def _damaged(run: ComparedRun) -> Remark | None:
-    losses, scores = run.column("train/total"), run.fitness
-    if np.isfinite(losses).all() and np.isfinite(scores).any():
-        return None
-    if not np.isfinite(scores).any():
-        return Remark(INCOMPLETE, f"{run.name}: was never evaluated, so its accuracy is unknown.")
-    missing = int((~np.isfinite(losses)).sum())
-    return Remark(INCOMPLETE, f"{run.name}: the training loss of {missing} epochs is not a number; they are left out.")
+def _damaged(run: ComparedRun) -> str:
+    if not np.isfinite(run.fitness).any():
+        return "was never evaluated, so its accuracy is unknown."
+    missing = int((~np.isfinite(run.column("train/total"))).sum())
+    return f"the training loss of {missing} epochs is not a number; they are left out." if missing else ""
 
 
-def _weights(run: ComparedRun) -> list[Remark]:
+def _weights(run: ComparedRun) -> list[str]:
     found = []
     for file in run.weights:
         if file.problem:
-            found.append(Remark(NOTE, f"{run.name}: {file.name} cannot be read: {file.problem}"))
+            found.append(f"{file.name} cannot be read: {file.problem}")
         elif file.name == FILES.best and not file.stripped:
-            what = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in file.entries.items())
-            text = f"{FILES.best} was never stripped: {file.bytes / 1e6:.1f} MB, of which {what}"
-            found.append(Remark(NOTE, f"{run.name}: {text}. `yolofast strip --weights` keeps the weights alone."))
+            text = f"{FILES.best} was never stripped: {file.bytes / 1e6:.1f} MB, of which {file.contents}"
+            found.append(f"{text}. `yolofast strip --weights` keeps the weights alone.")
     return found

@@ -24,6 +24,7 @@ PACE = frozenset((
 ))  # fmt: skip
 """They change how fast it learns it."""
 ARGS, HYP, ENVIRONMENT = "flags", "hyper-parameters", "environment"
+_KINDS = ("learning", "pace", "versions", "seed", "names")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Difference:
     values: tuple[Any, ...]
     """One per run; `UNSAID` where its files do not say it."""
     kind: str
-    """What it matters for: `learning`, `pace`, `versions`, `seed` or `names`."""
+    """What it matters for: one of `_KINDS`."""
 
 
 class _Unsaid:
@@ -60,7 +61,7 @@ class Differences:
 def find_differences(runs: Sequence[ComparedRun]) -> Differences:
     hyp = {"assigner", *(key for run in runs for key in run.hyp)}
     sides = (
-        (ARGS, [_without(run.settings, hyp) for run in runs]),
+        (ARGS, [{key: value for key, value in run.settings.items() if key not in hyp} for run in runs]),
         (HYP, [{key: value for key, value in run.settings.items() if key in hyp} for run in runs]),
         (ENVIRONMENT, [run.environment for run in runs]),
     )
@@ -75,8 +76,7 @@ def find_differences(runs: Sequence[ComparedRun]) -> Differences:
                 partly.append(one)
             else:
                 equal.append(Difference(where, key, (said[0],), one.kind))
-    order = ("learning", "pace", "versions", "seed", "names")
-    differ.sort(key=lambda one: order.index(one.kind))
+    differ.sort(key=lambda one: _KINDS.index(one.kind))
     return Differences(tuple(differ), tuple(equal), tuple(partly))
 
 
@@ -87,21 +87,12 @@ def _left_out(runs: Sequence[ComparedRun], files: Sequence[Mapping[str, Any]], k
 
 
 def kind_of(key: str, where: str = ARGS) -> str:
-    if key in NAMES:
-        return "names"
-    if key in PACE or key == SEED:
-        return "pace" if key in PACE else "seed"
-    return "versions" if where == ENVIRONMENT else "learning"
+    named = "names" if key in NAMES else "pace" if key in PACE else "seed" if key == SEED else ""
+    return named or ("versions" if where == ENVIRONMENT else "learning")
 
 
 def same(one: Any, other: Any) -> bool:
     """1 and 1.0 are the same; so are two nan."""
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
         return True
-    if isinstance(one, bool) != isinstance(other, bool):
-        return False
-    return bool(one == other)
-
-
-def _without(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in keys}
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)

@@ -109,8 +109,8 @@ class Row:
 
 def figures(price: float | None) -> list[Figure]:
     listed = [
-        *(Figure(metric.title, metric.better, partial(_at_best, metric.title), 4) for metric in metrics()),
-        Figure("best epoch", NEITHER, _best_epoch, 0),
+        *(Figure(one.title, one.better, partial(ComparedRun.at_best, name=one.title), 4) for one in metrics()),
+        Figure("best epoch", NEITHER, lambda run: math.nan if run.best is None else float(run.epoch[run.best]), 0),
         Figure("mAP50, last epoch", HIGHER, lambda run: run.last(MAP50), 4),
         Figure("mAP50-95, last epoch", HIGHER, lambda run: run.last(MAP), 4),
         Figure("train loss, last epoch", LOWER, lambda run: run.last("train/total"), 4),
@@ -118,12 +118,15 @@ def figures(price: float | None) -> list[Figure]:
         Figure("epochs", NEITHER, lambda run: len(run.epoch), 0),
         Figure(HOURS, LOWER, lambda run: run.hours, 3),
         Figure("seconds per epoch", LOWER, lambda run: 3600 * run.hours / len(run.epoch), 2),
-        Figure("it/s", HIGHER, lambda run: _known(run.timing.iterations_per_second), 2),
+        Figure("it/s", HIGHER, lambda run: _or_nan(run.timing.iterations_per_second), 2),
         Figure(SPEED.title, HIGHER, images_per_second, 1),
-        Figure(GPU_BUSY, HIGHER, _busy, 1),
+        Figure(GPU_BUSY, HIGHER, lambda run: 100 * _or_nan(None if run.profile is None else run.profile.gpu_busy), 1),
         Figure("wait for data, %", LOWER, _wait, 1),
-        Figure("GPU memory, GiB", LOWER, _memory, 2),
-        Figure(WEIGHTS, LOWER, _weights, 1),
+        # 0 is that of a run on the CPU
+        Figure("GPU memory, GiB", LOWER, lambda run: np.nanmax(run.column("memory"), initial=0) or math.nan, 2),
+        Figure(
+            WEIGHTS, LOWER, lambda run: next((f.bytes / 1e6 for f in run.weights if f.name == FILES.best), math.nan), 1
+        ),
         Figure("mAP50-95 per hour", HIGHER, lambda run: run.per_hour(MAP), 4),
     ]
     if price is not None:
@@ -133,7 +136,7 @@ def figures(price: float | None) -> list[Figure]:
 
 def summarise(groups: Sequence[Group], price: float | None, not_comparable: dict[str, str]) -> list[Row]:
     """`not_comparable`: names of rows -> why no one wins there. Rows nobody knows anything of are left out,
-    but for how busy the GPU was: that is always asked, and measured only if the run was told to."""
+    but for how busy the GPU was: that is always of interest, and measured only with `--profile-every`."""
     rows = []
     for figure in figures(price):
         values = tuple(spread_of(figure.value(run) for run in group.runs) for group in groups)
@@ -178,25 +181,9 @@ def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Fi
 
 def images_per_second(run: ComparedRun) -> float:
     """As measured, or from iterations and the batch its settings state."""
-    timing, batch = run.timing, run.batch
-    if timing.images_per_second is not None:
-        return timing.images_per_second
-    if timing.iterations_per_second is not None and batch:
-        return timing.iterations_per_second * batch
-    return math.nan
-
-
-def _at_best(name: str, run: ComparedRun) -> float:
-    return run.at_best(name)
-
-
-def _best_epoch(run: ComparedRun) -> float:
-    return math.nan if run.best is None else float(run.epoch[run.best])
-
-
-def _busy(run: ComparedRun) -> float:
-    busy = None if run.profile is None else run.profile.gpu_busy
-    return math.nan if busy is None else 100 * busy
+    if run.timing.images_per_second is not None:
+        return run.timing.images_per_second
+    return _or_nan(run.timing.iterations_per_second) * _or_nan(run.batch)
 
 
 def _wait(run: ComparedRun) -> float:
@@ -207,16 +194,11 @@ def _wait(run: ComparedRun) -> float:
     return 100 * float(np.average(share[known], weights=length[known])) if known.any() else math.nan
 
 
-def _memory(run: ComparedRun) -> float:
-    known = [value for value in run.column("memory").tolist() if math.isfinite(value)]
-    return max(known, default=math.nan) or math.nan  # 0 is that of a run on the CPU
-
-
-def _weights(run: ComparedRun) -> float:
+def _size_of_weights(run: ComparedRun) -> float:
     return next((file.bytes / 1e6 for file in run.weights if file.name == FILES.best), math.nan)
 
 
-def _known(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
@@ -248,17 +230,11 @@ def per_class(groups: Sequence[Group]) -> list[ComparedClass]:
     if sum(any(run.classes for run in group.runs) for group in groups) < 2:
         return []
     names = dict.fromkeys(name for group in groups for run in group.runs for name in run.classes)
-    rows = [_row(name, *(_spreads(groups, name, measure) for measure in ("ap", "ap50"))) for name in names]
+    rows = []
+    for name in names:
+        scores = [[run.classes[name] for run in group.runs if name in run.classes] for group in groups]
+        spreads = [[spread_of(getattr(one, key) for one in listed) for listed in scores] for key in ("ap", "ap50")]
+        means = [tuple(None if one is None else one.mean for one in listed) for listed in spreads]
+        stds = [tuple(None if one is None or one.n < 2 else one.std for one in listed) for listed in spreads]
+        rows.append(ComparedClass(name, *means, *stds))
     return sorted(rows, key=lambda row: -(row.gain if row.gain is not None else -2))
-
-
-def _spreads(groups: Sequence[Group], name: str, measure: str) -> list[Spread | None]:
-    return [
-        spread_of(getattr(run.classes[name], measure) for run in group.runs if name in run.classes) for group in groups
-    ]
-
-
-def _row(name: str, ap: Sequence[Spread | None], ap50: Sequence[Spread | None]) -> ComparedClass:
-    means = [tuple(None if one is None else one.mean for one in listed) for listed in (ap, ap50)]
-    stds = [tuple(None if one is None or one.n < 2 else one.std for one in listed) for listed in (ap, ap50)]
-    return ComparedClass(name, *means, *stds)

@@ -9,8 +9,8 @@ import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,10 @@ from yolofast.runs.layout import WAIT
 
 _LOW = 0.25
 """Of the highest rate. Cosine and linear schedules end at a tenth or a hundredth; a constant one stays at 1."""
-
-
-def schedule_is_over(run: ComparedRun) -> bool:
-    rates = run.column("lr")
-    rates = rates[np.isfinite(rates)]
-    if len(rates):
-        return bool(rates[-1] <= _LOW * rates.max())
-    # They write no rate, or not always; theirs always falls to the end.
-    return run.format in (YOLOV7, ULTRALYTICS) and not run.unfinished
-
-
-NONE = "none"
-_MACHINE = ("yolofast", "torch", "gpu", "gpus", "cuda")
+_NO_GROUPS = "none"
+_ENVIRONMENT = ("yolofast", "torch", "gpu", "gpus", "cuda")
+_OF_THE_MACHINE = ("memory", WAIT.name)
+"""Columns that a repeat with the same seed may have otherwise."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,7 @@ class KindCurves:
 
 def group_runs(runs: Sequence[ComparedRun], patterns: Sequence[str] = ()) -> list[Group]:
     """`patterns`: `[LABEL=]PATTERN` of names, or `none`; without any, by the settings."""
-    if list(patterns) == [NONE]:
+    if list(patterns) == [_NO_GROUPS]:
         return [Group(run.name, (run,)) for run in runs]
     members = _by_patterns(runs, patterns) if patterns else _by_settings(runs)
     names = _distinct([label or _common_name(kind) for label, kind in members])
@@ -76,57 +67,48 @@ def group_runs(runs: Sequence[ComparedRun], patterns: Sequence[str] = ()) -> lis
 
 
 def curves_of(group: Group) -> KindCurves:
-    epoch = group.runs[0].epoch
-    for run in group.runs[1:]:
-        epoch = np.intersect1d(epoch, run.epoch)
-    places = [np.searchsorted(run.epoch, epoch) for run in group.runs]
+    epoch = reduce(np.intersect1d, (run.epoch for run in group.runs))
+    places = [(run, np.searchsorted(run.epoch, epoch)) for run in group.runs]
     names = [name for name in group.runs[0].columns if all(name in run.columns for run in group.runs)]
-    stacked = {
-        name: np.stack([run.columns[name][place] for run, place in zip(group.runs, places, strict=True)])
-        for name in names
-    }
-    clocks = [
-        run.timing.seconds[place]
-        for run, place in zip(group.runs, places, strict=True)
-        if run.timing.seconds is not None
-    ]
+    stacked = {name: np.stack([run.columns[name][place] for run, place in places]) for name in names}
+    clocks = [run.timing.seconds[place] for run, place in places if run.timing.seconds is not None]
     return KindCurves(
         group.name,
         epoch,
         {name: values.mean(axis=0) for name, values in stacked.items()},
         {name: values.std(axis=0, ddof=1) for name, values in stacked.items()} if len(group) > 1 else {},
         np.mean(clocks, axis=0) if len(clocks) == len(group) else None,
-        {
-            name: np.mean([run.best_so_far(name)[place] for run, place in zip(group.runs, places, strict=True)], axis=0)
-            for name in (MAP50, MAP)
-        },
+        {name: np.mean([run.best_so_far(name)[place] for run, place in places], axis=0) for name in (MAP50, MAP)},
         all(map(schedule_is_over, group.runs)),
     )
+
+
+def schedule_is_over(run: ComparedRun) -> bool:
+    rates = run.column("lr")
+    rates = rates[np.isfinite(rates)]
+    if len(rates):
+        return bool(rates[-1] <= _LOW * rates.max())
+    # They write no rate, or not always; theirs always falls to the end.
+    return run.format in (YOLOV7, ULTRALYTICS) and not run.unfinished
 
 
 def _by_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[ComparedRun]]]:
     kinds: list[list[ComparedRun]] = []
     for run in runs:
-        for kind in kinds:
-            if _one_kind(kind[0], run):
-                kind.append(run)
-                break
-        else:
-            kinds.append([run])
+        kind = next((kind for kind in kinds if _one_kind(kind[0], run)), None)
+        if kind is None:
+            kinds.append(kind := [])
+        kind.append(run)
     return [("", kind) for kind in kinds]
 
 
 def _one_kind(one: ComparedRun, other: ComparedRun) -> bool:
     if one.format != other.format or SEED not in one.settings or SEED not in other.settings:
         return False
-    if not all(same(one.environment.get(key), other.environment.get(key)) for key in _MACHINE):
-        return False
-    return _alike(one.settings, other.settings)
-
-
-def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    keys = (one.keys() | other.keys()) - NAMES - {SEED}
-    return all(same(one.get(key), other.get(key)) for key in keys)
+    learning = (one.settings.keys() | other.settings.keys()) - NAMES - {SEED}
+    return all(same(one.environment.get(key), other.environment.get(key)) for key in _ENVIRONMENT) and all(
+        same(one.settings.get(key), other.settings.get(key)) for key in learning
+    )
 
 
 def _by_patterns(runs: Sequence[ComparedRun], patterns: Sequence[str]) -> list[tuple[str, list[ComparedRun]]]:
@@ -156,10 +138,6 @@ def _distinct(names: list[str]) -> list[str]:
     ]
 
 
-_OF_THE_MACHINE = ("memory", WAIT.name)
-"""Columns that a repeat with the same seed may have otherwise."""
-
-
 @dataclass(frozen=True)
 class Counted:
     groups: tuple[Group, ...]
@@ -170,22 +148,27 @@ class Counted:
 
 def count_once(groups: Sequence[Group]) -> Counted:
     """A kind that has nothing but copies of another's runs stays, marked as such."""
-    kept: list[Group] = []
+    counted: list[Group] = []
     left_out: dict[str, str] = {}
     remarks: list[Remark] = []
     for group in groups:
         over, early = _finished(group)
-        own, copies = _without_copies(over, kept)
+        own, copies = _without_copies(over, counted)
         left_out |= {run.name: "not finished" for run in early}
         left_out |= {run.name: f"a copy of {first.name}" for run, first in copies if own or run is not copies[0][0]}
-        remarks += [_not_over(run, group) for run in early]
-        remarks += [_copied(run, first) for run, first in copies]
+        why = f"is not finished, so it is left out of the means and tests of {group.name}."
+        remarks += [Remark(INCOMPLETE, f"{run.name}: {why}") for run in early]
+        for run, first in copies:
+            text = f"{run.name} has the same results as {first.name} to the last digit"
+            why = "a copy, or a repeat with the same seed. It does not count as a run of its own."
+            remarks.append(Remark(NOTE, f"{text}: {why}"))
         if own:
-            kept.append(replace(group, runs=tuple(own)))
+            counted.append(replace(group, runs=tuple(own)))
         else:
             run, first = copies[0]
-            kept.append(replace(group, runs=(run,), copy_of=_kind_of(first, kept)))
-    return Counted(tuple(kept), left_out, tuple(remarks))
+            original = next(kind.name for kind in counted if any(one is first for one in kind.runs))
+            counted.append(replace(group, runs=(run,), copy_of=original))
+    return Counted(tuple(counted), left_out, tuple(remarks))
 
 
 def _finished(group: Group) -> tuple[list[ComparedRun], list[ComparedRun]]:
@@ -197,10 +180,6 @@ def _finished(group: Group) -> tuple[list[ComparedRun], list[ComparedRun]]:
     return over, [run for run in group.runs if run.name not in names]
 
 
-def _kind_of(run: ComparedRun, groups: Sequence[Group]) -> str:
-    return next(group.name for group in groups if any(one is run for one in group.runs))
-
-
 def _without_copies(
     runs: Sequence[ComparedRun], before: Sequence[Group]
 ) -> tuple[list[ComparedRun], list[tuple[ComparedRun, ComparedRun]]]:
@@ -208,10 +187,10 @@ def _without_copies(
     own: list[ComparedRun] = []
     copies: list[tuple[ComparedRun, ComparedRun]] = []
     for run in runs:
-        same = [one for one in own if learned_the_same(one, run)]
-        same += [one for group in before for one in group.runs if is_copy(one, run)]
-        if same:
-            copies.append((run, same[0]))
+        originals = [one for one in own if learned_the_same(one, run)]
+        originals += [one for group in before for one in group.runs if _is_copy(one, run)]
+        if originals:
+            copies.append((run, originals[0]))
         else:
             own.append(run)
     return own, copies
@@ -225,19 +204,10 @@ def learned_the_same(one: ComparedRun, other: ComparedRun) -> bool:
     return all(np.array_equal(one.columns[key], other.columns[key], equal_nan=True) for key in names)
 
 
-def is_copy(one: ComparedRun, other: ComparedRun) -> bool:
+def _is_copy(one: ComparedRun, other: ComparedRun) -> bool:
     """Time and memory too. Kinds may well learn the same at another pace, and that is worth comparing."""
     times = one.timing.total, other.timing.total
     if None not in times and times[0] != times[1]:
         return False
     machine = ((one.column(key), other.column(key)) for key in _OF_THE_MACHINE)
     return learned_the_same(one, other) and all(np.array_equal(*pair, equal_nan=True) for pair in machine)
-
-
-def _not_over(run: ComparedRun, group: Group) -> Remark:
-    return Remark(INCOMPLETE, f"{run.name}: is not finished, so it is left out of the means and tests of {group.name}.")
-
-
-def _copied(run: ComparedRun, first: ComparedRun) -> Remark:
-    text = f"{run.name} has the same results as {first.name} to the last digit: a copy, or a repeat with the same seed"
-    return Remark(NOTE, f"{text}. It does not count as a run of its own.")

@@ -16,7 +16,6 @@ import numpy as np
 from yolofast.report.compare.compared_run import MAP, MAP50
 from yolofast.report.compare.figures import spread_of
 from yolofast.report.compare.kinds import Group, KindCurves
-from yolofast.report.compare.overtaking import best_until
 from yolofast.report.logs.history import Floats
 
 FEWEST = 8
@@ -30,6 +29,8 @@ _LEAST_SHOWN, _ORIGINS = 6, 8
 _TOO_WIDE, _TOO_FAR = 0.5, 2.0
 """A range of this share of what was reached, up and down, says nothing; nor does a guess that looks so much further
 ahead than it could be tried."""
+_AT_ONCE = 0.02
+"""Of the time: ends that lie closer almost coincide."""
 Basis = Callable[[Floats, float], Floats]
 
 
@@ -109,9 +110,6 @@ _FAMILIES: dict[str, Basis] = {
 }
 
 
-_AT_ONCE = 0.02
-
-
 @dataclass(frozen=True)
 class Cost:
     group: str
@@ -165,9 +163,9 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
     """For (cost, worth): whether no other point costs no more and is worth no less, and differs."""
     return [
         not any(
-            other[0] <= one[0] and other[1] >= one[1] and (other[0] < one[0] or other[1] > one[1]) for other in points
+            cost <= own_cost and worth >= own_worth and (cost, worth) != (own_cost, own_worth) for cost, worth in points
         )
-        for one in points
+        for own_cost, own_worth in points
     ]
 
 
@@ -179,20 +177,19 @@ def at_the_same_time(curves: Sequence[KindCurves], same_clock: Callable[[str, st
     for other in (curve for curve in timed[1:] if same_clock(timed[0].name, curve.name)):
         sooner, later = sorted((timed[0], other), key=_end)
         if not math.isclose(_end(sooner), _end(later), rel_tol=_AT_ONCE):
-            found += [_beside(later, sooner), _beside(sooner, later)]
+            found += [_when_over(later, sooner), _when_over(sooner, later)]
     return [one for one in found if one.possible is None or round(one.possible) > one.epochs]
 
 
-def _beside(curve: KindCurves, finished: KindCurves) -> AtTheSameTime:
+def _when_over(curve: KindCurves, finished: KindCurves) -> AtTheSameTime:
     assert curve.seconds is not None
     end = _end(finished)
-    reached = float(best_until(curve, MAP, np.array([end]))[0])
     done = int((curve.seconds <= end * (1 + 1e-12)).sum())
+    reached = float(curve.best[MAP][done - 1]) if done else math.nan
     if _end(curve) > end:
         return AtTheSameTime(curve.name, finished.name, end / 3600, reached, done)
-    possible = end / _end(curve) * len(curve.epoch)
+    possible, over = end / _end(curve) * len(curve.epoch), curve.schedule_over
     target = float(curve.epoch[-1]) * end / _end(curve)
-    over = curve.schedule_over
     guess = extrapolate(curve.epoch.astype(np.float64), curve.best[MAP], target, schedule_over=over)
     return AtTheSameTime(curve.name, finished.name, end / 3600, reached, done, possible, guess, over)
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from yolofast.errors import UserError
 from yolofast.report.compare.compared_run import MAP, MAP50, OTHER, OURS, PRECISION, RECALL, ULTRALYTICS, YOLOV7, YOLOX
 from yolofast.report.logs.history import Floats, Ints
 from yolofast.report.logs.read_csv import RATE_NAMES, epochs_of_columns, last_rows_of, names_of
+from yolofast.report.logs.read_run import find_results
 from yolofast.report.logs.read_yolov7 import read_table
 from yolofast.report.logs.read_yolox import read_scores, read_train_log
 from yolofast.runs import layout
 from yolofast.runs.layout import FILES
-from yolofast.runs.table import Columns, is_number, read_columns
+from yolofast.runs.reader import RunFolder
+from yolofast.runs.table import Columns
 
-RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
-_BESIDE_METRICS = {
+_OTHER_COLUMNS = {
     "lr": RATE_NAMES,
     "memory": (layout.MEMORY.name,),
     layout.WAIT.name: (layout.WAIT.name,),
@@ -39,22 +39,19 @@ class Rows:
     """What has to be said of runs before the last."""
 
 
-def read_rows(folder: Path) -> Rows:
-    readers = ((FILES.results, _of_csv), (RESULTS_TXT, _of_yolov7), (TRAIN_LOG, _of_yolox))
-    found = next(((folder / name, read) for name, read in readers if (folder / name).is_file()), None)
-    if found is None:
-        fix = (
-            f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
-        )
-        raise UserError("holds no results", where=folder, fix=fix)
-    path, read = found
-    return _each_epoch_once(read(path))
+def read_rows(run: RunFolder) -> Rows:
+    path, readers = find_results(run.path), {FILES.yolov7_results: _of_yolov7, FILES.yolox_log: _of_yolox}
+    rows = readers[path.name](path) if path.name in readers else _of_table(run.results)
+    last = {number: place for place, number in enumerate(rows.epoch.tolist())}
+    order = np.array([last[number] for number in sorted(last)])
+    columns = {name: np.where(np.isfinite(values), values, np.nan)[order] for name, values in rows.columns.items()}
+    return Rows(rows.format, rows.epoch[order], columns, rows.remarks)
 
 
-def _of_csv(path: Path) -> Rows:
-    table, remarks = last_rows_of(_without_torn_row(read_columns(path)))
+def _of_table(table: Columns) -> Rows:
+    table, remarks = last_rows_of(table)
     epochs = epochs_of_columns(table)
-    named = {metric.title: names_of(metric) for metric in layout.columns_from("metric")} | _BESIDE_METRICS
+    named = {metric.title: names_of(metric) for metric in layout.columns_from("metric")} | _OTHER_COLUMNS
     columns = {name: values for name, names in named.items() if (values := table.first_of(names)) is not None}
     for side, pattern in (("train", layout.TRAIN_LOSS), ("val", layout.VAL_LOSS)):
         for name in table.text:
@@ -64,14 +61,6 @@ def _of_csv(path: Path) -> Rows:
     if layout.SPEED.name in table:
         return Rows(OURS, epochs.number, columns, remarks)
     return Rows(ULTRALYTICS if layout.MAP50.name in table else OTHER, epochs.number, columns, remarks)
-
-
-def _without_torn_row(table: Columns) -> Columns:
-    """A kill may end the last row within a number."""
-    torn = not all(is_number(cells[-1]) for cells in table.text.values())
-    if not torn or len(table) == 1:
-        return table
-    return Columns(table.path, {name: cells[:-1] for name, cells in table.text.items()})
 
 
 def _of_yolov7(path: Path) -> Rows:
@@ -90,13 +79,6 @@ def _of_yolox(path: Path) -> Rows:
     history, scores = read_train_log(path), read_scores(path)
     epochs = history.epochs
     columns = {"train/total": epochs.train, "lr": epochs.lr}
-    for name, key in ((MAP50, "0.50"), (MAP, "0.50:0.95")):
-        columns[name] = np.array([scores.get(number, {}).get(key, np.nan) for number in epochs.number.tolist()])
+    for name in (MAP50, MAP):
+        columns[name] = np.array([scores.get(number, {}).get(name, np.nan) for number in epochs.number.tolist()])
     return Rows(YOLOX, epochs.number, columns, history.remarks)
-
-
-def _each_epoch_once(rows: Rows) -> Rows:
-    last = {number: place for place, number in enumerate(rows.epoch.tolist())}
-    kept = np.array([last[number] for number in sorted(last)])
-    columns = {name: np.where(np.isfinite(values), values, np.nan)[kept] for name, values in rows.columns.items()}
-    return Rows(rows.format, rows.epoch[kept], columns, rows.remarks)

@@ -11,9 +11,8 @@ from yolofast.report.compare.money import AtTheSameTime
 from yolofast.report.compare.overtaking import Overtaking
 
 UNKNOWN = "–"
-_MANIFOLD = 2.0
-_TOLD = 3
-"""Overtakings of a pair that are told one by one."""
+_ONE_BY_ONE = 3
+"""Overtakings of a pair that are all listed; of more only the last."""
 
 
 def printable(text: str) -> str:
@@ -26,13 +25,10 @@ def number(value: float | None, digits: int) -> str:
 
 
 def spread(value: Spread | None, digits: int) -> str:
-    if value is None:
-        return UNKNOWN
-    around = f" ± {number(value.std, digits)}" if value.n > 1 else ""
-    return number(value.mean, digits) + around
+    return UNKNOWN if value is None else around(value.mean, value.std if value.n > 1 else None, digits)
 
 
-def around(mean: float | None, std: float | None, digits: int = 4) -> str:
+def around(mean: float | None, std: float | None, digits: int) -> str:
     return number(mean, digits) + ("" if std is None else f" ± {number(std, digits)}")
 
 
@@ -47,11 +43,8 @@ def change(row: Row, place: int) -> str:
     if share is None:
         return UNKNOWN
     times = 1 + share
-    if times >= _MANIFOLD:
-        return f"{share:+.1%} ({times:.1f}×)"
-    if 0 < times <= 1 / _MANIFOLD:
-        return f"{share:+.1%} (1/{1 / times:.1f})"
-    return f"{share:+.1%}"
+    factor = f" ({times:.1f}×)" if times >= 2 else f" (1/{1 / times:.1f})" if 0 < times <= 0.5 else ""
+    return f"{share:+.1%}{factor}"
 
 
 def winner(row: Row, names: list[str]) -> str:
@@ -82,19 +75,17 @@ def overtaking(one: Overtaking) -> str:
 
 
 def overtakings(listed: Sequence[Overtaking]) -> list[str]:
-    """Who overtakes whom, a text per pair and clock. Those who change places again and again are equally good: only the
-    last time is told."""
+    """Who overtakes whom, a text per pair and clock. Those who change places again and again are equally good."""
     pairs: dict[tuple[frozenset[str], str], list[Overtaking]] = {}
     for one in listed:
         pairs.setdefault((frozenset((one.ahead, one.behind)), one.unit), []).append(one)
-    return [_of_a_pair(some) for some in pairs.values()]
-
-
-def _of_a_pair(listed: list[Overtaking]) -> str:
-    end = ", within chance at the end" if listed[-1].by_chance else ""
-    if len(listed) <= _TOLD:
-        return "; ".join(overtaking(one) for one in listed) + end
-    return f"{overtaking(listed[-1])}, after changing places {len(listed) - 1} times{end}"
+    texts = []
+    for some in pairs.values():
+        text = "; ".join(overtaking(one) for one in some)
+        if len(some) > _ONE_BY_ONE:
+            text = f"{overtaking(some[-1])}, after changing places {len(some) - 1} times"
+        texts.append(text + ", within chance at the end" * some[-1].by_chance)
+    return texts
 
 
 def same_time(one: AtTheSameTime) -> str:

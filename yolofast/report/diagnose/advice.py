@@ -1,4 +1,8 @@
-"""What to change, with the effect that is expected of it. Settings are named as the run's own files name them."""
+"""What to change, with the effect that is expected of it. Settings are named as the run's own files name them.
+
+No advice ends a run before the epoch to ship. Where nothing was validated, no shorter run is proposed: a training loss
+does not say when a network is good enough.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,19 +16,38 @@ from yolofast.report.diagnose.dialect import (
     MIXUP,
     MOSAIC,
     MULTI_SCALE,
+    PATIENCE,
     Change,
     dialect,
+    planned_epochs,
     scaled,
     setting,
 )
-from yolofast.report.diagnose.ending_advice import Proposal, after_divergence, against_overfitting, against_plateau
 from yolofast.report.diagnose.fluctuation import Fluctuation
 from yolofast.report.diagnose.forecast import best_mix_change, varied
-from yolofast.report.diagnose.ship import ShipChoice
+from yolofast.report.diagnose.ship import BY_SCORE, BY_TRAINING, ShipChoice
 from yolofast.report.diagnose.verdicts import Verdict
 from yolofast.report.logs.history import History
 
 _STEP = 32
+_PATIENCE = 10
+_DISAGREE = 0.1
+"""Of the epochs: so much later another measure is best."""
+_LONGEST_WARM_UP = 3
+"""One part in so many of a run: a recipe refuses a warm-up that does not fit."""
+_WARM_UP = "warmup_epochs"
+_MORE_TO_LEARN = "more images, more augmentation, fewer trainable layers"
+_NOT_THE_RATE = (
+    "the loss of the first batch was NaN already, before any update, so it is not the learning rate: look for "
+    "NaN values in the weights it starts from, and for faults in the images and labels; begin anew"
+)
+
+_NO_FAULTS = {
+    kinds.BOXES: "batches differ in their boxes, which is no fault of the training",
+    kinds.NOISE: "this is the noise of small samples and no fault",
+}
+Proposal = tuple[str, list[Change]]
+"""A line of advice, and the settings that go with it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,7 @@ def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> 
 
 
 def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    """How much calmer the loss would be if images kept their size, or changed it less."""
+    """How much calmer the loss would be if images middle their size, or changed it less."""
     calm = around.std * (1 - around.shares.image_size) ** 0.5
     line = (
         f"multi-scale training shows in the loss: at one size the standard deviation would be {calm:.2%} instead of "
@@ -99,23 +122,18 @@ def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Pr
 def _narrower(history: History, around: Fluctuation, calm: float) -> str:
     """The half of the sizes that lies in the middle; a recipe counts heights in steps of 32."""
     sizes = sorted(around.effects.sizes)
-    kept = sizes[len(sizes) // 4 : len(sizes) - len(sizes) // 4]
+    middle = sizes[len(sizes) // 4 : len(sizes) - len(sizes) // 4]
     shape = history.settings.get("input_size")
-    if dialect(history) != "our YOLOX" or not shape or not 1 < len(kept) < len(sizes):
+    if dialect(history) != "our YOLOX" or not shape or not 1 < len(middle) < len(sizes):
         return ""
-    spread = float(np.std([around.effects.sizes[size] for size in kept]))
-    least, most = (round(size * shape[0] / max(shape) / _STEP) for size in (kept[0], kept[-1]))
+    spread = float(np.std([around.effects.sizes[size] for size in middle]))
+    least, most = (round(size * shape[0] / max(shape) / _STEP) for size in (middle[0], middle[-1]))
     return f", and {(calm**2 + spread**2) ** 0.5:.2%} with random_size={least},{most}"
 
 
-def _holds_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    why = "batches differ in their boxes, which is no fault of the training: judge it by epochs, or by validation."
-    return _larger_batch(history, around, f"{why} For a calmer curve,")
-
-
-def _is_noisy(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    why = "this is the noise of small samples and no fault: judge by epochs, or by validation."
-    return _larger_batch(history, around, f"{why} For a calmer curve,")
+def _no_fault(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    why = f"{_NO_FAULTS[verdict.kind]}: judge by epochs, or by validation. For a calmer curve,"
+    return _larger_batch(history, around, why)
 
 
 def _larger_batch(history: History, around: Fluctuation, why: str) -> Proposal:
@@ -146,12 +164,112 @@ def _oscillates(verdict: Verdict, history: History) -> Proposal:
     return line, [Change(key, before, scaled(before, 0.5))]
 
 
+def after_divergence(verdict: Verdict, history: History, choice: ShipChoice | None) -> Proposal:
+    batches = history.batches
+    if batches is not None and batches.from_the_first and np.isinf(batches.loss[0]):
+        return _NOT_THE_RATE, []
+    key, before = setting(history, LR)
+    words, warm_up = _longer_warm_up(history)
+    line = f"take a third of the learning rate{words}; {_onward(verdict, history, choice)}"
+    return line, [Change(key, before, scaled(before, 1 / 3)), *warm_up]
+
+
+def _longer_warm_up(history: History) -> Proposal:
+    given = history.settings.get(_WARM_UP)
+    if not isinstance(given, int | float):
+        return " and warm up twice as long", [Change(_WARM_UP, None, "twice as long")]
+    longest = planned_epochs(history)[1] // _LONGEST_WARM_UP
+    after = max(given, min(2 * given or 3, longest))
+    if after == given:
+        return "", []
+    how_long = "twice as long" if after == 2 * given else f"for {after:g} epochs"
+    return f" and warm up {how_long}", [Change(_WARM_UP, given, after)]
+
+
+def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> str:
+    """The loss rose after the verdict's epoch, or was NaN in it."""
+    epochs, epoch, rose = history.epochs, int(verdict.numbers["epoch"]), "rise" in verdict.numbers
+    # Where a loss begins to rise is known to some epochs only; where it was NaN, to the epoch.
+    latest = epoch + _DISAGREE * len(epochs) if rose else epoch - 1
+    is_later = choice is not None and choice.epoch > latest
+    if epoch == epochs.number[0]:
+        onward = "begin anew"
+    elif rose and choice is not None and not is_later:
+        onward = f"go on from {epochs.unit} {choice.epoch}"
+    else:
+        onward = f"go on from before {epochs.unit} {epoch}"
+    if choice is None or not is_later:
+        return onward
+    return (
+        f"{onward}. They disagree: the {choice.measure} is best in {epochs.unit} {choice.epoch}, which is later. "
+        "Keep that one to ship until the run at the lower rate is better"
+    )
+
+
+def against_overfitting(verdict: Verdict, history: History, choice: ShipChoice | None) -> Proposal:
+    epoch = int(verdict.numbers["epoch"])
+    end = _shorter(epoch, history, choice)
+    if end is None:
+        return _against_a_shorter_run(epoch, choice), []
+    line = (
+        f"stop at epoch {end}: what came after cost {verdict.numbers['val_rise']:.0%} of validation loss; "
+        f"or give it more to learn from: {_MORE_TO_LEARN}"
+    )
+    key, planned = planned_epochs(history)
+    changes = [Change(key, planned, end)]
+    if PATIENCE in history.settings or "our" in dialect(history):
+        changes.append(Change(PATIENCE, history.settings.get(PATIENCE), _PATIENCE))
+    key, before = setting(history, MIXUP)
+    if isinstance(before, int | float) and before < 0.15:
+        changes.append(Change(key, before, 0.15))
+    return line, changes
+
+
+def _against_a_shorter_run(epoch: int, choice: ShipChoice | None) -> str:
+    if choice is not None and choice.measure == BY_SCORE:
+        return (
+            f"loss and mAP disagree: the validation loss was lowest in epoch {epoch}, the score is best in epoch "
+            f"{choice.epoch}. If boxes count, keep the length of the run; if their confidences have to be right as "
+            f"well, give it more to learn from: {_MORE_TO_LEARN}"
+        )
+    alone = "" if choice is None else f"; that of epoch {choice.epoch} alone is lower, which may be luck"
+    return (
+        f"the course of the validation loss was lowest in epoch {epoch}{alone}: keep the length of the run, and "
+        f"give it more to learn from: {_MORE_TO_LEARN}"
+    )
+
+
+def against_plateau(verdict: Verdict, history: History, choice: ShipChoice | None) -> Proposal:
+    epochs, epoch = history.epochs, int(verdict.numbers["epoch"])
+    changed = f"{epochs.lasting(verdict.numbers['epochs'])} changed the loss by {verdict.numbers['change']:+.1%}"
+    frozen = "or, if layers are frozen, let more of them learn"
+    end = _shorter(epoch, history, choice)
+    if end is not None:
+        line = f"{changed}: let the learning rate fall earlier (a schedule over {end} epochs), {frozen}"
+        key, planned = planned_epochs(history)
+        return line, [Change(key, planned, end)]
+    if choice is None or choice.measure == BY_TRAINING:
+        why = ": without a validation nobody knows whether a shorter run is as good, so"
+    else:
+        why = f", although the {choice.measure} is best in epoch {choice.epoch}:"
+    return f"{changed}{why} let the learning rate fall earlier in a run of the same length, {frozen}", []
+
+
+def _shorter(epoch: int, history: History, choice: ShipChoice | None) -> int | None:
+    """Where a run that needs no more than this epoch may end; None if it should keep its length."""
+    if choice is None or choice.measure == BY_TRAINING:
+        return None
+    end = max(epoch, choice.epoch)
+    is_late = end - epoch > _DISAGREE * len(history.epochs) or end >= history.epochs.number[-1]
+    return None if is_late else end
+
+
 _CAUSES: dict[str, Callable[[Verdict, History, Fluctuation], Proposal]] = {
     kinds.LEARNING_RATE: _steps_too_long,
     kinds.MIX: _mixes_unevenly,
     kinds.SIZE: without_sizes,
-    kinds.BOXES: _holds_unevenly,
-    kinds.NOISE: _is_noisy,
+    kinds.BOXES: _no_fault,
+    kinds.NOISE: _no_fault,
 }
 _ENDINGS: dict[str, Callable[[Verdict, History, ShipChoice | None], Proposal]] = {
     kinds.DIVERGENCE: after_divergence,

@@ -1,19 +1,25 @@
 """A run from its numbers to what is the matter with it, what to change, and which epoch to keep."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
+from yolofast.files.known_numbers import without_nan
 from yolofast.report.diagnose.advice import Advice, give_advice
+from yolofast.report.diagnose.dialect import flags
 from yolofast.report.diagnose.fluctuation import Fluctuation, LossSeries, fluctuation
 from yolofast.report.diagnose.phases import Phase, find_phases
 from yolofast.report.diagnose.ship import ShipChoice, choose_epoch
 from yolofast.report.diagnose.statistics import CurveStatistics, describe
 from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts
-from yolofast.report.logs.history import History
+from yolofast.report.logs.history import BOXES, MIX, SIZE, History
+from yolofast.runs.tracking import as_values
 
 _SETTLING = 0.1
 """Of the run: where losses still fall steeply no smooth course can be told from them."""
+_NEEDS = {"mix": MIX, "image_size": (SIZE,), "boxes": BOXES}
+"""A share by the name it has in `Shares`: the contents of batches of which at least one has to be known."""
 
 
 @dataclass(frozen=True)
@@ -76,5 +82,53 @@ def _settled(history: History, phases: list[Phase]) -> LossSeries:
     part = part[np.searchsorted(np.unique(epoch), epoch)]
     warm = [i for i, phase in enumerate(phases) if phase.warms_up]
     contents = {} if history.batches is None else history.batches.contents
-    kept = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
-    return LossSeries(loss, lr, part, contents).where(kept)
+    chosen = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
+    return LossSeries(loss, lr, part, contents).where(chosen)
+
+
+def not_recorded(history: History) -> list[str]:
+    contents = {} if history.batches is None else history.batches.contents
+    return [share for share, names in _NEEDS.items() if not any(name in contents for name in names)]
+
+
+def as_json(found: Diagnosis) -> dict[str, Any]:
+    """Epochs count from 1; where no file says them, a remark says which parts take their place."""
+    history = found.history
+    values = {
+        "source": history.source,
+        "format": history.format,
+        "epochs": len(history.epochs) if history.epochs.unit == "epoch" else None,
+        "remarks": list(found.remarks),
+        "losses_are_of": found.unit,
+        "losses": len(history.finest[0]),
+        "phases": [
+            {
+                "first": r.phase.first,
+                "last": r.phase.last,
+                "starts_with": r.phase.starts_with,
+                **asdict(r.curve),
+                "gradient_norm": r.gradient_norm,
+            }
+            for r in found.phases
+        ],
+        "fluctuation": None if found.around is None else _fluctuation(found.around, history),
+        "verdicts": [asdict(verdict) for verdict in found.verdicts],
+        "advice": found.advice.lines,
+        "changes": [asdict(change) for change in found.advice.changes],
+        "flags": flags(history, found.advice.changes),
+        "ship": None if found.choice is None else asdict(found.choice),
+        "tracking": None if history.tracking is None else as_values(history.tracking),
+    }
+    return without_nan(values)
+
+
+def _fluctuation(around: Fluctuation, history: History) -> dict[str, Any]:
+    return {
+        "std": around.std,
+        "values": around.values,
+        "shares": asdict(around.shares) | dict.fromkeys(not_recorded(history)),
+        "slopes": dict(around.effects.slopes),
+        "sizes": {f"{size:g}": level for size, level in around.effects.sizes.items()},
+        "slope_ratio": around.slope_ratio,
+        "period": None if around.period is None else asdict(around.period),
+    }

@@ -5,11 +5,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from yolofast.report.diagnose.diagnosis import Diagnosis
-from yolofast.report.diagnose.diagnosis_json import not_recorded
+from yolofast.report.diagnose.diagnosis import Diagnosis, not_recorded
 from yolofast.report.diagnose.fluctuation import smooth_course
 from yolofast.report.diagnose.statistics import in_digits
-from yolofast.report.logs.history import Floats
+from yolofast.report.logs.history import Floats, Ints
 
 _FAR = 8.0
 """Times what is usual."""
@@ -73,21 +72,14 @@ def _draw_losses(axes: Any, found: Diagnosis) -> None:
         if inside.sum() > 5:
             axes.plot(place[inside], smooth_course(loss[finite][inside]), color="tab:red", linewidth=2)
         if report.phase.starts_with != "start":
-            axes.axvline(report.phase.first - 1, color="grey", linestyle=":")
-            axes.text(
-                report.phase.first - 1,
-                1,
-                f" {report.phase.starts_with}",
-                rotation=90,
-                fontsize=7,
-                va="top",
-                transform=axes.get_xaxis_transform(),
-            )
+            begin, words, top = report.phase.first - 1, f" {report.phase.starts_with}", axes.get_xaxis_transform()
+            axes.axvline(begin, color="grey", linestyle=":")
+            axes.text(begin, 1, words, rotation=90, fontsize=7, va="top", transform=top)
     clip_far_above(axes, loss)
     axes.set(title=f"training loss of every {unit}, and its smooth course", xlabel=f"{found.history.epochs.unit}s done")
 
 
-def _places(epoch: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+def _places(epoch: Ints) -> Floats:
     """Of each value, in epochs from 0."""
     first, counts = np.unique(epoch, return_index=True, return_counts=True)[1:]
     within = (np.arange(len(epoch)) - np.repeat(first, counts)) / np.repeat(counts, counts)

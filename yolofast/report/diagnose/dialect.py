@@ -76,27 +76,17 @@ def flags(history: History, changes: Iterable[Change]) -> list[str]:
 
 def how_to_apply(history: History, changes: Iterable[Change]) -> str | None:
     """One line to copy; None for runs of trainers whose command line is not known."""
-    changes, whose = list(changes), dialect(history)
-    if whose == "our YOLOX":
-        return f"yolofast train … {shlex.join(flags(history, changes))}"
-    if whose == "our YOLOv7":
-        without = " (without --multi-scale)" if MULTI_SCALE in [one.key for one in changes] else ""
-        return f"{_hyp_file(history, changes)}yolofast train … {_hyp_and_flags(history, changes)}{without}".rstrip()
-    return None
-
-
-def _in_hyp(changes: Iterable[Change]) -> list[Change]:
-    return [
-        one for one in changes if one.key not in _FLAGS and one.key != MULTI_SCALE and not isinstance(one.after, str)
-    ]
-
-
-def _hyp_file(history: History, changes: Iterable[Change]) -> str:
-    edits = " ".join(f"-e 's/^{one.key}:.*/{one.key}: {spelled(one.after)}/'" for one in _in_hyp(changes))
-    source = shlex.quote(str(Path(history.source) / FILES.hyp))
-    return f"sed {edits} {source} > {_TRIED} && " if edits else ""
-
-
-def _hyp_and_flags(history: History, changes: list[Change]) -> str:
-    hyp = ["--hyp", _TRIED] if _in_hyp(changes) else []
-    return shlex.join([*hyp, *flags(history, changes)])
+    changes = list(changes)
+    words = flags(history, changes)
+    if dialect(history) == "our YOLOX":
+        return f"yolofast train … {shlex.join(words)}"
+    if dialect(history) != "our YOLOv7":
+        return None
+    in_hyp = [one for one in changes if one.key not in (*_FLAGS, MULTI_SCALE) and not isinstance(one.after, str)]
+    make_hyp = ""
+    if in_hyp:
+        edits = " ".join(f"-e 's/^{one.key}:.*/{one.key}: {spelled(one.after)}/'" for one in in_hyp)
+        make_hyp = f"sed {edits} {shlex.quote(str(Path(history.source) / FILES.hyp))} > {_TRIED} && "
+        words = ["--hyp", _TRIED, *words]
+    without = " (without --multi-scale)" if MULTI_SCALE in [one.key for one in changes] else ""
+    return f"{make_hyp}yolofast train … {shlex.join(words)}{without}".rstrip()

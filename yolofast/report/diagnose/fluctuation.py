@@ -14,7 +14,7 @@ from scipy.signal import savgol_filter
 
 from yolofast.report.diagnose.period import Period, find_period, without_period
 from yolofast.report.diagnose.regression import Effects, regress, size_changes
-from yolofast.report.logs.history import BOXES, MIX, SIZE, Floats, Ints
+from yolofast.report.logs.history import BOXES, MIX, SIZE, Bools, Floats, Ints
 
 _MOST_BLOCKS, _WINDOW = 256, 6
 
@@ -86,9 +86,9 @@ class LossSeries:
     part: Ints
     contents: Mapping[str, Floats] = field(default_factory=dict)
 
-    def where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> "LossSeries":
-        contents = {name: values[kept] for name, values in self.contents.items()}
-        return LossSeries(self.loss[kept], self.lr[kept], self.part[kept], contents)
+    def where(self, chosen: Bools) -> "LossSeries":
+        contents = {name: values[chosen] for name, values in self.contents.items()}
+        return LossSeries(self.loss[chosen], self.lr[chosen], self.part[chosen], contents)
 
 
 def fluctuation(series: LossSeries) -> Fluctuation | None:

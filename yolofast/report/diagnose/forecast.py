@@ -3,7 +3,7 @@
 Every image is a mosaic with probability p, and a mosaic is blended with probability q, independently. So the shares in
 a batch of n images vary by p(1−p)/n, pq(1−pq)/n and together by pq(1−p)/n; how much the loss follows them was fitted.
 What mosaics do to the boxes is part of that fit; what learning from other images does to the network is not. Where
-every image is a mosaic, the loss without one was never seen, and nothing is forecast for it.
+every image is a mosaic, the loss without one is not known, and nothing is forecast for it.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from yolofast.report.logs.history import Batches, Epochs, Floats, History, Ints
+from yolofast.report.logs.history import Batches, Bools, Epochs, Floats, History, Ints
 
 _STEP_RATIO, _STEP_OVER_USUAL = 0.7, 4.0
 _LATEST_PEAK = 0.5
@@ -84,8 +84,8 @@ def _rising(lr: Floats) -> int:
 
 def _steps_of_lr(epochs: Epochs, warm_up: int) -> list[tuple[int, str, bool]]:
     """Jumps, and whether down; a rate that falls smoothly is one phase however far it falls."""
-    kept = (epochs.number > warm_up) & np.isfinite(epochs.lr) & (epochs.lr > 0)
-    lr, number = epochs.lr[kept], epochs.number[kept]
+    chosen = (epochs.number > warm_up) & np.isfinite(epochs.lr) & (epochs.lr > 0)
+    lr, number = epochs.lr[chosen], epochs.number[chosen]
     if len(lr) < 3:
         return []
     change, usual = np.abs(np.diff(lr)), float(np.median(np.abs(np.diff(lr))))
@@ -106,31 +106,20 @@ def _of_batches(batches: Batches) -> list[tuple[int, str]]:
     if batches.l1 is not None:
         found += _switches(batches, batches.l1 > 0, "L1 on", "L1 off")
     if batches.trainable is not None:
-        numbers, values = _by_epoch(batches, batches.trainable)
+        numbers, values = batches.by_epoch(batches.trainable)
         for place in np.flatnonzero(np.diff(values)).tolist():
             share = f"{values[place] / 1e6:.2f} -> {values[place + 1] / 1e6:.2f} M parameters learn"
             found.append((int(numbers[place + 1]), share))
     if len(batches.assigner) == len(batches):
-        first = np.unique(batches.epoch, return_index=True)[1].tolist()
-        names = [batches.assigner[i] for i in first]
-        numbers = batches.epoch[first]
-        found += [
-            (int(numbers[i + 1]), f"assigner {one} -> {other}")
-            for i, (one, other) in enumerate(pairwise(names))
-            if one != other
-        ]
+        numbers, first = np.unique(batches.epoch, return_index=True)
+        names = pairwise(batches.assigner[i] for i in first)
+        pairs = zip(numbers[1:].tolist(), names, strict=True)
+        found += [(epoch, f"assigner {one} -> {other}") for epoch, (one, other) in pairs if one != other]
     return found
 
 
-def _switches(
-    batches: Batches, is_on: np.ndarray[tuple[int], np.dtype[np.bool_]], on: str, off: str
-) -> list[tuple[int, str]]:
+def _switches(batches: Batches, is_on: Bools, on: str, off: str) -> list[tuple[int, str]]:
     """Epochs in which something is there at all, or not: single batches without a mosaic are chance."""
-    numbers, share = _by_epoch(batches, is_on.astype(np.float64))
+    numbers, share = batches.by_epoch(is_on.astype(np.float64))
     turns = np.diff((share > 0).astype(int))
     return [(int(numbers[i + 1]), on if turns[i] > 0 else off) for i in np.flatnonzero(turns).tolist()]
-
-
-def _by_epoch(batches: Batches, values: Floats) -> tuple[Ints, Floats]:
-    numbers, first, counts = np.unique(batches.epoch, return_index=True, return_counts=True)
-    return numbers, np.add.reduceat(values, first) / counts

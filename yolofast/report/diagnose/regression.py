@@ -15,7 +15,7 @@ from scipy import stats
 from yolofast.report.logs.history import BOXES, MIX, SIZE, Floats, Ints
 
 _SURE_OF_SIZES = 0.01
-"""Larger than elsewhere: a short run draws few sizes, and a share that matters is asked for beside it."""
+"""Larger than elsewhere: a short run draws few sizes, and its share has to matter as well."""
 _LEAST_SIZES = 8
 
 
@@ -86,36 +86,36 @@ class Effects:
 def regress(values: Floats, contents: Mapping[str, Floats], sizes: Floats | None = None) -> Effects:
     """`contents` without their means: what mosaics explain, box counts do not any more. `sizes` as they are."""
     centred = values - values.mean()
-    kept: dict[str, Floats] = {}
+    used: dict[str, Floats] = {}
     shares: dict[str, float] = {}
-    _add_group(centred, kept, shares, {name: contents[name] for name in MIX if name in contents})
-    alone = _slopes(centred, kept)
-    left = _left(centred, kept)
+    _add_group(centred, used, shares, {name: contents[name] for name in MIX if name in contents})
+    alone = _slopes(centred, used)
+    left = _left(centred, used)
     of_size = size_effect(left, sizes)
     if of_size is not None:  # its share is of what was left
-        kept[SIZE], shares[SIZE] = of_size.of_values, of_size.share * float(left @ left) / float(centred @ centred)
-    _add_group(centred, kept, shares, {name: contents[name] for name in BOXES if name in contents})
-    slopes = _slopes(centred, kept)
-    fitted = centred - _left(centred, kept)
+        used[SIZE], shares[SIZE] = of_size.of_values, of_size.share * float(left @ left) / float(centred @ centred)
+    _add_group(centred, used, shares, {name: contents[name] for name in BOXES if name in contents})
+    slopes = _slopes(centred, used)
+    fitted = centred - _left(centred, used)
     slopes.pop(SIZE, None)  # a size is no quantity
     return Effects(slopes, shares, alone, {} if of_size is None else of_size.levels, fitted)
 
 
-def _add_group(centred: Floats, kept: dict[str, Floats], shares: dict[str, float], group: Mapping[str, Floats]) -> None:
-    """To `kept` and `shares`, if what it explains beyond them is more than chance."""
+def _add_group(centred: Floats, used: dict[str, Floats], shares: dict[str, float], group: Mapping[str, Floats]) -> None:
+    """To `used` and `shares`, if what it explains beyond them is more than chance."""
     group = {name: column for name, column in group.items() if column.std() > 1e-9}
-    factors = len(kept) + len(group)
+    factors = len(used) + len(group)
     freedom = len(centred) - factors - 1
     if not group or freedom < _LEAST_FREEDOM:
         return
-    before, after = (float(np.square(_left(centred, columns)).sum()) for columns in (kept, kept | group))
+    before, after = (float(np.square(_left(centred, columns)).sum()) for columns in (used, used | group))
     surprise = (before - after) / len(group) / max(after / freedom, 1e-30)
     if stats.f.sf(surprise, len(group), freedom) > _SURE:
         return
     for name, column in group.items():
-        explained = _adjusted(centred, kept)
-        kept[name] = column
-        shares[name] = max(_adjusted(centred, kept) - explained, 0.0)
+        explained = _adjusted(centred, used)
+        used[name] = column
+        shares[name] = max(_adjusted(centred, used) - explained, 0.0)
 
 
 def _left(centred: Floats, columns: Mapping[str, Floats]) -> Floats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from yolofast.report.diagnose.statistics import noise_near
-from yolofast.report.logs.history import Epochs, Floats, Ints
+from yolofast.report.logs.history import Epochs, Floats
 from yolofast.runs.layout import best_place
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
@@ -42,10 +42,9 @@ class ShipChoice:
         """In words: the same in the terminal and on a run's page."""
         alike, decided = len(self.as_good), len(self.by_loss)
         if not decided:
-            words = (
-                f"; {alike - 1} other {self.unit}{'s are' if alike > 2 else ' is'} within its noise of {self.noise:.2g}"
-            )
-            return f"{self.criterion}: {self.value:.4g}{words if alike > 1 else ''}"
+            others = f"{alike - 1} other {self.unit}{'s are' if alike > 2 else ' is'}"
+            words = f"; {others} within its noise of {self.noise:.2g}" if alike > 1 else ""
+            return f"{self.criterion}: {self.value:.4g}{words}"
         of_these = "these" if decided == alike else f"the {decided} whose validation losses can be compared"
         return (
             f"{self.score} is {self.value:.4g}; {alike} epochs are within the noise of {self.noise:.2g} "
@@ -55,51 +54,33 @@ class ShipChoice:
 
 def choose_epoch(epochs: Epochs) -> ShipChoice | None:
     """None without anything to choose by."""
-    if np.isfinite(epochs.fitness).any() and np.nanmax(epochs.fitness) > 0:
-        return _highest_score(epochs)
-    if np.isfinite(epochs.val).any():
-        return _lowest(epochs, epochs.val, BY_VALIDATION)
-    if np.isfinite(epochs.train).any():
-        return _lowest(epochs, epochs.train, BY_TRAINING, ", for want of a validation")
+    is_scored = np.isfinite(epochs.fitness).any() and np.nanmax(epochs.fitness) > 0
+    measures = {BY_SCORE: epochs.fitness} if is_scored else {BY_VALIDATION: -epochs.val, BY_TRAINING: -epochs.train}
+    for measure, values in measures.items():
+        if (best := best_place(values)) is not None:
+            return _among_equals(epochs, measure, values, best)
     return None
 
 
-def _highest_score(epochs: Epochs) -> ShipChoice:
-    best, noise, good = _best(epochs.fitness)
-    known = good[np.isfinite(epochs.val[good])]
-    decided = known if len(known) > 1 and best in known else known[:0]
+def _among_equals(epochs: Epochs, measure: str, values: Floats, best: int) -> ShipChoice:
+    """Of the places that are as good as the best of `values`."""
+    known = np.flatnonzero(np.isfinite(values))
+    noise = noise_near(values[known], int(np.searchsorted(known, best)))
+    good = known[values[known] >= values[best] - noise]
+    is_score, with_loss = measure == BY_SCORE, good[np.isfinite(epochs.val[good])]
+    decided = with_loss if is_score and len(with_loss) > 1 and best in with_loss else with_loss[:0]
     chosen = int(decided[epochs.val[decided].argmin()]) if len(decided) else best
+    criterion = f"highest {epochs.score}" + ", within its noise the lowest validation loss" * bool(len(decided))
+    reason = ", for want of a validation" if measure == BY_TRAINING else ""
     return ShipChoice(
         epoch=int(epochs.number[chosen]),
-        criterion=f"highest {epochs.score}" + ", within its noise the lowest validation loss" * bool(len(decided)),
-        value=float(epochs.fitness[chosen]),
+        criterion=criterion if is_score else f"lowest {measure}{reason}",
+        value=float(values[chosen] if is_score else -values[chosen]),
         noise=noise,
         best=int(epochs.number[best]),
         as_good=tuple(epochs.number[good].tolist()),
         by_loss=tuple(epochs.number[decided].tolist()),
-        score=epochs.score,
-    )
-
-
-def _lowest(epochs: Epochs, losses: Floats, measure: str, reason: str = "") -> ShipChoice:
-    best, noise, good = _best(-losses)
-    number = int(epochs.number[best])
-    return ShipChoice(
-        epoch=number,
-        criterion=f"lowest {measure}{reason}",
-        value=float(losses[best]),
-        noise=noise,
-        best=number,
-        as_good=tuple(epochs.number[good].tolist()),
+        score=epochs.score if is_score else "",
         measure=measure,
         unit=epochs.unit,
     )
-
-
-def _best(measure: Floats) -> tuple[int, float, Ints]:
-    """Where it is highest, its noise there, and all places that are as good."""
-    best = best_place(measure)
-    assert best is not None, "asked only where something was measured"
-    known = np.flatnonzero(np.isfinite(measure))
-    noise = noise_near(measure[known], int(np.searchsorted(known, best)))
-    return best, noise, known[measure[known] >= measure[best] - noise]

@@ -15,7 +15,7 @@ from yolofast.report.diagnose.forecast import varied
 from yolofast.report.diagnose.period import find_period
 from yolofast.report.diagnose.phases import Phase, stretches
 from yolofast.report.diagnose.statistics import CALM, cautious_noise, fit_line, in_digits, noise_between
-from yolofast.report.logs.history import Epochs, Floats, History
+from yolofast.report.logs.history import Bools, Epochs, Floats, History
 
 DIVERGENCE, OVERFITTING, PLATEAU = "divergence", "overfitting", "plateau"
 LEARNING_RATE, MIX, SIZE, BOXES = "learning rate", "data mix", "image size", "boxes"
@@ -68,8 +68,8 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
 def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     """The validation loss rises from its minimum on, beyond its noise, while the training loss still falls."""
     epochs = history.one_validation
-    kept = np.isfinite(epochs.val) & np.isfinite(epochs.train)
-    number, val, train = (getattr(epochs, name)[kept] for name in ("number", "val", "train"))
+    known = np.isfinite(epochs.val) & np.isfinite(epochs.train)
+    number, val, train = (getattr(epochs, name)[known] for name in ("number", "val", "train"))
     if len(val) < 2 * _OVERFIT_EPOCHS:
         return None
     smooth = _middle_of_three(val)
@@ -87,7 +87,7 @@ def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
     text = (
         f"since epoch {first} the validation loss rose by {rise / level:.0%} while the training loss fell by {fall:.0%}"
     )
-    good = epochs.fitness[kept]
+    good = epochs.fitness[known]
     if np.isfinite(good).all() and good[best:].argmax() > len(after) // 2:
         text += "; mAP still rose, so it is confidence rather than detection that gets worse"
     return Verdict(OVERFITTING, text, {"epoch": first, "val_rise": rise / level, "train_fall": fall})
@@ -111,7 +111,7 @@ def plateau(history: History, phases: list[Phase]) -> Verdict | None:
     return None
 
 
-def _can_move(epochs: Epochs, phases: list[Phase]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _can_move(epochs: Epochs, phases: list[Phase]) -> Bools:
     """Epochs of the last phase with a learning rate worth the name."""
     chosen = np.array([int(n) in phases[-1] for n in epochs.number]) & np.isfinite(epochs.train)
     if _knows_lr(epochs):
@@ -169,34 +169,32 @@ def causes(around: Fluctuation | None) -> list[Verdict]:
     if around is None or around.std < LEAST_STD:
         return []
     shares, found = around.shares, []
-    if shares.mix >= _LARGE_SHARE:
-        kinds = " and ".join(f"{name}s" for name in varied(around))
-        text = f"{shares.mix:.0%} of the fluctuation is how many {kinds} a batch holds"
-        found.append(Verdict(MIX, text, {"share": shares.mix}))
-    if shares.image_size >= _LARGE_SHARE:
-        found.append(Verdict(SIZE, _about_size(around), {"share": shares.image_size}))
-    if shares.boxes >= _LARGE_SHARE:
-        text = f"{shares.boxes:.0%} of the fluctuation is how many and how large boxes a batch holds"
-        found.append(Verdict(BOXES, text, {"share": shares.boxes}))
-    if shares.learning_rate >= _LARGE_SHARE:
-        found.append(Verdict(LEARNING_RATE, _about_rate(around), {"share": shares.learning_rate}))
+    for kind, share, words in (
+        (MIX, shares.mix, _about_mix),
+        (SIZE, shares.image_size, _about_size),
+        (BOXES, shares.boxes, lambda _: "how many and how large boxes a batch holds"),
+        (LEARNING_RATE, shares.learning_rate, _about_rate),
+    ):
+        if share >= _LARGE_SHARE:
+            found.append(Verdict(kind, f"{share:.0%} of the fluctuation is {words(around)}", {"share": share}))
     if shares.rest >= 0.6 and around.std >= CALM:
         text = f"the loss varies by {around.std:.1%}; {shares.rest:.0%} of it is which images a batch happens to have"
         found.append(Verdict(NOISE, text, {"share": shares.rest, "std": around.std}))
     return found
 
 
+def _about_mix(around: Fluctuation) -> str:
+    return f"how many {' and '.join(f'{name}s' for name in varied(around))} a batch holds"
+
+
 def _about_size(around: Fluctuation) -> str:
-    sizes = around.effects.sizes
-    low, high = min(sizes, key=lambda size: sizes[size]), max(sizes, key=lambda size: sizes[size])
-    return (
-        f"{around.shares.image_size:.0%} of the fluctuation is the size of the images, which multi-scale training "
-        f"changes: from {sizes[low]:+.1%} at {low:g} pixels to {sizes[high]:+.1%} at {high:g}"
-    )
+    (low, least), *_, (high, most) = sorted(around.effects.sizes.items(), key=lambda pair: pair[1])
+    levels = f"from {least:+.1%} at {low:g} pixels to {most:+.1%} at {high:g}"
+    return f"the size of the images, which multi-scale training changes: {levels}"
 
 
 def _about_rate(around: Fluctuation) -> str:
-    text = f"{around.shares.learning_rate:.0%} of the fluctuation is the network wandering with too long steps"
+    text = "the network wandering with too long steps"
     if np.isfinite(around.slope_ratio):
         return f"{text}; short stretches are {around.slope_ratio:.1f} times as steep where the learning rate is high"
     return f"{text} (the learning rate is not known or hardly changed, so that this is its doing cannot be tested)"
@@ -215,10 +213,10 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
 
 def _of_validation(epochs: Epochs) -> Verdict | None:
     # A beginning that is far off would bend the whole course.
-    kept = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
-    if kept.sum() < _LEAST_VALIDATIONS:
+    known = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
+    if known.sum() < _LEAST_VALIDATIONS:
         return None
-    left = around_course(epochs.val[kept])
+    left = around_course(epochs.val[known])
     period = find_period(left)
     if period is None or period.amplitude < LEAST_STD:
         return None
@@ -232,7 +230,7 @@ def find_verdicts(
     """`epoch_batches` are the values of an epoch in `around`."""
     found = [divergence(history, phases), overfitting(history, phases), plateau(history, phases)]
     found += [*causes(around), oscillation(history, around, epoch_batches)]
-    kept = [verdict for verdict in found if verdict is not None]
-    if any(verdict.kind == DIVERGENCE for verdict in kept):  # a loss that runs away overfits and fluctuates as well
-        return [verdict for verdict in kept if verdict.kind in (DIVERGENCE, LEARNING_RATE)]
-    return kept
+    verdicts = [verdict for verdict in found if verdict is not None]
+    if found[0] is not None:  # a loss that diverges overfits and fluctuates as well
+        return [verdict for verdict in verdicts if verdict.kind in (DIVERGENCE, LEARNING_RATE)]
+    return verdicts

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.runs.layout import FITNESS_WORDS
+from yolofast.runs.layout import FILES, FITNESS_WORDS
 from yolofast.runs.table import bounded
 from yolofast.runs.tracking import Agreement
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
-RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG, LOOP_LOG = "run folder", "YOLOv7 results.txt", "YOLOX train_log.txt", "log of a loop"
+RUN_FOLDER, YOLOV7_LOG, YOLOX_LOG = "run folder", f"YOLOv7 {FILES.yolov7_results}", f"YOLOX {FILES.yolox_log}"
 MIX = ("mosaic", "mixup")
 SIZE = "size"
 BOXES = ("boxes", "box_size")
@@ -75,6 +76,11 @@ class Batches:
     def __len__(self) -> int:
         return len(self.loss)
 
+    def by_epoch(self, values: Floats) -> tuple[Ints, Floats]:
+        """The epochs, and the mean of these values over the batches of each."""
+        numbers, first, counts = np.unique(self.epoch, return_index=True, return_counts=True)
+        return numbers, np.add.reduceat(values, first) / counts
+
 
 @dataclass(frozen=True, kw_only=True)
 class History:
@@ -118,16 +124,8 @@ class History:
         return np.where(np.isin(self.epochs.number, earlier), np.nan, losses)
 
 
-def epochs_of(batches: Batches, last: Epochs | None = None) -> Epochs:
-    """Means over the batches of each epoch; what batches do not know is taken from `last`."""
-    numbers = np.unique(batches.epoch)
-    known = {} if last is None else {int(number): place for place, number in enumerate(last.number)}
-
-    def given(name: str) -> Floats:
-        values = None if last is None else getattr(last, name)
-        return np.array([values[known[n]] if values is not None and n in known else np.nan for n in numbers.tolist()])
-
-    first, counts = np.unique(batches.epoch, return_index=True)[1], np.bincount(batches.epoch)[numbers]
-    means = [np.add.reduceat(values, first) / counts for values in (batches.loss, batches.lr)]
-    score = FITNESS_WORDS if last is None else last.score
-    return Epochs(number=numbers, train=means[0], val=given("val"), fitness=given("fitness"), lr=means[1], score=score)
+def epochs_of(batches: Batches, fitness: Mapping[int, float] | None = None, score: str = FITNESS_WORDS) -> Epochs:
+    """Means over the batches of each epoch; batches do not know the fitness."""
+    (numbers, train), (_, lr) = batches.by_epoch(batches.loss), batches.by_epoch(batches.lr)
+    good = np.array([(fitness or {}).get(number, np.nan) for number in numbers.tolist()])
+    return Epochs(number=numbers, train=train, val=np.full(len(numbers), np.nan), fitness=good, lr=lr, score=score)

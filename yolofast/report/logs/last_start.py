@@ -14,8 +14,6 @@ import numpy as np
 
 from yolofast.runs.table import Columns
 
-_NO_RUNS = "; if these are epochs of one run, a column `epoch` says so"
-
 
 def last_run(
     epochs: Sequence[int], iterations: Sequence[float] = (), unit: str = "epoch"
@@ -34,9 +32,10 @@ def last_run(
     first = starts[-1]
     remarks = []
     if first:
+        fix = "; if these are epochs of one run, a column `epoch` says so" if unit == "iteration" else ""
         remarks.append(
             f"the log holds {len(starts)} runs, and the last one is read: after {unit} {epochs[first - 1]} it begins "
-            f"with {unit} {epochs[first]} again{_NO_RUNS if unit == 'iteration' else ''}"
+            f"with {unit} {epochs[first]} again{fix}"
         )
     if falls and falls[-1] > first:
         again, last = falls[-1], max(epochs[falls[-1] :])
@@ -75,17 +74,16 @@ def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Colum
     first = trained[start] if start else 0
     while start and first - 1 > trained[start - 1] and epochs[first - 1] == epochs[first]:
         first -= 1  # its validation stands before it
-    kept = {name: cells[first:] for name, cells in columns.text.items()}
-    return dataclasses.replace(columns, text=kept), remarks
-
-
-_L1 = "/l1_loss"
-"""YOLOX switches this term on for the last epochs, and the total steps up without anything getting worse."""
+    return dataclasses.replace(columns, text={name: cells[first:] for name, cells in columns.text.items()}), remarks
 
 
 def without_late_terms(columns: Columns) -> Columns:
-    """Without the L1 terms of a run that had them for a part of its epochs only."""
-    late = [name for name in columns.text if name.endswith(_L1) and _begins_late(columns, name)]
+    """Without the L1 terms of a run that had them for a part of its epochs only.
+
+    YOLOX switches this term on for the last epochs, and the total steps up without anything getting worse.
+    """
+    terms = {name: columns.numbers(name) for name in columns.text if name.endswith("/l1_loss")}
+    late = [name for name, values in terms.items() if (values == 0).any() and (values > 0).any()]
     return Columns(columns.path, {name: cells for name, cells in columns.text.items() if name not in late})
 
 
@@ -104,8 +102,3 @@ def each_once(columns: Columns, *names: str) -> Columns:
         return [next((cells[row] for row in reversed(same) if cells[row]), "") for same in rows.values()]
 
     return Columns(columns.path, {name: merged(cells) for name, cells in columns.text.items()})
-
-
-def _begins_late(columns: Columns, name: str) -> bool:
-    values = columns.numbers(name)
-    return bool((values == 0).any() and (values > 0).any())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.logs.history import LOOP_LOG, Batches, History, epochs_of, known_losses
+from yolofast.report.logs.history import Batches, History, epochs_of, known_losses
 from yolofast.report.logs.last_start import last_run, of_incomplete_epoch
 from yolofast.runs.table import TORN, bounded, has_no_end, may_be_torn, read_text
 
@@ -40,20 +40,22 @@ def is_loop_log(text: str) -> bool:
 def read_loop_log(path: Path) -> History:
     text = read_text(path)
     written = _written_lines(text)
-    is_torn = has_no_end(text) and _LINE.search(written[-1]) is not None and may_be_torn(_last_words(written))
+    last_words = [line.split()[-1] for line in written if _LINE.search(line)]
+    is_torn = has_no_end(text) and _LINE.search(written[-1]) is not None and may_be_torn(last_words)
     lines = _lines(written[:-1] if is_torn else written)
     if not lines:
         raise UserError("no line `iter i/n - loss: …` has a number", where=path, fix="check the log")
     start, earlier = last_run([line.epoch for line in lines], [line.iteration for line in lines])
     rows: dict[tuple[int, int], _Line] = {}
     for line in lines[start:]:
-        known = rows.get((line.epoch, line.iteration))
-        if known is None or len(line.numbers) >= len(known.numbers):  # a torn line replaces nothing
+        known = rows.get((line.epoch, line.iteration), line)
+        if len(line.numbers) >= len(known.numbers):  # a torn line replaces nothing
             rows[line.epoch, line.iteration] = line
-    batches = _batches({key: line.numbers for key, line in rows.items()})
+    batches = _batches(rows)
     incomplete = of_incomplete_epoch({key: line.total for key, line in rows.items()})
     remarks = (*((TORN,) if is_torn else ()), *earlier, *incomplete)
-    return History(source=str(path), format=LOOP_LOG, epochs=epochs_of(batches), batches=batches, remarks=remarks)
+    epochs = epochs_of(batches)
+    return History(source=str(path), format="log of a loop", epochs=epochs, batches=batches, remarks=remarks)
 
 
 def _written_lines(text: str) -> list[str]:
@@ -69,10 +71,6 @@ def _last_begun(line: str) -> str:
     while (match := _LINE.search(line)) and (again := _BEGINNING.search(line, match.start(3))):
         line = line[again.start() :]
     return line
-
-
-def _last_words(lines: list[str]) -> list[str]:
-    return [line.split()[-1] for line in lines if _LINE.search(line)]
 
 
 def _lines(written: list[str]) -> list[_Line]:
@@ -92,12 +90,11 @@ def _lines(written: list[str]) -> list[_Line]:
     return found
 
 
-def _batches(rows: dict[tuple[int, int], list[float]]) -> Batches:
-    """Of an epoch that was repeated the last one counts."""
-    complete = any(len(numbers) > _LR for numbers in rows.values())
-    wanted = _LR + 1 if complete else 1
-    keys = sorted(key for key, numbers in rows.items() if len(numbers) >= wanted)  # a torn line has fewer
-    epoch, columns = np.array([key[0] for key in keys]), np.array([rows[key][:wanted] for key in keys])
+def _batches(rows: dict[tuple[int, int], _Line]) -> Batches:
+    complete = any(len(line.numbers) > _LR for line in rows.values())
+    count = _LR + 1 if complete else 1
+    keys = sorted(key for key, line in rows.items() if len(line.numbers) >= count)  # a torn line has fewer
+    epoch, columns = np.array([key[0] for key in keys]), np.array([rows[key].numbers[:count] for key in keys])
     return Batches(
         epoch=epoch + (1 if epoch.min() < 1 else 0),
         loss=known_losses(columns[:, _TOTAL]),

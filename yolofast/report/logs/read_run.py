@@ -2,72 +2,68 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from yolofast.errors import UserError, nearest_file
-from yolofast.files.yaml_file import read_yaml
 from yolofast.report.logs.history import RUN_FOLDER, Batches, Epochs, History
-from yolofast.report.logs.read_csv import last_batches_of, last_rows_of, read_csv, steady_epochs_of
+from yolofast.report.logs.read_csv import batches_of, last_batch_rows_of, last_rows_of, read_csv, steady_epochs_of
 from yolofast.report.logs.read_loop import is_loop_log, read_loop_log
 from yolofast.report.logs.read_yolov7 import read_results_txt
 from yolofast.report.logs.read_yolox import read_train_log
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, GIVE_A_RUN, RESULT_FILES
 from yolofast.runs.reader import RunFolder
-from yolofast.runs.settings import SETTINGS_FILES, settings_in_effect
-from yolofast.runs.table import KINDS, read_columns, read_text, refuse_binary
+from yolofast.runs.settings import settings_in_effect
+from yolofast.runs.table import KINDS, read_text, refuse_binary
 
-RESULTS_TXT, TRAIN_LOG = "results.txt", "train_log.txt"
 _MOST_RUNS = 5
 _PAGES = ("<!doctype", "<html")
 _SAME_IN_VALIDATION = ("anchor", "simota")
 
 
 def read_history(path: Path) -> History:
-    if path.is_dir():
-        return _read_folder(path)
+    """Settings beside a log are above what the log says. What cannot be read of them is a remark."""
     if not path.exists():
         raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=f"give {KINDS}")
     if path.name in (FILES.results, FILES.batches) and (path.parent / FILES.settings).exists():
-        return _read_folder(path.parent)
-    return _with_settings(_read_file(path), path.parent)
+        path = path.parent
+    results = find_results(path) if path.is_dir() else path
+    run = RunFolder(results.parent)
+    if path.is_dir() and results.name == FILES.results:
+        history = history_of(run)
+    else:
+        history = _read_file(results)
+        history = dataclasses.replace(history, settings={**history.settings, **run.settings()})
+    return dataclasses.replace(history, remarks=(*history.remarks, *run.problems))
 
 
-def _read_folder(folder: Path) -> History:
-    if (folder / FILES.results).is_file():
-        return _read_own(folder)
-    for name in (RESULTS_TXT, TRAIN_LOG):
+def find_results(folder: Path) -> Path:
+    """The file with the results of a run, whichever trainer wrote it."""
+    for name in RESULT_FILES:
         if (folder / name).is_file():
-            return _with_settings(_read_file(folder / name), folder)
-    names = (FILES.results, RESULTS_TXT, TRAIN_LOG)
-    if runs := sorted({path.parent for name in names for path in folder.glob(f"*/{name}")}):
+            return folder / name
+    if runs := sorted({path.parent for name in RESULT_FILES for path in folder.glob(f"*/{name}")}):
         some = ", ".join(str(run) for run in runs[:_MOST_RUNS]) + ", …" * (len(runs) > _MOST_RUNS)
         raise UserError("is a folder of runs and no run", where=folder, fix=f"give one of them: {some}")
-    fix = f"give the folder of a run that has finished an epoch: it has {FILES.results}, {RESULTS_TXT} or {TRAIN_LOG}"
-    raise UserError("holds no results", where=folder, fix=fix)
+    raise UserError("holds no results", where=folder, fix=GIVE_A_RUN)
 
 
-def _with_settings(history: History, folder: Path) -> History:
-    """Files beside a log are above what the log says."""
-    return dataclasses.replace(history, settings={**history.settings, **_settings(folder)})
-
-
-def _read_own(folder: Path) -> History:
-    settings = _settings(folder)
+def history_of(run: RunFolder) -> History:
+    """Of a run with `results.csv`."""
+    settings = run.settings()
     assigner = settings_in_effect(settings, {}).get("assigner", "ota")
-    results, remarks = last_rows_of(read_columns(folder / FILES.results))
+    results, remarks = last_rows_of(run.results)
     epochs = steady_epochs_of(results)
-    recorded = folder / FILES.batches
-    batches, of_batches = last_batches_of(read_columns(recorded)) if recorded.is_file() else (None, ())
-    files = RunFolder(folder)
-    tracking = files.tracking_and_map()
+    batches = None
+    if run.batches is not None:
+        rows, of_batches = last_batch_rows_of(run.batches)
+        batches, remarks = batches_of(rows), remarks or of_batches
     return History(
-        source=str(folder),
+        source=str(run.path),
         format=RUN_FOLDER,
         epochs=epochs,
         batches=batches,
         settings=settings,
-        remarks=(*(remarks or of_batches), *_of_unfinished(batches, epochs), *files.problems),
-        tracking=tracking,
+        remarks=(*remarks, *_of_unfinished(batches, epochs)),
+        tracking=run.tracking_and_map(),
         # The published code validates with another assigner than it trains with.
         same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )
@@ -100,17 +96,6 @@ def _read_file(path: Path) -> History:
         return read_loop_log(path)
     if first.lower().startswith(_PAGES):  # a log may begin with a warning of `<frozen runpy>`
         raise UserError("is a web page", where=path, fix=f"give {KINDS}")
-    if path.name == TRAIN_LOG:  # without a loss yet: it says what is expected of one
+    if path.name == FILES.yolox_log:  # without a loss yet: it says what is expected of one
         return read_train_log(path)
     return read_csv(path) if any(mark in first for mark in ",;") else read_results_txt(path)
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name in SETTINGS_FILES:
-        if (folder / name).is_file():
-            given = {str(key): value for key, value in read_yaml(folder / name).values.items() if value is not None}
-            if values.get("multi_scale"):  # a flag that is off leaves a recipe's multi-scale training on
-                given["multi_scale"] = True
-            values |= given
-    return values

@@ -42,8 +42,8 @@ def read_table(path: Path) -> tuple[Ints, Floats, tuple[str, ...]]:
         raise UserError(what, where=path, fix=f"give {KINDS}")
     # Fields have a width, so all lines are equally long.
     is_torn = has_no_end(text) and (whole[-1] != lines[-1] or may_be_torn([line for _, line in whole]))
-    kept = [line for line in whole if not (is_torn and line == lines[-1])]
-    found = [_parsed(line.split(), path, number) for number, line in kept]
+    complete = [line for line in whole if not (is_torn and line == lines[-1])]
+    found = [_parsed(line.split(), path, number) for number, line in complete]
     start, earlier = last_run([epoch + 1 for epoch, _ in found])
     rows = dict(found[start:])
     remarks = ((TORN,) if is_torn else ()) + earlier

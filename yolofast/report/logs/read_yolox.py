@@ -13,28 +13,13 @@ from typing import Any
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.report.logs.history import YOLOX_LOG, Batches, Epochs, Floats, History, epochs_of, known_losses
+from yolofast.report.logs.history import YOLOX_LOG, Batches, History, epochs_of, known_losses
 from yolofast.report.logs.last_start import last_run, of_incomplete_epoch
 from yolofast.report.logs.read_csv import fitness_of
-from yolofast.runs.layout import FITNESS_WORDS
+from yolofast.runs.layout import FITNESS_WORDS, MAP, MAP50
 from yolofast.runs.table import KINDS, TORN, bounded, has_no_end, read_text
 
-_ROW = re.compile(r"^\s*│\s*([A-Za-z_]\w*)\s*│\s*([^│]*?)\s*│\s*$", re.MULTILINE)
-
-
-def read_experiment(text: str) -> dict[str, Any]:
-    """Of names that stand twice the last one; without what is no plain value, or is None."""
-    values = {name: _value(cell) for name, cell in _ROW.findall(text)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _value(cell: str) -> Any:
-    try:
-        return ast.literal_eval(cell)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-
-
+_SETTING = re.compile(r"^\s*│\s*([A-Za-z_]\w*)\s*│\s*([^│]*?)\s*│\s*$", re.MULTILINE)
 _NUMBER = r"([-+.\w]+)"
 _RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
 # A kill may have torn a line within its last fields: what is cut, or goes over into a date, is no line.
@@ -57,12 +42,12 @@ _EPOCH = re.compile(r"start\s+train\s+epoch")
 _REST_OF_LINE = re.compile(r"[,\s]*(?:E(?:T(?:A(?::[^:]*(?::\d*){0,2})?)?)?)?")
 """Of an iteration whose loss and rate are known: the time that is left, or how much of it a kill has left."""
 
-_NAMES = {"0.50:0.95": "mAP50-95", "0.50": "mAP50"}
+_OVERLAPS = {"0.50:0.95": MAP.title, "0.50": MAP50.title}
 
 
 def read_train_log(path: Path) -> History:
     text = read_text(path)
-    found, remarks = _iterations(text)
+    found, remarks = _last_iterations(text)
     if not found:
         what = "holds no line `epoch: …, iter: …, total_loss: …, lr: …`, as YOLOX writes them"
         raise UserError(what, where=path, fix=f"give {KINDS}")
@@ -71,14 +56,14 @@ def read_train_log(path: Path) -> History:
         rows[int(match[1]), int(match[2])] = match
     keys = sorted(rows)
     batches = _batches([rows[key] for key in keys], keys, _mosaic_closed(text, found, set(rows.values())))
-    epochs = epochs_of(batches, _scores(text, found))
+    epochs = epochs_of(batches, *_fitness(_scores(text, found)))
     incomplete = of_incomplete_epoch({key: int(row[3]) for key, row in rows.items()})
     return History(
         source=str(path),
         format=YOLOX_LOG,
         epochs=epochs,
         batches=batches,
-        settings=read_experiment(text),
+        settings=_settings(text),
         remarks=(*((TORN,) if _is_torn(text, found) else ()), *remarks, *incomplete),
     )
 
@@ -89,17 +74,28 @@ def _is_torn(text: str, found: list[re.Match[str]]) -> bool:
     return has_no_end(text) and not _REST_OF_LINE.fullmatch(text, scores[-1] if scores else found[-1].end())
 
 
-def _mosaic_closed(text: str, found: list[re.Match[str]], kept: Set[re.Match[str]]) -> int | None:
+def _settings(text: str) -> dict[str, Any]:
+    """Of names that stand twice the last one; without what is no plain value, or is None."""
+    values: dict[str, Any] = {}
+    for name, cell in _SETTING.findall(text):
+        try:
+            values[name] = ast.literal_eval(cell)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            values[name] = None
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _mosaic_closed(text: str, found: list[re.Match[str]], used: Set[re.Match[str]]) -> int | None:
     """The first epoch without mosaics; what is said before lines that were replaced does not count."""
     starts = [match.start() for match in found]
-    for told in _NO_MOSAIC.finditer(text, starts[0]):
-        place = bisect(starts, told.start())
-        if place < len(found) and found[place] in kept and not _EPOCH.search(text, told.end(), starts[place]):
+    for message in _NO_MOSAIC.finditer(text, starts[0]):
+        place = bisect(starts, message.start())
+        if place < len(found) and found[place] in used and not _EPOCH.search(text, message.end(), starts[place]):
             return int(found[place][1])
     return None
 
 
-def _iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
+def _last_iterations(text: str) -> tuple[list[re.Match[str]], tuple[str, ...]]:
     """The lines of the last run, and what has to be said of others."""
     found = list(_ITERATION.finditer(text))
     start, remarks = last_run([int(match[1]) for match in found], [int(match[2]) for match in found])
@@ -125,32 +121,26 @@ def _number(text: str | None) -> float:
         return np.nan
 
 
-def _scores(text: str, iterations: list[re.Match[str]]) -> Epochs:
-    scores = _by_epoch(text, iterations)
-    numbers = sorted(scores)
-
-    def column(name: str) -> Floats:
-        return np.array([scores[number].get(name, np.nan) for number in numbers])
-
-    unknown = np.full(len(numbers), np.nan)
-    known = {name: values for name in _NAMES if np.isfinite(values := column(name)).any()}
-    good = fitness_of(known.get("0.50:0.95"), known.get("0.50"), len(numbers))
-    score = _NAMES[next(iter(known))] if len(known) == 1 else FITNESS_WORDS
-    return Epochs(number=np.array(numbers, np.int64), train=unknown, val=unknown, fitness=good, lr=unknown, score=score)
+def _fitness(scores: dict[int, dict[str, float]]) -> tuple[dict[int, float], str]:
+    """Of each epoch, and what it is: a score that no table has is left out of it."""
+    columns = {name: np.array([row.get(name, np.nan) for row in scores.values()]) for name in _OVERLAPS.values()}
+    known = {name: values for name, values in columns.items() if np.isfinite(values).any()}
+    good = fitness_of(known.get(MAP.title), known.get(MAP50.title), len(scores))
+    return dict(zip(scores, good.tolist(), strict=True)), next(iter(known)) if len(known) == 1 else FITNESS_WORDS
 
 
 def read_scores(path: Path) -> dict[int, dict[str, float]]:
-    """Epoch from 1 -> average precision by the overlaps it is of: `0.50`, `0.50:0.95`."""
+    """Epoch from 1 -> its scores by their titles."""
     text = read_text(path)
-    return _by_epoch(text, _iterations(text)[0])
+    return _scores(text, _last_iterations(text)[0])
 
 
-def _by_epoch(text: str, iterations: list[re.Match[str]]) -> dict[int, dict[str, float]]:
+def _scores(text: str, iterations: list[re.Match[str]]) -> dict[int, dict[str, float]]:
     """A table of average precisions belongs to the epoch of the last iteration before it."""
     ends = np.array([match.end() for match in iterations])
     scores: dict[int, dict[str, float]] = {}
     for match in _PRECISION.finditer(text):
         place = int(np.searchsorted(ends, match.start())) - 1
         if place >= 0:
-            scores.setdefault(int(iterations[place][1]), {})[match[1]] = _number(match[2])
+            scores.setdefault(int(iterations[place][1]), {})[_OVERLAPS[match[1]]] = float(match[2])
     return scores

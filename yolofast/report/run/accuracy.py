@@ -4,6 +4,7 @@ Where a file is of another epoch than the best one, every part that is made of i
 """
 
 import stat
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,7 @@ def per_class(run: RunFolder) -> tuple[Element, ...]:
         (str(row["name"]), *(float(row[name]) for name in _SCORES), _marked(row["ap"], scores)) for row in rows
     )
     confidence, images = run.evaluation["confidence"], run.evaluation["images"]
-    where = f"at confidence {confidence:.3f}, where mean F1 is best"
-    epoch = epoch_of(run.evaluation)
+    epoch, where = epoch_of(run.evaluation), f"at confidence {confidence:.3f}, where mean F1 is best"
     whose = "Best weights" if epoch is None else f"Weights of epoch {epoch}"
     note = f"{whose}, {images:,} validation images. Precision, recall and F1 {where}."
     columns = ("class", "boxes", "precision", "recall", "F1", "AP50", "AP50-95")
@@ -60,15 +60,15 @@ def confusion(run: RunFolder) -> tuple[Element, ...]:
     cells, names = run.evaluation.get("confusion", []), [*map(str, run.evaluation.get("names", [])), _BACKGROUND]
     if not cells:
         return ()
-    totals: dict[int, int] = {}
+    totals = Counter[int]()
     for _, true, count in cells:
-        totals[true] = totals.get(true, 0) + count
+        totals[true] += count
     elements: list[Element] = [*_of_another_epoch(run, run.evaluation)]
     if len(names) <= _MOST_CLASSES_IN_MATRIX + 1:
         elements.append(_matrix(cells, names))
     mistakes = sorted((cell for cell in cells if cell[0] != cell[1]), key=lambda cell: -cell[2])[:_CONFUSIONS]
-    rows = tuple((_as_words(names, *cell), cell[2], _share(names, cell, totals[cell[1]])) for cell in mistakes)
-    if rows:
+    if mistakes:
+        rows = tuple(_mistake(names, predicted, true, count, totals[true]) for predicted, true, count in mistakes)
         elements.append(Table(("most frequent mistakes", "times", "share of"), rows))
     return tuple(elements)
 
@@ -124,9 +124,7 @@ def _jpeg(run: RunFolder, name: str, problems: list[str]) -> bytes | None:
 
 def _marked(score: float, scores: Sequence[float]) -> Cell:
     best, worst = max(scores), min(scores)
-    if best == worst or worst < score < best:
-        return score
-    return Marked(score, "best" if score == best else "worse")
+    return score if best == worst or worst < score < best else Marked(score, "best" if score == best else "worse")
 
 
 def _telling(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
@@ -148,17 +146,10 @@ def _matrix(cells: Sequence[Sequence[int]], names: Sequence[str]) -> Matrix:
     return Matrix("Predicted and true classes", "predicted", "true", tuple(names), tuple(names), values, hint)
 
 
-def _share(names: Sequence[str], cell: Sequence[int], whole: int) -> str:
+def _mistake(names: Sequence[str], predicted: int, true: int, count: int, whole: int) -> tuple[Cell, ...]:
     """A box that is nowhere has no true class: it is counted among its like."""
-    _, true, count = cell
-    of = "boxes seen where nothing is" if true == len(names) - 1 else f"true {names[true]} boxes"
-    return f"{count / whole:.1%} of {whole:,} {of}"
-
-
-def _as_words(names: Sequence[str], predicted: int, true: int, _: int) -> str:
-    background = len(names) - 1
-    if predicted == background:
-        return f"{names[true]}: missed"
+    background, of = len(names) - 1, f"true {names[true]} boxes"
+    words = f"{names[true]}: missed" if predicted == background else f"{names[true]}: taken for {names[predicted]}"
     if true == background:
-        return f"{names[predicted]}: seen where nothing is"
-    return f"{names[true]}: taken for {names[predicted]}"
+        words, of = f"{names[predicted]}: seen where nothing is", "boxes seen where nothing is"
+    return words, count, f"{count / whole:.1%} of {whole:,} {of}"

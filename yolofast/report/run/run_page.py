@@ -12,39 +12,29 @@ from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
 from yolofast.pages.elements import Callout, Element, Page, Paragraph, Section
 from yolofast.pages.html import render_page
-from yolofast.report.diagnose.advice import Advice
-from yolofast.report.diagnose.diagnosis import Diagnosis, diagnose
-from yolofast.report.logs.read_run import read_history
-from yolofast.report.run import accuracy, course
-from yolofast.report.run import what_ran as settings
-from yolofast.report.run.scores import save_scores
+from yolofast.report.diagnose.diagnosis import diagnose
+from yolofast.report.logs.read_run import history_of
+from yolofast.report.run import accuracy, course, what_ran
+from yolofast.report.run.evaluation_files import save_scores
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 
 
 def diagnosis(run: RunFolder) -> tuple[Element, ...]:
     try:
-        found = diagnose(read_history(run.path))
+        found = diagnose(history_of(run))
     except UserError:  # too little to say anything
         return ()
     verdicts: list[Element] = [Callout("warn", f"{one.kind}: {one.text}") for one in found.verdicts]
     if not verdicts:
         nothing = f"{found.nothing[0].upper()}{found.nothing[1:]}."
         verdicts.append(Paragraph(nothing) if found.around is None else Callout("good", nothing))
-    notes = (Paragraph(f"Note: {remark}.") for remark in found.remarks)
-    return (*verdicts, *notes, *advised(found.advice), *_choice(found))
-
-
-def advised(advice: Advice) -> tuple[Paragraph, ...]:
-    changes = [str(one) for one in advice.changes]
-    lines = [*advice.lines, *([f"To try: {'; '.join(changes)}."] if changes else [])]
-    return tuple(Paragraph(line) for line in lines)
-
-
-def _choice(found: Diagnosis) -> tuple[Element, ...]:
-    if found.choice is None:
-        return ()
-    return (Paragraph(f"Epoch to ship: {found.choice.epoch} ({found.choice.why})."),)
+    lines = [*(f"Note: {remark}." for remark in found.remarks), *found.advice.lines]
+    if found.advice.changes:
+        lines.append(f"To try: {'; '.join(map(str, found.advice.changes))}.")
+    if found.choice is not None:
+        lines.append(f"Epoch to ship: {found.choice.epoch} ({found.choice.why}).")
+    return (*verdicts, *map(Paragraph, lines))
 
 
 _Make = Callable[[RunFolder], tuple[Element, ...]]
@@ -58,9 +48,9 @@ _PARTS: tuple[tuple[str, _Make], ...] = (
     ("Worst misses", accuracy.samples),
     ("Time and memory", course.timing),
     ("Batches", course.batches),
-    ("Repeat it", settings.repeat),
-    ("Settings", settings.settings),
-    ("Environment", settings.environment),
+    ("Repeat it", what_ran.repeat),
+    ("Settings", what_ran.settings),
+    ("Environment", what_ran.environment),
 )
 
 
@@ -99,7 +89,8 @@ def _attempt(make: _Make, run: RunFolder) -> tuple[Element, ...]:
 def _subtitle(run: RunFolder) -> str:
     named = [Path(str(run.args[name])) for name in ("cfg", "data") if run.args.get(name)]
     parts = ["/".join(path.parts[-2:]) if path.is_absolute() else str(path) for path in named]
-    machine = run.environment.get("gpu") or run.environment.get("cpu")
-    version = run.environment.get("yolofast")
-    parts += [str(machine)] if machine else []
-    return " · ".join([*parts, f"yolofast {version}"] if version else parts)
+    if machine := run.environment.get("gpu") or run.environment.get("cpu"):
+        parts.append(str(machine))
+    if version := run.environment.get("yolofast"):
+        parts.append(f"yolofast {version}")
+    return " · ".join(parts)

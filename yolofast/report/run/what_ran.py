@@ -64,17 +64,13 @@ def settings(run: RunFolder) -> tuple[Element, ...]:
             changed.append((name, _text(value), default, meaning))
         else:
             others.append((name, default, meaning))
-    tables: list[Element] = []
-    if changed:
-        tables.append(
-            Table(("setting", "value", "default", "meaning"), tuple(changed), "Settings that are not the defaults")
-        )
-    if run.hyp:
-        rows = tuple((str(name), _text(value)) for name, value in run.hyp.items())
-        tables.append(Table(("hyper-parameter", "value"), rows, "Hyper-parameters"))
-    if others:
-        tables.append(Table(("setting", "value", "meaning"), tuple(others), "All other settings"))
-    return tuple(tables)
+    hyp: list[tuple[Cell, ...]] = [(str(name), _text(value)) for name, value in run.hyp.items()]
+    tables = (
+        (("setting", "value", "default", "meaning"), changed, "Settings that are not the defaults"),
+        (("hyper-parameter", "value"), hyp, "Hyper-parameters"),
+        (("setting", "value", "meaning"), others, "All other settings"),
+    )
+    return tuple(Table(columns, tuple(rows), caption) for columns, rows, caption in tables if rows)
 
 
 def environment(run: RunFolder) -> tuple[Element, ...]:

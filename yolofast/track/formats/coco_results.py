@@ -114,10 +114,10 @@ def _place(row: Any, frames: Mapping[Any, tuple[str, int]] | None, path: Path) -
 
 def _is_good(row: Mapping[str, Any]) -> bool:
     box, score, label = row.get("bbox"), row.get("score"), row.get("category_id")
-    numbers = [*box, score] if isinstance(box, list) and len(box) == 4 else [None]
+    numbers: list[Any] = [*box, score] if isinstance(box, list) and len(box) == 4 else [None]
     finite = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
     whole = isinstance(label, int) and not isinstance(label, bool) and 0 <= label < 2**31
-    return finite and whole and numbers[2] >= 0 and numbers[3] >= 0
+    return finite and whole and min(numbers[2:4]) >= 0
 
 
 def _fault(path: Path, number: int, row: Any, is_place: bool) -> Fault:

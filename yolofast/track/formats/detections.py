@@ -66,6 +66,10 @@ class StoredDetections:
         """[length + 1] detections of frame f are `starts[f - 1] : starts[f]`."""
         return np.searchsorted(self.frame, np.arange(1, self.length + 2))
 
+    def at_rate(self, frame_rate: float) -> Self:
+        """Whatever was stated before: frames follow one another evenly."""
+        return replace(self, frame_rate=frame_rate, times=np.arange(self.length) / frame_rate)
+
     def kept(self, which: Bools | Ints) -> Self:
         """Some of the detections."""
         columns = {key: getattr(self, key)[which] for key in ("frame", "box", "score", "label")}

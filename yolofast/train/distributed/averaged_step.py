@@ -56,9 +56,9 @@ def even_out(step: TrainStep) -> None:
     """
     if world() == 1:
         return
-    for pending in step.pending_gradients:
-        dist.all_reduce(pending)
-        pending /= world()
+    for gradient in step.pending:
+        dist.all_reduce(gradient)
+        gradient /= world()
     for model in (step.model, step.ema.model):
         for statistics in model.buffers():
             dist.broadcast(statistics, src=0)
@@ -101,12 +101,10 @@ class BatchNormOverRanks(nn.BatchNorm2d):
     def forward(self, maps: Tensor) -> Tensor:
         if not self.training:
             return super().forward(maps)
-        # Where maps are bfloat16, weights and statistics are not: sums and counts would be too coarse.
-        return self._normalised(maps.to(self.weight.dtype)).to(maps.dtype)
-
-    def _normalised(self, maps: Tensor) -> Tensor:
         assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
         assert self.num_batches_tracked is not None
+        # Where maps are bfloat16, weights and statistics are not: sums and counts would be too coarse.
+        given, maps = maps, maps.to(self.weight.dtype)
         count = _summed(maps.new_tensor(maps.numel() / maps.shape[1]))
         mean_C = _summed(maps.sum((0, 2, 3))) / count
         centred = maps - mean_C[:, None, None]
@@ -116,7 +114,7 @@ class BatchNormOverRanks(nn.BatchNorm2d):
             self.running_mean.lerp_(mean_C, self.momentum)
             self.running_var.lerp_(variance_C * (count / (count - 1)), self.momentum)
         scale_C = self.weight * (variance_C + self.eps).rsqrt()
-        return centred * scale_C[:, None, None] + self.bias[:, None, None]
+        return (centred * scale_C[:, None, None] + self.bias[:, None, None]).to(given.dtype)
 
 
 def _summed(values: Tensor) -> Tensor:
@@ -129,12 +127,8 @@ class _SumOverRanks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        total = values.clone()
-        dist.all_reduce(total)
-        return total
+        return sum_over_ranks(values)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        total = grad.clone()
-        dist.all_reduce(total)
-        return total
+        return sum_over_ranks(grad)

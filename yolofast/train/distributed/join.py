@@ -98,10 +98,9 @@ def from_first_rank(make: Callable[[], Made]) -> Made:
     """What the first rank makes, on all ranks: what it reads from its disk need not be on other machines."""
     if world() == 1:
         return make()
-    told: list[Made | None] = [make() if is_first() else None]
-    dist.broadcast_object_list(told)
-    made: Made = told[0]  # type: ignore[assignment]
-    return made
+    made: list[Any] = [make() if is_first() else None]
+    dist.broadcast_object_list(made)
+    return made[0]  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -131,7 +130,7 @@ def _meet_others(place: RankPlace, device: torch.device) -> Watch:
 def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
     """The first rank in trouble ends with its error; the others have nothing to add."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's next move; there is a message to be printed first
-    if _is_loss_of_others(error):
+    if isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error)):
         error = UserError(
             f"another process of the run has ended, so this one (rank {rank()} of {world()}) stopped too",
             fix="see what that one said; the last checkpoint is whole: go on with --resume",
@@ -139,10 +138,6 @@ def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
     if watch.announce(error):
         raise error
     raise SystemExit(EXIT_STOPPED)
-
-
-def _is_loss_of_others(error: BaseException) -> bool:
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
 def _stop_when_told(watch: Watch) -> None:

@@ -1,12 +1,11 @@
 """What a run will really do, epoch by epoch, found before it runs: by its own schedule, plan and augmentation.
 
-Nothing here is an estimate of a formula: every number is asked of the objects that training asks.
+Nothing here is an estimate of a formula: every number comes from the objects that training uses.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ from yolofast.model.contract import Network
 from yolofast.optim.optimizer import BIASES
 from yolofast.optim.schedule import StepSettings
 from yolofast.train.data import Say, read_data, training_order
-from yolofast.train.families.family import Augmentation, EpochFacts, Range, Rules
+from yolofast.train.families.family import Augmentation, EpochFacts, Explained, Range, Rules
 from yolofast.train.families.table import family_of, rules_of
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule, plan_of, planned
 from yolofast.train.finetune.plan_file import PlanSpec
@@ -50,26 +49,14 @@ class RunSoFar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
-    config: TrainConfig
-    hyp: dict[str, Any]
+class Explanation(Explained):
     rules: Rules
-    model: Network
-    anew: frozenset[str]
-    """Names of the parameters that begin with random values."""
-    plan: FreezePlan
-    schedule: PlannedSchedule
-    views: Augmentation
-    weight_decay: float
+    augmentation: Augmentation
     images: int
     """Of the data set."""
-    batches: int
-    """Of an epoch."""
     batch: int
-    """Images of a full one: no more than there are."""
+    """Images of a full batch: no more than there are."""
     scopes: tuple[Scope, ...]
-    rows: tuple[EpochFacts, ...]
-    """Of the epochs to come."""
     past: RunSoFar | None
     mosaic_closed_before: bool
     """In the last epoch of the past."""
@@ -83,15 +70,6 @@ class Explanation:
         return _lowered(self.schedule.at(epoch, batch), self.past)
 
     @property
-    def parameters(self) -> int:
-        return sum(p.numel() for p in self.model.parameters())
-
-    @property
-    def is_mostly_new(self) -> bool:
-        """Without weights, or with those of another network, which fit here and there."""
-        return 2 * sum(p.numel() for name, p in self.model.named_parameters() if name in self.anew) > self.parameters
-
-    @property
     def updates(self) -> int:
         return sum(row.updates for row in self.rows)
 
@@ -100,33 +78,32 @@ class Explanation:
         return sum(row.images for row in self.rows)
 
 
-def explain(
-    config: TrainConfig, say: Say, kept: PlanSpec | None = None, past: RunSoFar | None = None
-) -> Explanation:  # fmt: skip
+def explain(config: TrainConfig, say: Say, own: PlanSpec | None = None, past: RunSoFar | None = None) -> Explanation:
     """Data and network are read, but no pixels: as quick as the labels are.
 
-    `kept` is the plan of a resumed run, `past` what it has done; some epochs must be left.
+    `own` is the plan of a resumed run, `past` what it has done; some epochs must be left.
     """
     hyp, data = hyp_of(config), read_data(config, say)
     say_weights = say if past is None else lambda text: None  # those it began with
-    start = prepare_model(config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), kept)
+    start = prepare_model(config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), own)
     model = start.model
     config = family_of(model).fitted(config, model, say)
     rules = rules_of(config, hyp, model)
-    closed_before = past is not None and mosaic_is_closed(
-        _views_until(config, hyp, model, past).close_mosaic_from, past.epochs - 1
-    )
-    plan, stride = plan_of(config, model, kept), max(model.layout.strides)
+    closed_before = False
+    if past is not None:  # a run that is given more epochs closes mosaics later
+        before = rules_of(dataclasses.replace(config, epochs=past.planned), hyp, model).augmentation
+        closed_before = mosaic_is_closed(before.close_mosaic_from, past.epochs - 1)
+    plan, stride = plan_of(config, model, own), max(model.layout.strides)
     order = training_order(config, data.train, stride, always_shuffled=rules.always_shuffled).order
     sizes = [len(batch.images) for batch in order.batches(0)]
     schedule = planned(rules.schedule(len(order)), plan)
-    views = rules.views
+    augmentation = rules.augmentation
     if config.rect:
-        views = dataclasses.replace(views, recipe=views.recipe.without_mosaic())
+        augmentation = dataclasses.replace(augmentation, recipe=augmentation.recipe.without_mosaic())
     scopes = scopes_of(model, plan)
     first = 0 if past is None else past.epochs
     rows = tuple(
-        _facts(epoch, sizes, schedule, views, scopes, rules.loss_name(epoch), config.max_steps, past)
+        _facts(epoch, sizes, schedule, augmentation, scopes, rules.loss_name(epoch), config.max_steps, past)
         for epoch in range(first, config.epochs)
     )
     rows = tuple(row for row in rows if row.images)
@@ -140,7 +117,7 @@ def explain(
         anew=start.anew if past is None else frozenset(),
         plan=plan,
         schedule=schedule,
-        views=views,
+        augmentation=augmentation,
         weight_decay=rules.weight_decay,
         images=len(data.train),
         batches=len(order),
@@ -150,12 +127,6 @@ def explain(
         past=past,
         mosaic_closed_before=closed_before,
     )
-
-
-def _views_until(config: TrainConfig, hyp: dict[str, Any], model: Network, past: RunSoFar) -> Augmentation:
-    """As they were so far: a run that is given more epochs closes mosaics later."""
-    before = dataclasses.replace(config, epochs=past.planned)
-    return rules_of(before, hyp, model).views
 
 
 def _lowered(settings: StepSettings, past: RunSoFar | None) -> StepSettings:
@@ -204,17 +175,22 @@ def _runs(model: Network, layers: Sequence[int], with_parameters: Sequence[int])
 
 
 def _facts(
-    epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, views: Augmentation, scopes: Sequence[Scope],
+    epoch: int, sizes: Sequence[int], schedule: PlannedSchedule, augmentation: Augmentation, scopes: Sequence[Scope],
     loss: str, max_steps: int | None, past: RunSoFar | None,
 ) -> EpochFacts:  # fmt: skip
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
     first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))
-    phase = schedule.plan.at(epoch)
-    recipe = views.recipe.without_mosaic() if mosaic_is_closed(views.close_mosaic_from, epoch) else views.recipe
+    phase, recipe = schedule.plan.at(epoch), augmentation.recipe
+    if mosaic_is_closed(augmentation.close_mosaic_from, epoch):
+        recipe = recipe.without_mosaic()
     return EpochFacts(
         epoch=epoch,
         phase=phase,
-        lr={scope.name: _rate(scope, phase, first, last) for scope in scopes if scope.layers & set(phase.learning)},
+        lr={
+            scope.name: Range(first=rate_of(scope, phase, first), last=rate_of(scope, phase, last))
+            for scope in scopes
+            if scope.layers & set(phase.learning)
+        },
         bias_lr=Range(first=first.lr[BIASES], last=last.lr[BIASES]),
         momentum=Range(first=first.momentum, last=last.momentum),
         accumulate=Range(first=first.accumulate, last=last.accumulate),
@@ -223,10 +199,6 @@ def _facts(
         chances={**{name: getattr(recipe, name) for name in CHANCES}, "mixup": recipe.mosaic * recipe.mixup},
         loss=loss,
     )
-
-
-def _rate(scope: Scope, phase: FreezePhase, first: StepSettings, last: StepSettings) -> Range:
-    return Range(first=rate_of(scope, phase, first), last=rate_of(scope, phase, last))
 
 
 def rate_of(scope: Scope, phase: FreezePhase, settings: StepSettings) -> float:

@@ -36,7 +36,7 @@ def _of_going_on(run: Explanation, past: RunSoFar) -> Iterator[str]:
 
 
 def _of_augmentation(run: Explanation) -> Iterator[str]:
-    recipe, close = run.views.recipe, run.views.close_mosaic_from
+    recipe, close = run.augmentation.recipe, run.augmentation.close_mosaic_from
     if run.config.rect:
         yield "mosaic: --rect makes none, whatever the hyper-parameters say"
     if recipe.mosaic and close is None:
@@ -95,13 +95,13 @@ def _of_plan(run: Explanation) -> Iterator[str]:
 
 
 def _of_length(run: Explanation) -> Iterator[str]:
-    asked = run.config.batch_size
+    given = run.config.batch_size
     if run.updates < _FEW_UPDATES:
         fewer = "--batch-size" if run.rows[-1].accumulate.last == 1 else "nbs in --hyp"
         times = "once" if run.updates == 1 else f"{run.updates} times"
         yield f"length: weights move {times} in all, which is little: more epochs, or fewer images per update ({fewer})"
-    if run.batch < asked:
-        yield f"batch: there are {run.batch} images, fewer than a batch of {asked}, which the schedule is made for"
+    if run.batch < given:
+        yield f"batch: there are {run.batch} images, fewer than a batch of {given}, which the schedule is made for"
     if run.config.max_steps is not None and len(run.rows) < run.config.epochs:
         yield (
             f"length: --max-steps ends the run in epoch {len(run.rows)} of {run.config.epochs}, "

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import cv2
 import numpy as np
 
+from yolofast.evaluate.plots import encoded
 from yolofast.optim.optimizer import BIASES
 from yolofast.train.explain.explanation import CHANCES, Explanation, rate_of
-from yolofast.train.families.family import EpochFacts
 
 _POINTS, _WIDEST = 600, 6
 
@@ -30,9 +29,7 @@ def explain_picture(run: Explanation) -> bytes:
         for phase in run.phases[1:]:
             panel.axvline(phase.first, color="grey", linestyle=":", linewidth=1)
     figure.supxlabel("epochs done", fontsize=10)
-    canvas.draw()
-    pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)
-    return cv2.imencode(".png", pixels)[1].tobytes()
+    return encoded(canvas)
 
 
 def _draw_rates(panel: Any, run: Explanation) -> None:
@@ -64,28 +61,25 @@ def _draw_learning(panel: Any, run: Explanation) -> None:
 
 def _draw_chances(panel: Any, run: Explanation) -> None:
     edges = [*(row.epoch for row in run.rows), run.rows[-1].epoch + 1]
-    seen = [name for name in CHANCES if any(row.chances[name] for row in run.rows)]
-    for number, name in enumerate(seen):
+    used = [name for name in CHANCES if any(row.chances[name] for row in run.rows)]
+    for number, name in enumerate(used):
         values = [row.chances[name] for row in run.rows]
-        panel.stairs(values, edges, baseline=None, linewidth=_width(number, len(seen)), label=name)
+        panel.stairs(values, edges, baseline=None, linewidth=_width(number, len(used)), label=name)
     turns = [row for before, row in zip(run.rows, run.rows[1:], strict=False) if row.loss != before.loss]
-    for row in turns:
-        _mark_loss(panel, row, is_late=2 * row.epoch > run.rows[0].epoch + run.rows[-1].epoch + 1)
+    for row in turns:  # named on the side where there is room
+        is_late = 2 * row.epoch > run.rows[0].epoch + run.rows[-1].epoch + 1
+        text, side, away = (f"{row.loss} →", "right", -3) if is_late else (f"→ {row.loss}", "left", 3)
+        panel.axvline(row.epoch, color="black", linestyle="--", linewidth=1)
+        panel.annotate(text, (row.epoch, 1.08), fontsize=8, ha=side, xytext=(away, 0), textcoords="offset points")
     panel.set_ylim(0, 1.15)
     panel.set_title("share of images" + ("; the loss where it changes" if turns else ""), fontsize=11)
-    if seen:
+    if used:
         panel.legend(fontsize=8)
 
 
-def _mark_loss(panel: Any, row: EpochFacts, is_late: bool) -> None:
-    """Beside its line, on the side where there is room."""
-    panel.axvline(row.epoch, color="black", linestyle="--", linewidth=1)
-    text, side, away = (f"{row.loss} →", "right", -3) if is_late else (f"→ {row.loss}", "left", 3)
-    panel.annotate(text, (row.epoch, 1.08), fontsize=8, ha=side, xytext=(away, 0), textcoords="offset points")
-
-
 def _draw_update(panel: Any, run: Explanation) -> None:
-    places = _ends_of_epochs(run)
+    end = (run.batches - 1) / run.batches  # where the last batch of an epoch stands
+    places = [place for row in run.rows for place in (row.epoch, row.epoch + end)]
     values = [run.batch * n for row in run.rows for n in (row.accumulate.first, row.accumulate.last)]
     panel.plot(places, values, linewidth=2)
     panel.set_ylim(0, 1.15 * max(values))
@@ -101,8 +95,3 @@ def _some_batches(run: Explanation) -> list[int]:
     """Of an epoch: the first, the last, and as many in between as a picture can show."""
     count = min(max(_POINTS // len(run.rows), 2), run.batches)
     return [round(place) for place in np.linspace(0, run.batches - 1, count).tolist()]
-
-
-def _ends_of_epochs(run: Explanation) -> list[float]:
-    """Where the first and the last batch of every epoch stand."""
-    return [place for row in run.rows for place in (row.epoch, row.epoch + (run.batches - 1) / run.batches)]

@@ -59,31 +59,35 @@ class EpochFacts:
     loss: str
 
 
-class Explained(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Explained:
     """What a family may know of a run when it remarks on it (`Explanation` has more)."""
 
+    config: TrainConfig
+    hyp: dict[str, Any]
+    model: Network
+    anew: frozenset[str]
+    """Names of the parameters that begin with random values."""
+    plan: FreezePlan
+    schedule: PlannedSchedule
+    weight_decay: float
+    batches: int
+    """Of an epoch."""
+    rows: tuple[EpochFacts, ...]
+    """Of the epochs to come."""
+
     @property
-    def config(self) -> TrainConfig: ...
+    def parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
+
     @property
-    def hyp(self) -> dict[str, Any]: ...
-    @property
-    def model(self) -> Network: ...
-    @property
-    def plan(self) -> FreezePlan: ...
-    @property
-    def schedule(self) -> PlannedSchedule: ...
-    @property
-    def weight_decay(self) -> float: ...
-    @property
-    def batches(self) -> int: ...
-    @property
-    def rows(self) -> tuple[EpochFacts, ...]: ...
-    @property
-    def is_mostly_new(self) -> bool: ...
+    def is_mostly_new(self) -> bool:
+        """Without weights, or with those of another network, which fit here and there."""
+        return 2 * sum(p.numel() for name, p in self.model.named_parameters() if name in self.anew) > self.parameters
 
 
 Resize = Callable[[Batch, int, int], Batch]
-"""A batch on the device as it is to be seen, by epoch and number."""
+"""A batch on the device at the size the network gets it, by epoch and number."""
 Shape = tuple[int, int]
 """Height and width."""
 
@@ -126,8 +130,8 @@ class Rules(ABC):
 
     @property
     @abstractmethod
-    def views(self) -> Augmentation:
-        """How pictures for training are made."""
+    def augmentation(self) -> Augmentation:
+        """How images for training are made."""
 
     @property
     @abstractmethod
@@ -181,9 +185,6 @@ class Rules(ABC):
 class Family(ABC):
     name: str
     """As networks say it (`Network.family`)."""
-
-    def owns(self, model: Network) -> bool:
-        return model.family == self.name
 
     def with_network(self, config: TrainConfig, given: Collection[str]) -> TrainConfig:
         """The settings with the network the family takes for meant, where `--cfg` does not name one."""

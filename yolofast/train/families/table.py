@@ -15,7 +15,7 @@ FAMILIES: list[Family] = [YoloXFamily(), YoloV7Family()]
 
 
 def family_of(model: Network) -> Family:
-    return next(family for family in FAMILIES if family.owns(model))
+    return next(family for family in FAMILIES if family.name == model.family)
 
 
 def rules_of(config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:

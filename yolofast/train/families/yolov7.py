@@ -68,16 +68,14 @@ class YoloV7Rules(Rules):
         return scaled_decay(self.hyp["weight_decay"], self.config.batch_size, self._nominal_batch)
 
     @property
-    def views(self) -> Augmentation:
-        """`--style yolox` shows the network what YOLOX would see."""
-        config, augmentation = self.config, Recipe.from_hyp(self.hyp)
+    def augmentation(self) -> Augmentation:
+        """`--style yolox` augments as YOLOX would."""
+        config, recipe, size = self.config, Recipe.from_hyp(self.hyp), self.config.train_size
         if config.style == "yolox":
             borrowed = read_yolox_recipe(config.recipe or "yolox-s", config.recipe_values)
-            augmentation = Recipe.yolox(**borrowed.augmentation())
+            recipe = Recipe.yolox(**borrowed.augmentation())
         close = config.epochs - config.close_mosaic if config.close_mosaic else None
-        return Augmentation(
-            recipe=augmentation, height=config.train_size, width=config.train_size, close_mosaic_from=close
-        )
+        return Augmentation(recipe=recipe, height=size, width=size, close_mosaic_from=close)
 
     @property
     def evaluation_shape(self) -> Shape:
@@ -98,10 +96,8 @@ class YoloV7Rules(Rules):
         return whole, whole
 
     def losses(self) -> ScheduledLoss:
-        config = self.config
-        return ScheduledLoss(
-            self._model, self.hyp, config.train_size, self._assigners, config.faithful, quad=config.quad
-        )
+        size, faithful, quad = self.config.train_size, self.config.faithful, self.config.quad
+        return ScheduledLoss(self._model, self.hyp, size, self._assigners, faithful, quad=quad)
 
     def loss_name(self, epoch: int) -> str:
         return self._assigners.at(epoch)
@@ -147,7 +143,20 @@ class YoloV7Rules(Rules):
         return f"lower lr0, which is {self.hyp['lr0']:g} {f'in {file}' if file else 'as published'}"
 
     def remarks(self, run: Explained) -> Iterator[str]:
-        return _of_yolov7(run)
+        schedule = run.schedule.base
+        assert isinstance(schedule, YoloV7Schedule)
+        yield from _of_warmup(run, schedule)
+        yield from _of_update(run, schedule)
+        written = run.hyp["weight_decay"]
+        if not math.isclose(run.weight_decay, written):
+            yield f"weight decay: {written:g} runs as {run.weight_decay:g}, scaled by images per update / nominal batch"
+        rate = run.plan.phases[-1].paces[0].rate
+        last, floor = max(lr.last for lr in run.rows[-1].lr.values()), rate * schedule.lr * schedule.final_share
+        if schedule.shape != "linear" and last > 1.05 * floor:
+            planned = "" if rate == 1 else f" × {rate:g} of the plan"
+            yield f"learning rate: lr0 × lrf{planned} = {floor:.3g} is never reached, the last epoch has {last:.3g}"
+        if run.config.optimizer != "sgd" and schedule.lr >= _ADAM_LR:
+            yield f"learning rate: {schedule.lr:g} is made for SGD; {run.config.optimizer} wants about a tenth of it"
 
     @property
     def _stride(self) -> int:
@@ -167,29 +176,12 @@ def _refuse_yoloxwarmcos(shape: str) -> None:
         raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --flat-cos-lr")
 
 
-def _of_yolov7(run: Explained) -> Iterator[str]:
-    schedule = run.schedule.base
-    assert isinstance(schedule, YoloV7Schedule)
-    yield from _of_warmup(run, schedule)
-    yield from _of_update(run, schedule)
-    written = run.hyp["weight_decay"]
-    if not math.isclose(run.weight_decay, written):
-        yield f"weight decay: {written:g} runs as {run.weight_decay:g}, scaled by images per update / nominal batch"
-    rate = run.plan.phases[-1].paces[0].rate
-    last, floor = max(lr.last for lr in run.rows[-1].lr.values()), rate * schedule.lr * schedule.final_share
-    if schedule.shape != "linear" and last > 1.05 * floor:
-        planned = "" if rate == 1 else f" × {rate:g} of the plan"
-        yield f"learning rate: lr0 × lrf{planned} = {floor:.3g} is never reached, the last epoch has {last:.3g}"
-    if run.config.optimizer != "sgd" and schedule.lr >= _ADAM_LR:
-        yield f"learning rate: {schedule.lr:g} is made for SGD; {run.config.optimizer} wants about a tenth of it"
-
-
 def _of_warmup(run: Explained, schedule: YoloV7Schedule) -> Iterator[str]:
-    asked, runs, total = round(schedule.warmup_epochs * run.batches), schedule.warmup, run.config.epochs * run.batches
-    if runs > asked > 0:
+    given, runs, total = round(schedule.warmup_epochs * run.batches), schedule.warmup, run.config.epochs * run.batches
+    if runs > given > 0:
         why = "at least 1,000, as published" if schedule.least_warmup >= 1000 else "at least a fifth of a short run"
         length = f"{runs:,} iterations ({runs / run.batches:.1f} epochs)"
-        yield f"warm-up: {length} instead of {asked:,} ({schedule.warmup_epochs:g} epochs): {why}"
+        yield f"warm-up: {length} instead of {given:,} ({schedule.warmup_epochs:g} epochs): {why}"
     if runs >= total:
         reached = max(schedule.at(epoch, run.batches - 1).lr[0] for epoch in range(run.config.epochs)) / schedule.lr
         yield f"warm-up: {runs:,} of {total:,} iterations; the learning rate never gets beyond {reached:.0%} of lr0"

@@ -1,7 +1,7 @@
 """YOLOX: trained by a recipe (`--recipe`, `--set`), which says what the command line does not.
 
 Before anything is built, epochs, batch size and image size that were not given become the recipe's, so that what a run
-stores about itself is complete. Everything else is asked of the recipe when it is needed (`recipe_of`).
+stores about itself is complete. Everything else is read from the recipe when it is needed (`recipe_of`).
 """
 
 import dataclasses
@@ -29,6 +29,7 @@ from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, yo
 from yolofast.train.finetune.freeze_plan import FreezePlan
 from yolofast.train.losses.loss_schedule import SIMOTA_VERSIONS
 from yolofast.train.losses.yolox_criterion import YoloXLosses
+from yolofast.words import counted
 
 _STRIDE = 32
 _FINE = 0.2
@@ -42,7 +43,8 @@ class YoloXFamily(Family):
 
     def with_network(self, config: TrainConfig, given: Collection[str]) -> TrainConfig:
         """Weights of a YOLOX mean their own network, and a recipe without weights the one it was made for."""
-        if "cfg" in given or not (config.recipe or _holds_yolox(config.weights)):
+        weights = config.weights
+        if "cfg" in given or not (config.recipe or (weights and yolox_of(read_weights(weights).tensors) is not None)):
             return config
         return dataclasses.replace(config, cfg="" if config.weights else read_yolox_recipe(config.recipe).model)
 
@@ -72,7 +74,9 @@ class YoloXRules(Rules):
         self.hyp = dataclasses.asdict(self.recipe)
         self.conf, self.iou = self.recipe.test_conf, self.recipe.nms
         self.average_decay = self.recipe.ema_decay if self.recipe.ema else None
-        self.closing_flag = _closing_flag(self.recipe)
+        missing = [] if self.recipe.close_mosaic else ["close_mosaic=true"]
+        missing += [] if self.recipe.no_aug_epochs else ["no_aug_epochs=N"]
+        self.closing_flag = " ".join(["--set", *missing])
         if (self.conf, self.iou) != (YoloXRecipe.test_conf, YoloXRecipe.nms):
             self.val_flags = f" --conf-thres {self.conf:g} --iou-thres {self.iou:g}"
 
@@ -81,7 +85,7 @@ class YoloXRules(Rules):
         return self.recipe.weight_decay
 
     @property
-    def views(self) -> Augmentation:
+    def augmentation(self) -> Augmentation:
         height, width = self.recipe.input_size
         return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
@@ -153,29 +157,18 @@ class YoloXRules(Rules):
         return assigner_for(self.config.assigner or "ota", anchors=False)
 
 
-def _closing_flag(recipe: YoloXRecipe) -> str:
-    missing = [] if recipe.close_mosaic else ["close_mosaic=true"]
-    return " ".join(["--set", *missing, *([] if recipe.no_aug_epochs else ["no_aug_epochs=N"])])
-
-
 def recipe_of(config: TrainConfig, model: YoloX) -> YoloXRecipe:
     """What a run of this network follows, at its length and size."""
     name = config.recipe or default_recipe(model.config)
     recipe = read_yolox_recipe(name, config.recipe_values)
     changed = changed_values(config.recipe_values)
-    shape = _shape(config, recipe)
+    first, *second = config.img_size  # height and width, or the long side of the recipe's form
+    shape = (first, second[0]) if second else shape_in_form(recipe.input_size, first)
     if "input_size" in changed:  # what the recipe says of other sizes was said of its own
         recipe = dataclasses.replace(recipe, input_size=read_yolox_recipe(name).input_size)
     batch = config.batch_size if config.batch_size > 0 else recipe.batch_size
     recipe = dataclasses.replace(recipe, model=config.cfg or default_recipe(model.config), batch_size=batch)
     return recipe.for_run(config.epochs, shape, [*changed, *(ENDS if config.faithful else ())])
-
-
-def _shape(config: TrainConfig, recipe: YoloXRecipe) -> tuple[int, int]:
-    """Height and width of a run's inputs: both are given, or the long side of the recipe's form."""
-    if len(config.img_size) == 2:
-        return config.img_size[0], config.img_size[1]
-    return shape_in_form(recipe.input_size, config.img_size[0])
 
 
 def default_recipe(network: YoloXConfig) -> str:
@@ -219,14 +212,9 @@ def described(config: TrainConfig, recipe: YoloXRecipe, plan: FreezePlan) -> str
     rate = f"{recipe.lr(config.batch_size):g} ({recipe.basic_lr_per_img:g} × {config.batch_size})"
     own = plan.phases[0].warmup_epochs
     warmup = f"{recipe.warmup_epochs if own is None else own:g} of warm-up"
-    epochs = f"{recipe.epochs} {'epoch' if recipe.epochs == 1 else 'epochs'}"
-    length = f"{epochs}, {warmup}, {recipe.no_aug_epochs} at the lowest rate"
+    length = f"{counted(recipe.epochs, 'epoch')}, {warmup}, {recipe.no_aug_epochs} at the lowest rate"
     average = "" if recipe.ema else ", no average of weights"
     return f"recipe: {config.recipe}; {height}×{width}{sizes}; lr {rate}; {length}; {closing}{average}"
-
-
-def _holds_yolox(weights: str) -> bool:
-    return bool(weights) and yolox_of(read_weights(weights).tensors) is not None
 
 
 def _network_of(config: TrainConfig) -> YoloXConfig:
@@ -239,8 +227,7 @@ def _network_of(config: TrainConfig) -> YoloXConfig:
 
 
 def _refuse_two_forms(config: TrainConfig, given: Collection[str]) -> None:
-    both = "img_size" in given and len(config.img_size) == 2 and "input_size" in changed_values(config.recipe_values)
-    if both:
+    if "img_size" in given and len(config.img_size) == 2 and "input_size" in changed_values(config.recipe_values):
         what = f"--img {' '.join(map(str, config.img_size))} and --set input_size both say height and width"
         raise UserError(what, fix="drop one of them; --img with one number is the long side")
 
@@ -262,8 +249,8 @@ def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
         "--multi-scale": (config.multi_scale, "--set multi_scale=true, where the recipe has not got it already"),
         "--class-aware-aug": (config.class_aware_aug, "omit it: it is for networks with several heads (1B4H)"),
     }
-    for flag, (is_asked, fix) in refused.items():
-        if is_asked:
+    for flag, (is_given, fix) in refused.items():
+        if is_given:
             raise UserError(f"{flag} is not for YOLOX", fix=fix)
 
 
@@ -287,10 +274,14 @@ def _of_yolox(run: Explained, recipe: YoloXRecipe) -> Iterator[str]:
     if own is not None and own != written.warmup_epochs:
         yield f"recipe: warmup_epochs {written.warmup_epochs} runs as {own:g}, which the plan says"
     for name in ("warmup_epochs", "no_aug_epochs") if own is None else ("no_aug_epochs",):
-        asked, runs = getattr(written, name), getattr(recipe, name)
-        if asked != runs:
-            yield f"recipe: {name} {asked} runs as {runs}: the run is shorter than the recipe's {written.epochs} epochs"
-    yield from _of_long_warmup(run, recipe)
+        given, runs = getattr(written, name), getattr(recipe, name)
+        if given != runs:
+            yield f"recipe: {name} {given} runs as {runs}: the run is shorter than the recipe's {written.epochs} epochs"
+    length, epochs = run.schedule.base.warmup_epochs, run.config.epochs
+    if length >= epochs:  # a plan may give one that does not end
+        rate = recipe.lr(size)
+        reached = max(lr.last for row in run.rows for lr in row.lr.values()) / rate
+        yield f"warm-up: {length:g} epochs, the run has {epochs}: it never gets beyond {reached:.0%} of {rate:.4g}"
     plain, floor = recipe.no_aug_epochs, max(lr.last for lr in run.rows[-1].lr.values())
     if plain and all(math.isclose(lr.first, lr.last) for lr in run.rows[-1].lr.values()):
         early = "an epoch" if plain == 1 else f"{plain} epochs"
@@ -298,13 +289,3 @@ def _of_yolox(run: Explained, recipe: YoloXRecipe) -> Iterator[str]:
     if recipe.closes_at is not None and recipe.closes_at == recipe.epochs - plain - 1:
         first = recipe.closes_at + 1
         yield f"mosaic: it closes and L1 starts with epoch {first}, one earlier than no_aug_epochs {plain} says"
-
-
-def _of_long_warmup(run: Explained, recipe: YoloXRecipe) -> Iterator[str]:
-    """A plan may ask for one that does not end."""
-    length = run.schedule.base.warmup_epochs
-    if length >= run.config.epochs:
-        asked = recipe.lr(run.config.batch_size)
-        reached = max(lr.last for row in run.rows for lr in row.lr.values()) / asked
-        beyond = f"it never gets beyond {reached:.0%} of {asked:.4g}"
-        yield f"warm-up: {length:g} epochs, the run has {run.config.epochs}: {beyond}"

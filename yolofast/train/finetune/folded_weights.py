@@ -20,7 +20,6 @@ lose nothing.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -170,7 +169,7 @@ def _gradient_lengths(step: TrainStep, filters: Sequence[Tensor], batches: Itera
     """Of each filter: the root of the mean square over the batches. Leaves the step as it was."""
     sums = [torch.zeros(len(weight), dtype=torch.float64, device=weight.device) for weight in filters]
     counted = 0
-    with tried_only(step), _asking_for_gradients(step.model, filters):
+    with tried_only(step), _requiring_gradients(step.model, filters):
         for batch in batches:
             gradients = _gradients(step, step.on_device(batch), filters)
             counted += any(bool(gradient.any()) for gradient in gradients)  # none where float16 has overflown
@@ -194,9 +193,9 @@ def _gradients(step: TrainStep, batch: Batch, filters: Sequence[Tensor]) -> list
 
 
 @contextmanager
-def _asking_for_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterator[None]:
+def _requiring_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterator[None]:
     """In training mode; also those that only learn in a later phase."""
-    was_training, asked = model.training, [weight.requires_grad for weight in filters]
+    was_training, required = model.training, [weight.requires_grad for weight in filters]
     model.train()
     for weight in filters:
         weight.requires_grad_(True)
@@ -204,26 +203,23 @@ def _asking_for_gradients(model: nn.Module, filters: Sequence[Tensor]) -> Iterat
         yield
     finally:
         model.train(was_training)
-        for weight, before in zip(filters, asked, strict=True):
+        for weight, before in zip(filters, required, strict=True):
             weight.requires_grad_(before)
 
 
 _MEASURED_BATCHES = 8
 
 
-class BatchSource(Protocol):
-    def epoch(self, number: int, start_batch: int = 0) -> Iterator[Batch]: ...
-
-
 def unfold_batch_norm(
-    step: TrainStep, plan: FreezePlan, batches: BatchSource, per_update: int, say: Callable[[str], None]
-) -> None:
-    """The network still computes what it did. `per_update` is how many batches' gradients are added up."""
+    step: TrainStep, plan: FreezePlan, batches: Callable[[], Iterator[Batch]], per_update: int,
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """The network still computes what it did. `batches` starts an epoch; gradients of `per_update` are added up."""
     model = step.model
     assert isinstance(model, Network)
 
     def first() -> Iterator[Batch]:
-        return islice(batches.epoch(0), _MEASURED_BATCHES)
+        return islice(batches(), _MEASURED_BATCHES)
 
     inputs = (model.inputs.as_input(step.on_device(batch).images).float() for batch in first())
     measure_batch_norm(model, inputs)
@@ -232,12 +228,9 @@ def unfold_batch_norm(
     ]
     lengths = settle_filter_lengths(step, first(), learning, per_update)
     step.ema.model.load_state_dict(model.state_dict())
-    measured = _measured(lengths)
-    say(f"weights: BatchNorm was folded away; {measured} on the first batches. The network computes what it did")
-
-
-def _measured(lengths: Tensor) -> str:
-    if not len(lengths):
-        return "its statistics are measured"
-    reach = f"{float(lengths.min()):.2g} to {float(lengths.max()):.2g}"
-    return f"its statistics and the lengths with which filters learn at the usual pace ({reach}) are measured"
+    measured = "its statistics"
+    if len(lengths):
+        reach = f"{float(lengths.min()):.2g} to {float(lengths.max()):.2g}"
+        measured += f" and the lengths with which filters learn at the usual pace ({reach})"
+    what = f"BatchNorm was folded away; {measured} are measured on the first batches"
+    say(f"weights: {what}. The network computes what it did")

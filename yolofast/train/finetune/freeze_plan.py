@@ -79,9 +79,6 @@ class FreezePlan:
         """That of a state which was saved in it."""
         return next((phase for phase in self.phases if phase.number == number), self.phases[0])
 
-    def heaviest(self, model: Network) -> FreezePhase:
-        return max(self.phases, key=lambda phase: phase.trainable(model))
-
 
 def frozen_at_random(plan: FreezePlan, model: Network, anew: Set[str]) -> str | None:
     """A word on a run whose first phase freezes parameters that start `anew`: it learns on top of noise."""
@@ -98,13 +95,13 @@ def frozen_at_random(plan: FreezePlan, model: Network, anew: Set[str]) -> str | 
     return f"{count}{of} frozen parameters {values}: give --weights that have them, or let them learn"
 
 
-def plan_of(config: TrainConfig, model: Network, kept: PlanSpec | None = None) -> FreezePlan:
-    """`kept` is the plan of a resumed run (`kept_plan`).
+def plan_of(config: TrainConfig, model: Network, own: PlanSpec | None = None) -> FreezePlan:
+    """`own` is the plan of a resumed run (`kept_plan`).
 
     The published code lets the statistics of what `--freeze` freezes drift; a plan never does.
     """
     drifting = config.faithful and not (config.plan or config.stage)
-    return make_plan(kept or plan_spec_of(config), model, config.epochs, still=not drifting)
+    return make_plan(own or plan_spec_of(config), model, config.epochs, still=not drifting)
 
 
 def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True) -> FreezePlan:
@@ -122,23 +119,14 @@ def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True
         if first < end:
             until = reader.still_until(phase, learning, first, end) if still else {}
             made = FreezePhase(
-                number=number,
-                first=first,
-                end=end,
-                learning=learning,
-                still_until=until,
-                warmup_epochs=phase.warmup_epochs,
-                what=reader.words(phase),
-            )
+                number=number, first=first, end=end, learning=learning, still_until=until,
+                warmup_epochs=phase.warmup_epochs, what=reader.words(phase),
+            )  # fmt: skip
             phases.append(made)
     last = spec.phases[-1].until
     planned = spec.epochs or epochs if last is None else _epoch(last, spec.epochs or epochs)
-    return FreezePlan(
-        tuple(phases),
-        unreached=len(spec.phases) - len(phases),
-        extended=max(epochs - planned, 0),
-        written=spec.written,
-    )
+    unreached, extended = len(spec.phases) - len(phases), max(epochs - planned, 0)
+    return FreezePlan(tuple(phases), unreached=unreached, extended=extended, written=spec.written)
 
 
 def _ends(spec: PlanSpec, epochs: int) -> list[int]:
@@ -164,7 +152,8 @@ class _Reader:
 
     def learning(self, number: int, phase: PhaseSpec, before: Mapping[int, LearningPace]) -> dict[int, LearningPace]:
         with self._with_line(phase):
-            layers = self._learning_layers(phase) & self._with_parameters
+            with_weights = {n for n, layer in enumerate(self.model.layers) if list(layer.module.parameters())}
+            layers = self._learning_layers(phase) & with_weights
             if not layers:
                 fix = "freeze less, or name something that has weights"
                 raise UserError(f"phase {number + 1}: nothing learns", fix=fix)
@@ -208,22 +197,18 @@ class _Reader:
         names = phase.freeze or (0,)
         own = dict(self.spec.scopes)
         meant = [one for name in names for one in (own.get(name, (name,)) if isinstance(name, str) else (name,))]
-        asked = "--freeze" if self.spec.where is None else "freeze"
-        return frozenset(range(len(self.model.layers))) - frozen_of(self.model, meant, asked)
+        key = "--freeze" if self.spec.where is None else "freeze"
+        return frozenset(range(len(self.model.layers))) - frozen_of(self.model, meant, key)
 
-    def _scope(self, name: str, asked: str) -> frozenset[int]:
+    def _scope(self, name: str, key: str) -> frozenset[int]:
         if name == ALL:
             return frozenset(range(len(self.model.layers)))
         meant = dict(self.spec.scopes).get(name, (name,))
-        return frozenset().union(*(layers_named(self.model, one, asked) for one in meant))
-
-    @property
-    def _with_parameters(self) -> frozenset[int]:
-        return frozenset(n for n, layer in enumerate(self.model.layers) if list(layer.module.parameters()))
+        return frozenset().union(*(layers_named(self.model, one, key) for one in meant))
 
     @contextmanager
     def _with_line(self, phase: PhaseSpec) -> Iterator[None]:
-        """A name that means nothing is told with its line."""
+        """An error in a phase names its line."""
         try:
             yield
         except UserError as error:
@@ -240,16 +225,11 @@ class PlannedSchedule:
     """Of an epoch."""
 
     def at(self, epoch: int, batch: int) -> StepSettings:
-        settings, phase = self.base.at(epoch, batch), self.plan.at(epoch)
-        risen = self.risen(phase, epoch, batch)
+        settings, phase, risen = self.base.at(epoch, batch), self.plan.at(epoch), 1.0
+        if phase.first and phase.warmup_epochs:  # it restarts with the phase; that of the first phase is the run's own
+            risen = min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
         lr = tuple(lr * pace.rate * risen for pace in phase.paces for lr in settings.lr)
         return dataclasses.replace(settings, lr=lr)
-
-    def risen(self, phase: FreezePhase, epoch: int, batch: int) -> float:
-        """The share a warm-up that restarts with the phase has reached; that of the first phase is the run's own."""
-        if not phase.first or not phase.warmup_epochs:
-            return 1.0
-        return min(((epoch - phase.first) * self.batches + batch) / (phase.warmup_epochs * self.batches), 1.0)
 
 
 def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:

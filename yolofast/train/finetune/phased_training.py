@@ -25,7 +25,7 @@ class PhasedTraining:
         self.plan, self._model, self._step, self._say = plan, model, step, say
         self.phase = plan.phases[0]
         self._still: frozenset[int] = frozenset()
-        self._told = False
+        self._announced = False
         if len(self.phase.paces) > 1:
             self._learn(self.phase)
 
@@ -33,11 +33,11 @@ class PhasedTraining:
         phase = self.plan.at(epoch)
         if phase is not self.phase:
             self.enter(phase)
-            self._told = False
+            self._announced = False
         self._keep_still(phase.still_layers(epoch))
-        if not self._told and (len(self.plan.phases) > 1 or phase.trainable(self._model) < self._parameters):
+        if not self._announced and (len(self.plan.phases) > 1 or phase.trainable(self._model) < self._parameters):
             self._say(self._words(phase))
-        self._told = True
+        self._announced = True
 
     def state_dict(self) -> dict[str, Any]:
         return {"phase": self.phase.number, "plan": self.plan.written}

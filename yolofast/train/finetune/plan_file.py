@@ -121,7 +121,7 @@ def _phase(file: YamlFile, number: int, entry: Any) -> PhaseSpec:
 
 
 class _WrongValueError(Exception):
-    """With what was wanted."""
+    """With what was expected."""
 
 
 def _until(value: Any) -> int | float:
@@ -133,21 +133,22 @@ def _until(value: Any) -> int | float:
 
 
 def _names(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _list(value, "names of parts, globs, or layer numbers: [head, neck, dark5], [74-77]")))
+
+
+def _frozen(value: Any) -> tuple[int | str, ...]:
+    return tuple(_list(value, "what --freeze takes: a number of layers, several layer numbers, or names"))
+
+
+def _list(value: Any, expected: str) -> list[int | str]:
     given = value if isinstance(value, list) else [value]
     if not given or not all(_is_name(one) for one in given):
-        raise _WrongValueError("names of parts, globs, or layer numbers: [head, neck, dark5], [74-77]")
-    return tuple(map(str, given))
+        raise _WrongValueError(expected)
+    return given
 
 
 def _is_name(value: Any) -> bool:
     return (isinstance(value, str) and bool(value)) or (type(value) is int and value >= 0)
-
-
-def _frozen(value: Any) -> tuple[int | str, ...]:
-    given = value if isinstance(value, list) else [value]
-    if not given or not all(_is_name(one) for one in given):
-        raise _WrongValueError("what --freeze takes: a number of layers, several layer numbers, or names")
-    return tuple(given)
 
 
 def _number(least: float, most: float, what: str) -> Callable[[Any], float]:
@@ -159,14 +160,11 @@ def _number(least: float, most: float, what: str) -> Callable[[Any], float]:
     return read
 
 
-_factor = _number(0.0, _MOST_FACTOR, f"a factor from 0 to {_MOST_FACTOR:g}")
-
-
 def _factors(value: Any) -> tuple[tuple[str, float], ...]:
-    wanted = f"a factor from 0 to {_MOST_FACTOR:g} for each scope: {{neck: 0.3, backbone: 0.05}}"
+    expected = f"a factor from 0 to {_MOST_FACTOR:g} for each scope: {{neck: 0.3, backbone: 0.05}}"
     if not isinstance(value, dict) or not all(_is_name(name) for name in value):
-        raise _WrongValueError(wanted)
-    return tuple((str(name), _number(0.0, _MOST_FACTOR, wanted)(factor)) for name, factor in value.items())
+        raise _WrongValueError(expected)
+    return tuple((str(name), _number(0.0, _MOST_FACTOR, expected)(factor)) for name, factor in value.items())
 
 
 def _policies(value: Any) -> tuple[tuple[str, BatchNormPolicy], ...]:
@@ -186,7 +184,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "until": _until,
     "train": _names,
     "freeze": _frozen,
-    "lr": _factor,
+    "lr": _number(0.0, _MOST_FACTOR, f"a factor from 0 to {_MOST_FACTOR:g}"),
     "lr_factors": _factors,
     "warmup_epochs": _number(0.0, _MOST_EPOCHS, "a number of epochs"),
     "batch_norm": _policies,
@@ -198,9 +196,8 @@ def _check_order(file: YamlFile, phases: tuple[PhaseSpec, ...]) -> None:
     for number, phase in enumerate(phases[:-1]):
         if phase.until is None:
             what, line = f"phase {number + 1} of {len(phases)} does not say when it ends", file.line("plan", number)
-            raise UserError(
-                what, where=file.where, line=line, fix="add until: the number of epochs after which it ends"
-            )
+            fix = "add until: the number of epochs after which it ends"
+            raise UserError(what, where=file.where, line=line, fix=fix)
     for kind in (int, float):
         ends = [(number, phase.until) for number, phase in enumerate(phases) if type(phase.until) is kind]
         for (_, before), (number, after) in pairwise(ends):
@@ -255,7 +252,7 @@ def _with_stage_flags(plan: PlanSpec, config: TrainConfig) -> PlanSpec:
         phase,
         lr_factors=tuple((scope, factors[scope]) for scope, _ in phase.lr_factors),
         warmup_epochs=warmup,
-        batch_norm=tuple((scope, policy if scope == _LATE else kept) for scope, kept in phase.batch_norm),
+        batch_norm=tuple((scope, policy if scope == _LATE else own) for scope, own in phase.batch_norm),
         batch_norm_epochs=config.bn_phase1_epochs,
     )
     return dataclasses.replace(plan, phases=(changed,))

@@ -22,23 +22,33 @@ from yolofast.train.gears.compiling import PACKAGE, compiled_loss_of, keep_compi
 from yolofast.train.gears.gears import empty_targets, tuned_convolutions
 from yolofast.train.step import TrainStep
 
-_POLITENESS = 3
+_NICENESS = 3
+_TORCH_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "threads": (torch.get_num_threads, torch.set_num_threads),
+    "deterministic": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    "matmul": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+}
+"""Those that decide what is compiled: with others, nothing of it would be found in the process that trains."""
 
 
 class CompileAhead:
     """Begins at once; `finished` says when, `failure` whether and why not."""
 
-    def __init__(self, step: TrainStep, images: Tensor, places: Sequence[int]) -> None:
-        """For batches of images like these, with these numbers of places for boxes."""
+    def __init__(self, step: TrainStep, images: Tensor, slots: Sequence[int]) -> None:
+        """For batches of images like these, with these numbers of padding slots."""
         keep_compiled_kernels()
         self._folder = tempfile.TemporaryDirectory(prefix="yolofast-compile-", ignore_cleanup_errors=True)
         self._started, self.seconds = time.monotonic(), 0.0
         parcel = Path(self._folder.name) / "step.pt"
-        torch.save(_parcel(step, images, places), parcel)
-        self._complaints = (Path(self._folder.name) / "complaints").open("w+b")
+        parts = {"model": step.model, "criterion": step.criterion, "precision": step.precision}
+        parts |= {"images": torch.empty_like(images, device="meta"), "slots": tuple(slots)}
+        torch.save({**parts, "settings": {name: get() for name, (get, _) in _TORCH_SETTINGS.items()}}, parcel)
+        self._errors = (Path(self._folder.name) / "errors").open("w+b")
+        # The package is found there as it is here.
+        path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(parcel)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._complaints, env=_environment(),
+            [sys.executable, "-m", __name__, str(parcel)], env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors,
         )  # fmt: skip
 
     @property
@@ -53,8 +63,8 @@ class CompileAhead:
         """The last thing the process said, if it did not succeed."""
         if self._process.returncode == 0:
             return None
-        self._complaints.seek(0)
-        lines = self._complaints.read().decode(errors="replace").strip().splitlines()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit code {self._process.returncode}"
 
     def close(self) -> None:
@@ -62,64 +72,26 @@ class CompileAhead:
         with suppress(OSError):
             self._process.kill()
         self._process.wait()
-        self._complaints.close()
+        self._errors.close()
         self._folder.cleanup()
-
-
-def _parcel(step: TrainStep, images: Tensor, places: Sequence[int]) -> dict[str, Any]:
-    return {
-        "model": step.model,
-        "criterion": step.criterion,
-        "precision": step.precision,
-        "settings": _settings_of_torch(),
-        "images": torch.empty_like(images, device="meta"),
-        "places": tuple(places),
-    }
-
-
-def _settings_of_torch() -> dict[str, Any]:
-    """Those that decide what is compiled: with others, nothing of it would be found here."""
-    return {
-        "threads": torch.get_num_threads(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "matmul": torch.get_float32_matmul_precision(),
-    }
-
-
-def _set_in_torch(settings: dict[str, Any]) -> None:
-    """Only what differs: setting to what it is anyway counts as another setting for torch."""
-    setters: dict[str, Callable[[Any], None]] = {
-        "threads": torch.set_num_threads,
-        "deterministic": torch.use_deterministic_algorithms,
-        "matmul": torch.set_float32_matmul_precision,
-    }
-    now = _settings_of_torch()
-    for name, value in settings.items():
-        if value != now[name]:
-            setters[name](value)
-
-
-def _environment() -> dict[str, str]:
-    """The package is found there as it is here."""
-    package_folder = str(PACKAGE.parent)
-    before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([package_folder, *([before] if before else [])])}
 
 
 def compile_parcel(path: Path) -> None:
     with suppress(OSError):
-        os.nice(_POLITENESS)
+        os.nice(_NICENESS)
     # Written by the process that waits for us, into a folder that only its user can read.
     parcel = torch.load(path, weights_only=False)
     path.unlink()  # as large as the network, and nobody would remove it if the run is killed
-    _set_in_torch(parcel["settings"])
+    for name, (get, set_) in _TORCH_SETTINGS.items():
+        if parcel["settings"][name] != get():  # setting it to what it is anyway counts as another setting for torch
+            set_(parcel["settings"][name])
     precision = parcel["precision"]
     nothing: Any = None
     step = TrainStep(parcel["model"], parcel["criterion"], nothing, nothing, precision)
     images, loss_of = torch.zeros_like(parcel["images"], device=precision.device), compiled_loss_of(step)
-    for places in parcel["places"]:
+    for slots in parcel["slots"]:
         with tuned_convolutions(), step.batch_counters.counted_together():
-            terms = loss_of(images, empty_targets(len(images), places, precision.device))
+            terms = loss_of(images, empty_targets(len(images), slots, precision.device))
             step.loss_scale.scaled(terms.total).backward()  # type: ignore[no-untyped-call]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from yolofast.errors import in_one_line
 from yolofast.structures import Batch
 from yolofast.train.gears.compile_ahead import CompileAhead
 from yolofast.train.gears.compiling import compiled_loss_of
@@ -35,7 +36,7 @@ _WORTH_TUNING = 20_000
 """Steps to come from which on convolutions are tuned for every one of many shapes, which takes seconds each."""
 _WORTH_CAPTURING = 3
 """How often a short batch of one size has to come before it gets a graph: to capture it, it is run several times."""
-_WORTH_MORE_PLACES = 30
+_WORTH_MORE_SLOTS = 30
 """How often batches have to hold more boxes than was compiled for before it is compiled for those, too."""
 _ALONE = StepKind(sums=False, updates=True)
 _TIMED_STEPS = 5
@@ -67,13 +68,13 @@ class GearBox:
         self._pool = GraphPool()
         self._plain: Gear = self._uncompiled()
         self._short_batches: Counter[torch.Size] = Counter()
-        self._places: Counter[int] = Counter()
+        self._slots: Counter[int] = Counter()
         self._fast: Gear | None = None
         self._fast_for: _Sort | None = None
-        self._fast_places: tuple[int, ...] | None = ()
+        self._fast_slots: tuple[int, ...] | None = ()
         self._ahead: CompileAhead | None = None
         self._ahead_for: _Sort | None = None
-        self._ahead_places: tuple[int, ...] = ()
+        self._ahead_slots: tuple[int, ...] = ()
         self._pace = Pace(step.precision.device)
         self.now = "eager" if self._plain is self._eager else "graph"
         """The gear in which the last batch of the usual size ran."""
@@ -104,15 +105,16 @@ class GearBox:
         if len(batch.images) != self._images:
             self._run_short(batch, kind)
             return
-        self._places[padding_slots_of(batch)] += 1
+        self._slots[padding_slots_of(batch)] += 1
         if self._compiles:
             self._look_after_compiling(batch)
         if not self._run_compiled(batch, kind):
-            self._run_uncompiled(batch, kind)
+            self._run_captured(batch, kind)
+            self.now = "eager" if self._plain is self._eager else "graph"
 
     def settle(self, batch: Batch) -> None:
         """In the gear the run would get to, or the next lower one if it fails; compiled here and now, and again for
-        every number of places that comes. `batch` is one of the run's own, on the device; nothing is learnt from it."""
+        every number of slots that comes. `batch` is one of the run's own, on the device; nothing is learnt from it."""
         compiles, self._compiles = self._compiles, False
         if self._plain is not self._eager:
             self.graph_failed = self._failure(self._plain, batch)
@@ -124,7 +126,7 @@ class GearBox:
         self.compile_failed = self._failure(fast, batch)
         if not self.compile_failed:
             self._plain = self._eager if self.graph_failed else self._uncompiled()
-            self._fast, self._fast_for, self._fast_places = fast, self._sort_of(batch), None
+            self._fast, self._fast_for, self._fast_slots = fast, self._sort_of(batch), None
 
     def twin(self, *, captured: bool) -> "GearBox":
         """The same steps, not compiled; captured only if asked for."""
@@ -139,13 +141,13 @@ class GearBox:
             self._ahead = None
 
     def _run_compiled(self, batch: Batch, kind: StepKind) -> bool:
-        places: int | None = padding_slots_of(batch)
-        if self._fast_places is not None:
-            places = smallest_that_holds(padding_slots_of(batch), self._fast_places)
-        if self._fast is None or places is None or self._fast_for != self._sort_of(batch):
+        slots: int | None = padding_slots_of(batch)
+        if self._fast_slots is not None:
+            slots = smallest_that_holds(padding_slots_of(batch), self._fast_slots)
+        if self._fast is None or slots is None or self._fast_for != self._sort_of(batch):
             return False
         try:
-            self._fast.run(with_padding_slots(batch, places), kind)
+            self._fast.run(with_padding_slots(batch, slots), kind)
         except Exception as error:  # noqa: BLE001 - whatever it is: if not the gear's fault, the lower one says so
             self._give_up(error)
             self._fast = None
@@ -160,14 +162,12 @@ class GearBox:
         else:
             self._run_captured(batch, kind)
 
-    def _run_uncompiled(self, batch: Batch, kind: StepKind) -> None:
-        self._run_captured(batch, kind)
-        self.now = "eager" if self._plain is self._eager else "graph"
-
     def _run_captured(self, batch: Batch, kind: StepKind) -> None:
         if self._plain is not self._eager:
+            # Where sizes of images differ, not every size has to be captured for every number of slots, too.
+            padded = batch if self._one_shape else with_padding_slots(batch, max(self._slots, default=0))
             try:
-                self._plain.run(self._in_few_shapes(batch), kind)
+                self._plain.run(padded, kind)
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
                 self._plain = self._eager
@@ -175,12 +175,8 @@ class GearBox:
                 return
         self._eager.run(batch, kind)
 
-    def _in_few_shapes(self, batch: Batch) -> Batch:
-        """Where sizes of images differ, not every size has to be captured for every number of places, too."""
-        return batch if self._one_shape else with_padding_slots(batch, max(self._places, default=0))
-
     def _give_up(self, error: Exception) -> None:
-        self._say(f"gear: {type(error).__name__}: {_first_line(error)}; going on in a lower gear")
+        self._say(f"gear: {in_one_line(error)}; going on in a lower gear")
         self._compiles = False
         self.close()
 
@@ -197,9 +193,8 @@ class GearBox:
             with tried_only(self.step):
                 gear.run(batch, _ALONE)
         except Exception as error:  # noqa: BLE001 - whatever it is: training would go on in a lower gear too
-            reason = f"{type(error).__name__}: {_first_line(error)}"
-            self._say(f"gear: {reason}; a lower gear is profiled, as it would be trained in")
-            return reason
+            self._say(f"gear: {in_one_line(error)}; a lower gear is profiled, as it would be trained in")
+            return in_one_line(error)
         return ""
 
     def _measured_seconds(self, batch: Batch) -> float:
@@ -228,22 +223,19 @@ class GearBox:
         elif self._ahead is not None:
             if self._ahead.finished:
                 self._shift_up(self._ahead)
-        elif self._too_full_too_often():
-            self._begin_compiling(batch)
+        else:
+            most = max(self._ahead_slots)
+            if sum(count for slots, count in self._slots.items() if slots > most) > _WORTH_MORE_SLOTS:
+                self._begin_compiling(batch)
 
-    def _too_full_too_often(self) -> bool:
-        """Batches with more boxes than was compiled for run in the lower gear; a few are welcome to."""
-        most = max(self._ahead_places)
-        return sum(count for places, count in self._places.items() if places > most) > _WORTH_MORE_PLACES
-
-    def _usual_places(self) -> tuple[int, ...]:
-        """Batches with numbers that come seldom get more places; the most there were stay."""
-        most, seldom = max(self._places), self._places.total() / 10
-        return tuple(sorted(places for places, count in self._places.items() if places == most or count > seldom))
+    def _usual_slots(self) -> tuple[int, ...]:
+        """Batches with numbers that come seldom get more slots; the most there were stay."""
+        most, seldom = max(self._slots), self._slots.total() / 10
+        return tuple(sorted(slots for slots, count in self._slots.items() if slots == most or count > seldom))
 
     def _begin_compiling(self, batch: Batch) -> None:
         self.close()
-        self._ahead_for, self._ahead_places = self._sort_of(batch), self._usual_places()
+        self._ahead_for, self._ahead_slots = self._sort_of(batch), self._usual_slots()
         if self._fast_for != self._ahead_for:
             self._fast = None
         if self._seconds_left < self._worth:
@@ -251,7 +243,7 @@ class GearBox:
             return
         where = f"{self.name}, and {self._lower_name} for fuller batches" if self._fast else self._lower_name
         self._say(f"gear: {where} while kernels compile")
-        self._ahead = CompileAhead(self.step, batch.images, self._ahead_places)
+        self._ahead = CompileAhead(self.step, batch.images, self._ahead_slots)
 
     def _shift_up(self, ahead: CompileAhead) -> None:
         failure, seconds = ahead.failure, ahead.seconds
@@ -264,7 +256,7 @@ class GearBox:
             self._say(f"gear: {self.name}, kernels compiled in {seconds:.0f} s")
             self._plain = self._uncompiled()  # lets go of the memory of what was captured
             self._fast = self._fast or self._compiled()
-            self._fast_for, self._fast_places = self._ahead_for, self._ahead_places
+            self._fast_for, self._fast_slots = self._ahead_for, self._ahead_slots
 
     @property
     def _seconds_left(self) -> float:
@@ -275,12 +267,8 @@ class GearBox:
         return "graph of the step as written" if self.name == "graph" else "eager"
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0][:200]
-
-
 def choose_gear(
-    asked: str, step: TrainStep, images: int, steps: int, say: Callable[[str], None],
+    requested: str, step: TrainStep, images: int, steps: int, say: Callable[[str], None],
     *, one_shape: bool = True, at_once: Batch | None = None,
 ) -> GearBox:  # fmt: skip
     """The gear asked for; `auto` takes the fastest there is: graphs on a GPU, the step as written on the CPU.
@@ -288,13 +276,13 @@ def choose_gear(
     With a batch to try it with, the box settles `at_once`.
     """
     on_gpu = step.precision.device.type == "cuda"
-    name: GearName = ("graph" if on_gpu else "eager") if asked == "auto" else asked  # type: ignore[assignment]
+    name: GearName = ("graph" if on_gpu else "eager") if requested == "auto" else requested  # type: ignore[assignment]
     if name == "graph" and not on_gpu:
         say("gear: eager (graphs need a GPU)")
         name = "eager"
     elif name == "eager" and at_once is None:
         say("gear: eager")
-    worth = WORTH_COMPILING if asked == "auto" else 0.0
+    worth = WORTH_COMPILING if requested == "auto" else 0.0
     box = GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)
     if at_once is not None:
         box.settle(at_once)

@@ -24,18 +24,12 @@ from yolofast.train.step import LossOf, StepKind, StepProbe, TrainStep
 @contextmanager
 def captured_into(graph: Any, pool: Any = None) -> Iterator[None]:
     """Only this thread must leave the driver alone meanwhile: a loader's makes plans, in pinned memory it asks for."""
-    with _random_numbers_after_failure(), torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        yield
-
-
-@contextmanager
-def _random_numbers_after_failure() -> Iterator[None]:
-    """A capture that fails leaves torch's generator still capturing; the next random number would raise."""
     generator = torch.cuda.default_generators[torch.cuda.current_device()]
     before = generator.clone_state()
     try:
-        yield
-    except BaseException:
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            yield
+    except BaseException:  # a capture that fails leaves the generator capturing; the next random number would raise
         generator.graphsafe_set_state(before)
         raise
 
@@ -188,30 +182,26 @@ def padding_slots_of(batch: Batch) -> int:
     return batch.targets.valid.shape[1]
 
 
-def with_padding_slots(batch: Batch, places: int) -> Batch:
-    """The same boxes with empty places behind them; a batch that has as many already stays as it is."""
-    missing = places - padding_slots_of(batch)
+def with_padding_slots(batch: Batch, slots: int) -> Batch:
+    """The same boxes with empty slots behind them; a batch that has as many already stays as it is."""
+    missing = slots - padding_slots_of(batch)
     if missing <= 0:
         return batch
-    boxes, labels, valid = batch.targets.boxes, batch.targets.labels, batch.targets.valid
-    pad = nn.functional.pad
-    more = Targets(pad(boxes, (0, 0, 0, missing)), pad(labels, (0, missing)), pad(valid, (0, missing)))
-    return replace(batch, targets=more)
+    pad, (boxes, *rest) = nn.functional.pad, parts_of(batch.targets)
+    return replace(batch, targets=Targets(pad(boxes, (0, 0, 0, missing)), *(pad(one, (0, missing)) for one in rest)))
 
 
-def empty_targets(images: int, places: int, device: torch.device | str) -> Targets:
+def empty_targets(images: int, slots: int, device: torch.device | str) -> Targets:
     """Nothing on any image."""
-    return Targets(
-        torch.zeros(images, places, 4, device=device),
-        torch.zeros(images, places, dtype=torch.int64, device=device),
-        torch.zeros(images, places, dtype=torch.bool, device=device),
-    )
+    boxes = torch.zeros(images, slots, 4, device=device)
+    return Targets(boxes, boxes[..., 0].long(), boxes[..., 0].bool())
 
 
-def smallest_that_holds(places: int, choices: Iterable[int]) -> int | None:
-    return min((choice for choice in choices if choice >= places), default=None)
+def smallest_that_holds(slots: int, choices: Iterable[int]) -> int | None:
+    return min((choice for choice in choices if choice >= slots), default=None)
 
 
+_TIMED_STEPS = 16
 _STEPS_AHEAD, _LONG_STEPS_AHEAD = 3, 2
 _LONG_STEP = 0.05
 """Seconds. With three long steps of a large graph (YOLOX-L) in the queue launching took a whole core, with two a tenth
@@ -228,12 +218,16 @@ class Pace:
     def __init__(self, device: torch.device) -> None:
         self._on_gpu = device.type == "cuda"
         self._ends: deque[Any] = deque()
-        self._clock = StepClock()
+        self._before: float | None = None
+        self._times: deque[float] = deque(maxlen=_TIMED_STEPS)
 
     @property
     def step_seconds(self) -> float | None:
-        """Not known in the beginning."""
-        return self._clock.seconds
+        """From one step to the next; not known in the beginning.
+
+        As a median: the first steps capture, and between epochs models are evaluated.
+        """
+        return statistics.median(self._times) if len(self._times) == _TIMED_STEPS else None
 
     def step_queued(self) -> None:
         """To be called after each step; returns when the step some before it is done."""
@@ -241,31 +235,10 @@ class Pace:
             end: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]  # waiting for it is sleeping
             end.record()
             self._ends.append(end)
-            while len(self._ends) >= self._steps_ahead:
+            ahead = _LONG_STEPS_AHEAD if (self.step_seconds or 0.0) > _LONG_STEP else _STEPS_AHEAD
+            while len(self._ends) >= ahead:
                 self._ends.popleft().synchronize()
-        self._clock.step_over()
-
-    @property
-    def _steps_ahead(self) -> int:
-        return _LONG_STEPS_AHEAD if (self._clock.seconds or 0.0) > _LONG_STEP else _STEPS_AHEAD
-
-
-class StepClock:
-    """Seconds from one step to the next. As a median: the first capture, and between epochs models are evaluated."""
-
-    _NEEDED = 16
-
-    def __init__(self) -> None:
-        self._before: float | None = None
-        self._times: deque[float] = deque(maxlen=self._NEEDED)
-
-    def step_over(self) -> None:
         now = time.perf_counter()
         if self._before is not None:
             self._times.append(now - self._before)
         self._before = now
-
-    @property
-    def seconds(self) -> float | None:
-        """Not known in the beginning."""
-        return statistics.median(self._times) if len(self._times) == self._NEEDED else None

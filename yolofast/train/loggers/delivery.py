@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from yolofast.errors import in_one_line
 from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun, LoggerRequest, Say
 from yolofast.train.loggers.mlflow import mlflow_of
 from yolofast.train.loggers.tensorboard import tensorboard_of
@@ -43,11 +44,8 @@ class LoggerDelivery:
         self._deliveries = [_Delivery(logger, say) for logger in loggers]
         self._send(lambda logger: self._start(logger, run))
 
-    def __bool__(self) -> bool:
-        return bool(self._deliveries)
-
     def epoch(self, row: dict[str, Any]) -> None:
-        values = {name: float(value) for name, value in row.items() if name != "epoch" and _is_number(value)}
+        values = {name: float(value) for name, value in row.items() if name != "epoch" and value is not None}
         self._send(lambda logger: logger.scalars(row["epoch"], values))
 
     def picture(self, epoch: int, path: Path) -> None:
@@ -66,22 +64,19 @@ class LoggerDelivery:
 
     def _send(self, call: Call) -> None:
         for delivery in self._deliveries:
-            delivery.send(call)
+            delivery.calls.put(call)
 
 
 class _Delivery:
     def __init__(self, logger: ExperimentLogger, say: Say) -> None:
         self._logger, self._say, self._answers = logger, say, False
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self.calls: SimpleQueue[Call | None] = SimpleQueue()
         # A daemon, so that a server that never answers cannot keep the process alive.
         self._thread = threading.Thread(target=self._work, name=f"yolofast-{logger.title}", daemon=True)
         self._thread.start()
 
-    def send(self, call: Call) -> None:
-        self._calls.put(call)
-
     def close(self, patience: float) -> None:
-        self._calls.put(None)
+        self.calls.put(None)
         self._thread.join(min(patience, _PATIENCE_WITH_THE_SILENT))
         if self._answers:
             self._thread.join(max(patience - _PATIENCE_WITH_THE_SILENT, 0.0))
@@ -89,19 +84,10 @@ class _Delivery:
             self._say(f"warning: {self._logger.title} takes too long, not everything has got there; going on")
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (call := self.calls.get()) is not None:
             try:
                 call(self._logger)
                 self._answers = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the run is worth more
-                self._say(f"warning: {self._logger.title} failed, nothing more is sent to it: {_in_one_line(error)}")
+                self._say(f"warning: {self._logger.title} failed, nothing more is sent to it: {in_one_line(error)}")
                 return
-
-
-def _in_one_line(error: Exception) -> str:
-    first = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first[:200]}" if first else type(error).__name__
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

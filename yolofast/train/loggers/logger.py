@@ -15,12 +15,12 @@ from yolofast.config.train import TrainConfig
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
 
 Say = Callable[[str], None]
 
 _CONTENTS = (FILES.settings, FILES.environment, FILES.summary, FILES.results)
 _PICTURES = ("*.png", "*.jpg")
-BEST = f"{FILES.weights}/{FILES.best}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,18 +88,10 @@ _writing = threading.Lock()  # loggers start at the same time, each in its threa
 
 def id_of_resumed(run: LoggedRun, logger: str) -> str | None:
     """None for a new run, also in the folder of an old one."""
-    return _ids(run.folder).get(logger) if run.next_epoch else None
+    return RunFolder(run.folder).entries(FILES.loggers).get(logger) if run.next_epoch else None
 
 
 def keep_id(run: LoggedRun, logger: str, identity: str) -> None:
     with _writing:
-        ids = {**_ids(run.folder), logger: identity}
+        ids = {**RunFolder(run.folder).entries(FILES.loggers), logger: identity}
         write_whole(run.folder / FILES.loggers, (json.dumps(ids, indent=2) + "\n").encode())
-
-
-def _ids(folder: Path) -> dict[str, str]:
-    try:
-        ids = json.loads((folder / FILES.loggers).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not there, or damaged: a record of its own is better than none
-        return {}
-    return ids if isinstance(ids, dict) else {}

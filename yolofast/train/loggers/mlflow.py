@@ -10,7 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from yolofast.train.loggers.logger import BEST, LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
+from yolofast.runs.layout import FILES
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
 
 _AT_ONCE = 100  # MLflow's limit of settings per request
 _LONGEST_VALUE = 500
@@ -48,8 +49,8 @@ class MlflowLogger:
         if complete:
             for path in self._run.files():
                 self._client.log_artifact(self._id, str(path))
-            if (best := self._run.folder / BEST).exists():
-                self._client.log_artifact(self._id, str(best), "weights")
+            if (best := self._run.folder / FILES.weights / FILES.best).exists():
+                self._client.log_artifact(self._id, str(best), FILES.weights)
         self._client.set_terminated(self._id, "FINISHED" if complete else "KILLED")
 
     def _new(self, run: LoggedRun) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.data_yaml import label_path
 from yolofast.image_index import ImageIndex
-from yolofast.train.loggers.logger import BEST, LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
+from yolofast.runs.layout import FILES
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
 
 _VARIABLES = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE")
 
@@ -64,7 +65,7 @@ class WandbLogger:
         if complete:
             pictures = [path for path in self._run.files() if path.suffix in (".png", ".jpg")]
             self._record.log({path.stem: self._wandb.Image(str(path)) for path in pictures})
-            if (best := self._run.folder / BEST).exists():
+            if (best := self._run.folder / FILES.weights / FILES.best).exists():
                 model = self._wandb.Artifact(f"run_{self._record.id}_model", type="model")
                 model.add_file(str(best))
                 self._record.log_artifact(model, aliases=["latest", "best"])

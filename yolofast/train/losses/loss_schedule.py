@@ -23,12 +23,9 @@ SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VEN
 
 
 def build_loss(
-    model: RawMapReader,
-    hyp: Mapping[str, Any],
-    image_size: int | Sequence[int],
-    assigner: str = "ota",
-    faithful: bool = True,
-) -> Criterion:
+    model: RawMapReader, hyp: Mapping[str, Any], image_size: int | Sequence[int],
+    assigner: str = "ota", faithful: bool = True,
+) -> Criterion:  # fmt: skip
     """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
 
     `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone), `image_size` is the size
@@ -38,26 +35,16 @@ def build_loss(
     layout = model.layout
     assigner = assigner_for(check_assigner(assigner), anchors=layout.has_anchors)
     if not layout.has_anchors:
-        return _yolox(model, hyp, assigner, faithful)
+        version = hyp.get("simota_version", "current")
+        if not isinstance(version, str) or version not in SIMOTA_VERSIONS:
+            raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
+        l1 = _flag(hyp, "use_l1")
+        return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=assigner, use_l1=l1)
     settings = LossSettings.from_hyp(hyp, layout.levels, layout.nc, _longest_side(image_size))
     if not layout.head_classes:
         return YoloV7Criterion(model, settings, assigner, faithful)
-    return MultiHeadCriterion(
-        model,
-        settings,
-        assigner,
-        faithful,
-        ignore_other_heads=_flag(hyp, "ignore_other_heads"),
-        ignore_weight=hyp.get("ignore_weight", 0.0),
-    )
-
-
-def _yolox(model: RawMapReader, hyp: Mapping[str, Any], assigner: str, faithful: bool) -> YoloXCriterion:
-    version = hyp.get("simota_version", "current")
-    if not isinstance(version, str) or version not in SIMOTA_VERSIONS:
-        raise UserError(f"simota_version is {shorten(version)}", fix=f"use one of {', '.join(SIMOTA_VERSIONS)}")
-    l1 = _flag(hyp, "use_l1")
-    return YoloXCriterion(model, SIMOTA_VERSIONS[version], faithful, assigner=assigner, use_l1=l1)
+    ignore, weight = _flag(hyp, "ignore_other_heads"), hyp.get("ignore_weight", 0.0)
+    return MultiHeadCriterion(model, settings, assigner, faithful, ignore_other_heads=ignore, ignore_weight=weight)
 
 
 def _flag(hyp: Mapping[str, Any], key: str) -> bool:
@@ -68,16 +55,11 @@ def _flag(hyp: Mapping[str, Any], key: str) -> bool:
 
 
 def _longest_side(image_size: int | Sequence[int]) -> int:
-    sides = (
-        [image_size]
-        if isinstance(image_size, int)
-        else list(image_size)
-        if isinstance(image_size, list | tuple)
-        else []
-    )
-    if not 1 <= len(sides) <= 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+    sides: Any = [image_size] if isinstance(image_size, int) else image_size
+    fits = isinstance(sides, list | tuple) and len(sides) in (1, 2)
+    if not fits or not all(isinstance(side, int) and side > 0 for side in sides):
         raise UserError(f"image_size is {shorten(image_size)}", fix="give pixels, or height and width")
-    return max(sides)
+    return int(max(sides))
 
 
 _FORM = "assigner: ota, or assigner: [[0, anchor], [70, ota]] with the epoch each starts at"
@@ -95,9 +77,8 @@ class AssignerSchedule:
         given = hyp.get("assigner")
         if ota_from_epoch is not None:
             if given is not None:
-                raise UserError(
-                    "--ota-from-epoch and assigner in the hyper-parameters both set the assigner", fix="drop one"
-                )
+                what = "--ota-from-epoch and assigner in the hyper-parameters both set the assigner"
+                raise UserError(what, fix="drop one")
             if ota_from_epoch < 0:
                 raise UserError(f"--ota-from-epoch is {ota_from_epoch}", fix="give the first epoch with OTA, from 0")
             given = [[0, "anchor"], [ota_from_epoch, "ota"]] if ota_from_epoch else "ota"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from yolofast.errors import UserError, shorten
 from yolofast.loss.criterion import LossSettings
-from yolofast.loss.yolov7_loss import mean_of_all, mean_without_foreign
+from yolofast.loss.yolov7_loss import mean_without_foreign
 from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, LossTerms, RawMapReader, Targets
 from yolofast.train.losses.yolov7_criterion import Ungained, YoloV7Criterion, sum_of
@@ -30,15 +30,9 @@ class MultiHeadCriterion:
     """
 
     def __init__(
-        self,
-        model: RawMapReader,
-        settings: LossSettings,
-        assigner: str,
-        faithful: bool,
-        *,
-        ignore_other_heads: bool = False,
-        ignore_weight: float = 0.0,
-    ) -> None:
+        self, model: RawMapReader, settings: LossSettings, assigner: str, faithful: bool,
+        *, ignore_other_heads: bool = False, ignore_weight: float = 0.0,
+    ) -> None:  # fmt: skip
         """`ignore_other_heads` takes the centre cells of other heads' objects out of a head's objectness; with an
         `ignore_weight` above 0 they count that much instead of nothing."""
         layout = model.layout
@@ -78,14 +72,11 @@ class MultiHeadCriterion:
         own_BG = local_BG != _NOT_MINE
         mine = Targets(targets.boxes, local_BG.clamp(min=0), targets.valid & own_BG)
         if not self.ignore_other_heads:
-            return self.heads[head].ungained(raw, mine, mean_of_all)
+            return self.heads[head].ungained(raw, mine)
         mean = partial(
-            mean_without_foreign,
-            boxes_BG4=targets.boxes,
-            foreign_BG=targets.valid & ~own_BG,
-            weight=self.ignore_weight,
-            spare_positives=not self.faithful,
-        )
+            mean_without_foreign, boxes_BG4=targets.boxes, foreign_BG=targets.valid & ~own_BG,
+            weight=self.ignore_weight, spare_positives=not self.faithful,
+        )  # fmt: skip
         return self.heads[head].ungained(raw, mine, mean)
 
 

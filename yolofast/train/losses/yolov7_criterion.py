@@ -15,7 +15,7 @@ from yolofast.errors import UserError
 from yolofast.extensions import ASSIGNERS, found
 from yolofast.loader.quad import GROUP
 from yolofast.loss.criterion import Criterion, LossSettings, state_of
-from yolofast.loss.yolov7_loss import ObjectnessMean, RawTerms, level_balance, mean_of_all, yolov7_terms
+from yolofast.loss.yolov7_loss import ObjectnessMean, level_balance, mean_of_all, yolov7_terms
 from yolofast.ranks import follow_all, whole_batch
 from yolofast.raw_maps import RowReader
 from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets
@@ -29,13 +29,9 @@ class YoloV7Criterion:
     """The YOLOv7 losses of one head, with auxiliary maps when the raw maps hold them."""
 
     def __init__(
-        self,
-        model: RawMapReader,
-        settings: LossSettings,
-        assigner: str,
-        faithful: bool,
+        self, model: RawMapReader, settings: LossSettings, assigner: str, faithful: bool,
         reader: RowReader | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.model, self.settings, self.assigner, self.faithful = model, settings, assigner, faithful
         self._assign = found(ASSIGNERS[assigner].assign)
         self.reader = RowReader(model.layout.bins) if reader is None else reader
@@ -62,14 +58,14 @@ class YoloV7Criterion:
         lead, aux = raw[: layout.levels], raw[layout.levels :]
         anchors = anchors_in_cells(self.model)
         topk = _TOPK_WITH_AUX if layout.auxiliary else _TOPK
-        assignment = self.assign(lead, targets, anchors, _LEAD_REACH, topk)
-        terms = self.terms(lead, assignment, targets, anchors, objectness_mean)
+        given = targets, anchors, self.settings, self.reader
+        how: dict[str, Any] = {"best_overlap": not self.faithful, "objectness_mean": objectness_mean}
+        terms = yolov7_terms(lead, self.assign(lead, targets, anchors, _LEAD_REACH, topk), *given, **how)
         obj = self._balanced(terms.obj_by_level)
         box, cls = terms.box, terms.cls
         if aux:
             # Auxiliary maps learn what the lead maps would assign in a wider neighbourhood.
-            assignment = self.assign(lead, targets, anchors, _AUX_REACH, topk)
-            extra = self.terms(aux, assignment, targets, anchors, objectness_mean)
+            extra = yolov7_terms(aux, self.assign(lead, targets, anchors, _AUX_REACH, topk), *given, **how)
             box, cls = box + _AUX_WEIGHT * extra.box, cls + _AUX_WEIGHT * extra.cls
             obj = obj + _AUX_WEIGHT * self._balanced(extra.obj_by_level)
         if self.settings.autobalance and torch.is_grad_enabled():  # validation only looks
@@ -87,25 +83,6 @@ class YoloV7Criterion:
             assignment: list[Assignment] = self._assign(lead, targets, head)
         return assignment
 
-    def terms(
-        self,
-        raw: Sequence[Tensor],
-        assignment: Sequence[Assignment],
-        targets: Targets,
-        anchors_LA2: Tensor,
-        objectness_mean: ObjectnessMean,
-    ) -> RawTerms:
-        return yolov7_terms(
-            raw,
-            assignment,
-            targets,
-            anchors_LA2,
-            self.settings,
-            self.reader,
-            best_overlap=not self.faithful,
-            objectness_mean=objectness_mean,
-        )
-
     def _balanced(self, by_level: Tensor) -> Tensor:
         # A copy: the weights change in place before the backward pass reads them.
         balance = self.balance.clone() if isinstance(self.balance, Tensor) else self.balance
@@ -122,20 +99,17 @@ def check_maps(raw: Sequence[Tensor], targets: Targets, layout: HeadLayout, read
     """Refuse maps that are not this head's. Only shapes are looked at, which costs the device nothing."""
     counts = (layout.levels, 2 * layout.levels) if layout.auxiliary else (layout.levels,)
     if len(raw) not in counts:
-        raise UserError(
-            f"{len(raw)} raw maps, expected {' or '.join(map(str, counts))}", fix="give what the model returned"
-        )
-    channels = reader.objectness + 1 + layout.nc
+        what = f"{len(raw)} raw maps, expected {' or '.join(map(str, counts))}"
+        raise UserError(what, fix="give what the model returned")
+    channels, images, anchors = reader.objectness + 1 + layout.nc, len(targets.labels), layout.anchors_per_cell
+    size = [side * layout.strides[0] for side in raw[0].shape[2:4]]
     for level, raw_map in enumerate(raw):
         stride = layout.strides[level % layout.levels]
-        wanted = (len(targets.labels), layout.anchors_per_cell)
-        same_image = raw_map.ndim == 5 and [s * stride for s in raw_map.shape[2:4]] == [
-            s * layout.strides[0] for s in raw[0].shape[2:4]
-        ]
+        same_size = raw_map.ndim == 5 and [side * stride for side in raw_map.shape[2:4]] == size
         own = reader.score_channels is not None or raw_map.shape[-1] == channels
-        if not same_image or raw_map.shape[:2] != wanted or not own:
-            what = f"raw map {level} is {tuple(raw_map.shape)}; targets are of {wanted[0]} images, nc is {layout.nc}"
-            fix = f"give [{wanted[0]}, {wanted[1]}, rows, columns, {channels}], level by level, as the model did"
+        if not same_size or raw_map.shape[:2] != (images, anchors) or not own:
+            what = f"raw map {level} is {tuple(raw_map.shape)}; targets are of {images} images, nc is {layout.nc}"
+            fix = f"give [{images}, {anchors}, rows, columns, {channels}], level by level, as the model did"
             raise UserError(what, fix=fix)
 
 

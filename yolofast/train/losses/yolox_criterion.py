@@ -20,14 +20,9 @@ class YoloXCriterion:
     """The YOLOX loss. `use_l1` may be switched between steps: the published recipe does so for the last epochs."""
 
     def __init__(
-        self,
-        model: RawMapReader,
-        version: SimOtaVersion = CURRENT,
-        faithful: bool = True,
-        *,
-        assigner: str = "simota",
-        use_l1: bool = False,
-    ) -> None:
+        self, model: RawMapReader, version: SimOtaVersion = CURRENT, faithful: bool = True,
+        *, assigner: str = "simota", use_l1: bool = False,
+    ) -> None:  # fmt: skip
         """`faithful=False` leaves out boxes without area, which the published code gives a cell to no avail."""
         self.model, self.version, self.faithful = model, version, faithful
         self.assigner, self.use_l1 = assigner, use_l1
@@ -64,14 +59,9 @@ class YoloXLosses:
     """Two losses, each built once: a captured or compiled step knows by the object which one it was made with."""
 
     def __init__(
-        self,
-        model: RawMapReader,
-        l1_from: int | None,
-        faithful: bool,
-        *,
-        version: SimOtaVersion = CURRENT,
-        assigner: str = "simota",
-    ) -> None:
+        self, model: RawMapReader, l1_from: int | None, faithful: bool,
+        *, version: SimOtaVersion = CURRENT, assigner: str = "simota",
+    ) -> None:  # fmt: skip
         """`l1_from` is the first epoch, from 0, with L1 (`YoloXRecipe.closes_at`); None: never."""
         self.l1_from = l1_from
         self._plain, self._with_l1 = (
