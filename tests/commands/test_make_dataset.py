@@ -1,4 +1,4 @@
-"""`yolofast dataset shapes` as a user types it."""
+"""`yolofast dataset` as a user types it."""
 
 import pytest
 
@@ -36,6 +36,12 @@ def test_makes_the_data_set_and_says_what_is_next(tmp_path, capsys):
         (("dataset", "shapes", "--out", "x", "--n", "0"), "from 1 to"),
         (("dataset", "shapes", "--out", "x", "--n", "many"), "--n"),
         (("dataset", "shapes", "--out", "x", "--sed", "1"), "did you mean '--seed'?"),
+        (("dataset", "shapes", "--out", "x", "--fps", "12"), "shapes has no --fps"),
+        (("dataset", "shapes-video", "--out", "x", "--n", "12"), "shapes-video has no --n"),
+        (("dataset", "shapes-video", "--out", "x", "--size", "320"), "--size 320x240"),
+        (("dataset", "shapes-video", "--out", "x", "--size", "32x32"), "from 64 to"),
+        (("dataset", "shapes-video", "--out", "x", "--drop", "1"), "from 0 to 0.95"),
+        (("dataset", "shapes-video", "--out", "x", "--seed", "-1"), "the seed"),
     ],
 )
 def test_mistakes(args, message, tmp_path, capsys, monkeypatch):
@@ -52,3 +58,15 @@ def test_an_occupied_folder(tmp_path, capsys):
     assert code == 2
     assert "is not empty" in err
     assert "fix: name a new folder" in err
+
+
+def test_sequences_are_made_and_the_next_step_is_told(tmp_path, capsys):
+    folder = tmp_path / "moving"
+    words = ("dataset", "shapes-video", "--out", folder, "--sequences", 1, "--frames", 3, "--size", "96x64", "--video")
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "made 1 sequence of 3 frames, 96×64 at 30 fps, 6 shapes each" in out
+    assert f"track --source {folder / 'SHAPES-01.mp4'}" in out
+    assert "already there" in run(capsys, *words)[1]
+    code, _, err = run(capsys, *words, "--seed", 1)
+    assert code == 2 and "made with other settings" in err

@@ -234,7 +234,7 @@ def test_a_finished_data_set_is_not_made_again(made):
 
 
 def test_what_is_there_is_never_replaced(made, tmp_path):
-    with pytest.raises(UserError, match="another number, seed or version"):
+    with pytest.raises(UserError, match="made with other settings"):
         make_shapes(made, n=12, seed=4)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("mine")

@@ -53,7 +53,7 @@ COMMANDS = (
     Command(
         "anchors", "check a model's anchors against a data set, fit better ones", AnchorsConfig, "fit_to_data:anchors"
     ),
-    Command("dataset", "write a built-in data set to try things with", DatasetConfig, "make_dataset:shapes"),
+    Command("dataset", "write a built-in data set to try things with", DatasetConfig, "make_dataset:run"),
     Command("pack", "decode and resize the images of a data set once, before training", PackConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", CheckConfig),
     Command("preview", "draw augmented images with their boxes", PreviewConfig),

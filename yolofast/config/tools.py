@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 from yolofast.config.settings import REQUIRED, Settings, setting
+from yolofast.errors import UserError
 
 # Declared once for the commands that share them.
 _model = partial(setting, None, "--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
@@ -79,10 +80,30 @@ class AnchorsConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetConfig(Settings):
-    name: Literal["shapes"] = setting(REQUIRED, "name", help="shapes: circles, stars, arrows … generated, with labels")
+    # fmt: off
+    name: Literal["shapes", "shapes-video"] = setting(
+        REQUIRED, "name", help="shapes: circles, stars, arrows … generated, with labels; shapes-video: moving")
     out: str = setting(REQUIRED, "--out", metavar="DIR", help="folder to make")
-    n: int = setting(1000, "--n", help="images to train on, default: {default}")
     seed: int = setting(0, "--seed", help="default: {default}")
+    n: int | None = setting(None, "--n", help="shapes: images to train on, by default 1,000")
+    sequences: int | None = setting(None, "--sequences", metavar="N", help="shapes-video: how many, by default 3")
+    frames: int | None = setting(None, "--frames", metavar="N", help="shapes-video: of each sequence, by default 150")
+    size: str | None = setting(None, "--size", metavar="WxH", help="shapes-video: pixels, by default 320x240")
+    fps: float | None = setting(None, "--fps", metavar="X", help="shapes-video: frames per second, by default 30")
+    drop: float | None = setting(
+        None, "--drop", metavar="X", help="shapes-video: share of frames that are missing, by default 0")
+    shake: float | None = setting(
+        None, "--shake", metavar="X", help="shapes-video: pixels the camera moves to each side, by default 0")
+    objects: int | None = setting(None, "--objects", metavar="N", help="shapes-video: shapes in each, by default 6")
+    video: bool = setting(False, "--video", help="shapes-video: SEQ.mp4 instead of images")
+    # fmt: on
+
+    def check_together(self) -> None:
+        others = ("sequences", "frames", "size", "fps", "drop", "shake", "objects", "video")
+        for field in others if self.name == "shapes" else ("n",):
+            if getattr(self, field) not in (None, False):
+                other = "shapes-video" if self.name == "shapes" else "shapes"
+                raise UserError(f"{self.name} has no --{field}", fix=f"omit it, or make {other}")
 
 
 @dataclass(frozen=True, kw_only=True)

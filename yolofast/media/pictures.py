@@ -1,6 +1,7 @@
 """Images read, checked and fitted to a network's input; unique names for the files made of them."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -41,26 +42,48 @@ def checked_picture(array: object) -> Image:
     return array
 
 
-def fit(
-    image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
-) -> tuple[Image, tuple[float, float], tuple[int, int]]:
-    """The image as large as fits this height and width, padded to multiples of the stride; gain and pad.
+@dataclass(frozen=True)
+class Placement:
+    """Where an image lies in a network's input; all are x and y, in pixels of the input."""
+
+    size: tuple[int, int]
+    pad: tuple[int, int]
+    """On the left and above."""
+    room: tuple[int, int]
+    """That it does not fill, on both sides together."""
+    gain: tuple[float, float]
+    """Pixels of the input per pixel of the image."""
+
+
+def placement(
+    width: int, height: int, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
+) -> Placement:
+    """An image as large as fits this height and width, padded to multiples of the stride.
 
     YOLOv7 pads both sides as little as the strides need; YOLOX (see `InputConvention`) pads behind, to the whole shape.
     """
     inputs = inputs or InputConvention()
-    height, width = image.shape[:2]
     ratio = min(shape[0] / height, shape[1] / width)
     whole = int if inputs.whole else round  # as published
     narrow, low = max(whole(width * ratio), 1), max(whole(height * ratio), 1)
-    resized = image if ratio == 1 else cv2.resize(image, (narrow, low), interpolation=cv2.INTER_LINEAR)
     target = shape[::-1] if inputs.whole else (narrow, low)
     room_x, room_y = (-(-side // stride) * stride - used for side, used in zip(target, (narrow, low), strict=True))
-    left, top = (0, 0) if inputs.top_left else (round(room_x / 2 - 0.1), round(room_y / 2 - 0.1))
+    pad = (0, 0) if inputs.top_left else (round(room_x / 2 - 0.1), round(room_y / 2 - 0.1))
+    return Placement((narrow, low), pad, (room_x, room_y), (narrow / width, low / height))
+
+
+def fit(
+    image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
+) -> tuple[Image, tuple[float, float], tuple[int, int]]:
+    """The image resized and padded as `placement` says; gain and pad."""
+    height, width = image.shape[:2]
+    place = placement(width, height, shape, stride, inputs)
+    (left, top), (room_x, room_y) = place.pad, place.room
+    resized = image if place.size == (width, height) else cv2.resize(image, place.size, interpolation=cv2.INTER_LINEAR)
     padded = cv2.copyMakeBorder(
         resized, top, room_y - top, left, room_x - left, cv2.BORDER_CONSTANT, value=(FILL, FILL, FILL)
     )
-    return np.asarray(padded, np.uint8), (narrow / width, low / height), (left, top)
+    return np.asarray(padded, np.uint8), place.gain, place.pad
 
 
 class UniqueNames:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from yolofast.dataset.shapes.outline import FULL, NAMES, Mask, rasterise
 from yolofast.dataset.shapes.paint import Pixels, background, blend, texture
 
-_Flags = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.bool_]
 
 SIZES = ((320, 240), (240, 320), (320, 320), (320, 200), (256, 256))
 """Width and height of pictures."""
@@ -98,21 +98,21 @@ class _Canvas:
 
     def leaves_enough(self, mask: Mask, left: int, top: int) -> bool:
         """Whether this shape and all it would cover stay visible enough."""
-        there, part = self._overlap(mask, left, top)
+        there, part = overlap(self.owner.shape, mask.shape, left, top)
         solid = mask[part] > FULL // 2
         if not _recognisable(solid, int((mask > FULL // 2).sum())):
             return False
         covered = np.bincount(self.owner[there][solid], minlength=len(self._areas) + 1)
         return all(self._survives(int(other), there, solid) for other in np.flatnonzero(covered[1:]) + 1)
 
-    def _survives(self, shape: int, there: tuple[slice, slice], solid: _Flags) -> bool:
+    def _survives(self, shape: int, there: tuple[slice, slice], solid: Flags) -> bool:
         left_over = self.owner == shape
         left_over[there] &= ~solid
         return _recognisable(left_over, self._areas[shape - 1])
 
     def add(self, rng: np.random.Generator, label: int, mask: Mask, left: int, top: int) -> None:
         height, width = mask.shape
-        there, part = self._overlap(mask, left, top)
+        there, part = overlap(self.owner.shape, mask.shape, left, top)
         solid = mask[part] > FULL // 2
         self._labels.append(label)
         self._areas.append(int((mask > FULL // 2).sum()))
@@ -121,27 +121,32 @@ class _Canvas:
         behind = under[solid].mean(0).astype(np.uint8)
         self.image[there] = blend(under, texture(rng, height, width, behind, label)[part], mask[part])
 
-    def _overlap(self, mask: Mask, left: int, top: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-        """The part of the canvas below the mask, and the part of the mask above the canvas."""
-        (height, width), (rows, columns) = mask.shape, self.owner.shape
-        there = slice(max(top, 0), min(top + height, rows)), slice(max(left, 0), min(left + width, columns))
-        return there, (
-            slice(there[0].start - top, there[0].stop - top),
-            slice(there[1].start - left, there[1].stop - left),
-        )
-
     def visible_shapes(self) -> list[VisibleShape]:
         return [_describe(label, self.owner == number) for number, label in enumerate(self._labels, 1)]
 
 
-def _recognisable(visible: _Flags, whole_area: int) -> bool:
+def overlap(
+    canvas: tuple[int, ...], laid_on: tuple[int, ...], left: int, top: int
+) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Of two shapes `height, width, …`: the part of the canvas that is covered, and the part of what covers it."""
+    (height, width), (rows, columns) = laid_on[:2], canvas[:2]
+    above, below = min(max(top, 0), rows), max(min(top + height, rows), 0)
+    before, behind = min(max(left, 0), columns), max(min(left + width, columns), 0)
+    there = slice(above, max(above, below)), slice(before, max(before, behind))
+    return there, (
+        slice(there[0].start - top, there[0].stop - top),
+        slice(there[1].start - left, there[1].stop - left),
+    )
+
+
+def _recognisable(visible: Flags, whole_area: int) -> bool:
     if not visible.any():
         return False
-    _, _, part = _without_specks(visible)
+    _, _, part = without_specks(visible)
     return bool(part.sum() >= LEAST_VISIBLE * whole_area) and min(part.shape) >= LEAST_SIDE
 
 
-def _without_specks(visible: _Flags) -> tuple[int, int, _Flags]:
+def without_specks(visible: Flags) -> tuple[int, int, Flags]:
     """Left, top and pixels of what catches the eye: single pixels far from the rest would only make the box loose."""
     left, top, part = _cropped(visible)
     _, numbers, stats, _ = cv2.connectedComponentsWithStats(part.view(np.uint8))
@@ -151,18 +156,18 @@ def _without_specks(visible: _Flags) -> tuple[int, int, _Flags]:
     return left + inner_left, top + inner_top, part
 
 
-def _cropped(visible: _Flags) -> tuple[int, int, _Flags]:
+def _cropped(visible: Flags) -> tuple[int, int, Flags]:
     left, top, width, height = (int(value) for value in cv2.boundingRect(visible.view(np.uint8)))
     return left, top, np.ascontiguousarray(visible[top : top + height, left : left + width])
 
 
-def _describe(label: int, owned: _Flags) -> VisibleShape:
-    left, top, visible = _without_specks(owned)
+def _describe(label: int, owned: Flags) -> VisibleShape:
+    left, top, visible = without_specks(owned)
     height, width = visible.shape
     return VisibleShape(label, (left, top, width, height), int(visible.sum()), _polygons(visible, left, top))
 
 
-def _polygons(visible: _Flags, left: int, top: int) -> list[list[float]]:
+def _polygons(visible: Flags, left: int, top: int) -> list[list[float]]:
     """OpenCV's contours run through the centres of pixels, half a pixel inside; of halved pixels, a quarter."""
     halves = visible.view(np.uint8).repeat(2, 0).repeat(2, 1)
     contours, _ = cv2.findContours(halves, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE, offset=(2 * left, 2 * top))
