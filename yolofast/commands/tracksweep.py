@@ -18,7 +18,7 @@ from yolofast.errors import UserError
 from yolofast.extensions import found as imported
 from yolofast.files.atomic_file import write_output
 from yolofast.pages.html import render_page
-from yolofast.report.tracks.sweep_page import COLUMNS, MATCH_THRESH, page_of, verdicts
+from yolofast.report.tracks.sweep_page import COLUMNS, MATCH_THRESH, how_to_use, page_of, verdicts
 from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure
 from yolofast.track.sweep.findings import Findings, find_out
 from yolofast.track.sweep.inputs import read_stored, read_truth, scenes_of
@@ -151,6 +151,7 @@ def print_findings(out: Console, found: Findings, defaults: Searched) -> None:
         out.print(f"… and {len(found.trials) - _LISTED:,} more in results.csv")
     out.print()
     out.print(f"best by {found.by}: {words_of(found.trials[found.best])}", soft_wrap=True)
+    out.print(f"to use it: {how_to_use(found.trials[found.best]).splitlines()[0]}", soft_wrap=True)
     for kind, text in verdicts(found, defaults):
         out.print(f"{kind}: {text}", soft_wrap=True)
     for effect in found.effects:

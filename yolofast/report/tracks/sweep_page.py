@@ -26,7 +26,7 @@ from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure, wort
 from yolofast.track.sweep.findings import FRONT, Effect, Findings, front_of
 from yolofast.track.sweep.outputs import names_of
 from yolofast.track.sweep.search import Searched
-from yolofast.track.sweep.space import OF_DETECTIONS, TRACKER, Trial, shown_value, words_of
+from yolofast.track.sweep.space import CLASSES, CONF, NMS, OF_DETECTIONS, TRACKER, Trial, shown_value, words_of
 from yolofast.words import counted
 
 COLUMNS = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW", "Frag", "FP", "FN", "MT", "ML", "tracks")
@@ -83,19 +83,25 @@ def verdicts(found: Findings, defaults: Searched) -> Iterator[tuple[str, str]]:
         yield kind, f"Against {name} as it comes: {sign}{size} {by}{sure}; + is better."
 
 
-def python_call(trial: Trial) -> str:
-    """How a tracker gets these settings."""
-    given = {name: value for name, value in trial.items() if name not in (TRACKER, *OF_DETECTIONS)}
+def how_to_use(trial: Trial) -> str:
+    """The settings as they are typed, and as Python gets them."""
+    given = {name: value for name, value in trial.items() if name not in (TRACKER, CLASSES, *OF_DETECTIONS)}
+    flags = f" --track {' '.join(f'{name}={shown_value(value)}' for name, value in given.items())}" if given else ""
+    for name, flag in ((CONF, "--conf"), (NMS, "--iou"), (CLASSES, "--class-handling")):
+        flags += f" {flag} {shown_value(trial[name])}" if trial.get(name) is not None else ""
+    given |= {CLASSES: trial[CLASSES]} if CLASSES in trial else {}
     words = "".join(f", {name}={value!r}" for name, value in given.items())
-    lines = [f"tracker = yolofast.build_tracker({trial[TRACKER]!r}{words})"]
-    lines += [f"# detector: {name} {shown_value(trial[name])}" for name in OF_DETECTIONS if trial.get(name) is not None]
-    return "\n".join(lines)
+    tracker = trial[TRACKER]
+    return (
+        f"yolofast track --source VIDEO --weights FILE --tracker {tracker}{flags}\n"
+        f"tracker = yolofast.build_tracker({tracker!r}{words})"
+    )
 
 
 def _best(found: Findings, defaults: Searched, remarks: Sequence[str]) -> Iterator[Element]:
     shown = dict.fromkeys((found.by, "HOTA", "IDF1", "MOTA", "IDSW", "FP"))
     yield Figures(tuple((name, shown_figure(name, float(found.figures[name][found.best]))) for name in shown))
-    yield Code(python_call(found.trials[found.best]))
+    yield Code(how_to_use(found.trials[found.best]))
     for kind, text in verdicts(found, defaults):
         yield Callout(kind, text)  # type: ignore[arg-type]
     for remark in remarks:
