@@ -1,7 +1,7 @@
 """What can be added with one line: plain tables, whose keys are the choices of a setting.
 
-An entry says where its code is as `module:name`, so that settings know the names without importing any of it. Families
-of networks (`train/families/table.py`) and loggers of experiments (`LOGGERS`) have tables where they are used.
+An entry says where its code is as `module:name`, so that settings know the names without importing any of it. Loggers
+of experiments (`LOGGERS`) have a table where they are used.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,22 @@ OPTIMIZERS: dict[str, str] = {
     "adamw": "yolofast.optim.adam:AdamW",
 }
 """What makes an `Optimizer` of parameter groups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyPlaces:
+    """Of a family of networks."""
+
+    network: str
+    """What makes networks of model files and recognises weights (`ModelFamily`); none for graphs of layers."""
+    training: str
+    """The module whose `TRAINING` says how they learn. No network is compiled of it, so it is named without a colon."""
+
+
+FAMILIES: dict[str, FamilyPlaces] = {
+    "yolox": FamilyPlaces(network="yolofast.model.yolox_network:YOLOX", training="yolofast.train.families.yolox"),
+    "yolov7": FamilyPlaces(network="", training="yolofast.train.families.yolov7"),
+}
 
 
 def found(where: str) -> Any:

@@ -1,6 +1,9 @@
 """`yolofast trackval` on golden results: tables, JSON, page, and what is refused."""
 
 import json
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from tests.track.golden import GOLDEN, differences, expected
 from yolofast.cli import main
 
+PAGE = Path(__file__).parents[2] / "docs" / "tracking-scores.md"
 PREPROCESSING, MULTICLASS = GOLDEN / "preprocessing", GOLDEN / "multiclass"
 
 
@@ -89,3 +93,21 @@ def test_faulty_rows_are_told_or_omitted(tmp_path, capsys):
     assert main([*arguments, "--skip-bad"]) == 0
     output = capsys.readouterr().out
     assert "100.000" in output and "remark:" in output and "1 row omitted, identity twice in a frame" in output
+
+
+def test_the_examples_of_the_documentation_run_as_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    truth, results = Path("MOT17/train/MOT17-02-SDP/gt/gt.txt"), Path("tracks/MOT17-02-SDP.txt")
+    for path, source in ((truth, "gt"), (results, "results/all")):
+        path.parent.mkdir(parents=True)
+        shutil.copy(PREPROCESSING / source / "SYNP-22.txt", path)
+    text = PAGE.read_text(encoding="utf-8")
+    (python,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(python, str(PAGE), "exec"), {})
+    assert "MOT17-02-SDP" in capsys.readouterr().out
+    commands = re.findall(r"^yolofast (.*)$", text, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        words = [word for word in command.split() if word not in ("--names", "pedestrian")]  # here are more classes
+        assert main(words) == 0
+    assert Path("trackval.html").exists() and Path("folders/MOT17-02-SDP/gt/gt.txt").exists()

@@ -73,6 +73,7 @@ def test_an_empty_file_is_no_tracks(tmp_path):
         ("2,7,1,1,9,inf,1", FaultKind.NOT_A_NUMBER, "inf is not a finite number"),
         ("2,7,1,1,-9,9,1", FaultKind.BAD_BOX, "a box -9 wide and 9 high"),
         ("0,7,1,1,9,9,1", FaultKind.FRAME, "frame 0 is not a whole number from 1"),
+        ("1e12,7,1,1,9,9,1", FaultKind.FRAME, "frame 1e+12 is not a whole number from 1 to 10,000,000"),
         ("2.5,7,1,1,9,9,1", FaultKind.FRAME, "frame 2.5 is not"),
         ("12,7,1,1,9,9,1", FaultKind.FRAME, "frame 12, but there are 10"),
         ("2,-1,1,1,9,9,1", FaultKind.IDENTITY, "identity -1 is not a whole number from 0"),
@@ -191,12 +192,14 @@ def test_bad_seqinfo(tmp_path, text, message):
 
 def test_arrays_are_checked_like_files():
     assert len(sequence_of_rows("a", np.zeros((0, 9)), "truth")) == 0
-    with pytest.raises(UserError, match="identity 1 is in frame 1 already, on line 1"):
+    with pytest.raises(UserError, match="row 2: identity 1 is in frame 1 already, in row 1"):
         sequence_of_rows("a", [[1, 1, 0, 0, 5, 5], [1, 1, 0, 0, 5, 5]], "truth")
     with pytest.raises(UserError, match=r"have the shape \(3,\)"):
         sequence_of_rows("a", [1, 2, 3], "truth")
     with pytest.raises(UserError, match="2 of id for 1 boxes"):
         make_sequence("a", frame=[1], id=[1, 2], box=[[0, 0, 1, 1]])
+    with pytest.raises(UserError, match="has 20,000,000 frames"):
+        make_sequence("a", frame=[1], id=[1], box=[[0, 0, 1, 1]], length=20_000_000)
     with pytest.raises(UserError, match="frame 3, but its length is 2"):
         make_sequence("a", frame=[3], id=[1], box=[[0, 0, 1, 1]], length=2)
 

@@ -10,12 +10,10 @@ from torch import Tensor, nn
 from tests.train.small_run import flags
 from yolofast.assign.tal import by_tal
 from yolofast.cli import main
-from yolofast.extensions import ASSIGNERS, OPTIMIZERS, Assigner, found
-from yolofast.model.contract import Layer, Network
-from yolofast.model.families import FAMILIES, ModelFamily
+from yolofast.extensions import ASSIGNERS, FAMILIES, OPTIMIZERS, Assigner, FamilyPlaces, found
+from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.optim.sgd import Sgd
 from yolofast.structures import HeadLayout, LossTerms
-from yolofast.train.families import table as families
 from yolofast.train.families.yolov7 import YoloV7Family, YoloV7Rules
 from yolofast.train.loggers.delivery import LOGGERS
 from yolofast.train.losses.yolox_criterion import YoloXCriterion
@@ -120,14 +118,14 @@ class BlotFamily(YoloV7Family):
         return BlotRules(config, hyp, model)
 
 
+BLOT = ModelFamily(title="Blot", build=lambda file, nc: Blot(nc or file.values["nc"]), graph_of=lambda tensors: None)
+TRAINING = BlotFamily()
+
+
 @pytest.fixture
 def blot(tmp_path, monkeypatch):
     """The name of a model file."""
-    known = ModelFamily(
-        title="Blot", build=lambda file, nc: Blot(nc or file.values["nc"]), graph_of=lambda tensors: None
-    )
-    monkeypatch.setitem(FAMILIES, "blot", known)
-    monkeypatch.setattr(families, "FAMILIES", [BlotFamily(), *families.FAMILIES])
+    monkeypatch.setitem(FAMILIES, "blot", FamilyPlaces(network=f"{__name__}:BLOT", training=__name__))
     (tmp_path / "blot.yaml").write_text("family: blot\nnc: 3\n")
     return tmp_path / "blot.yaml"
 

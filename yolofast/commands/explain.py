@@ -13,6 +13,7 @@ from yolofast.commands.console import console, folded, table
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
+from yolofast.loader.order import mosaic_is_closed
 from yolofast.train.explain.explanation import CHANCES, Explanation, RunSoFar, explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.explain.schedule_picture import explain_picture
@@ -102,7 +103,7 @@ def _mosaic(run: Explanation) -> str:
         return "none"
     share = f"{run.augmentation.recipe.mosaic:.0%} of the images"
     first, last = run.rows[0].epoch, run.rows[-1].epoch
-    closes = close is not None and close <= last
+    closes = mosaic_is_closed(close, last)
     return f"{share}; none from epoch {max(close or 0, first) + 1} on" if closes else f"{share}, to the end"
 
 

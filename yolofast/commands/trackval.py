@@ -133,7 +133,7 @@ def _print_switches(out: Console, switches: Sequence[Switch]) -> None:
         listing.add_row(event.sequence, *map(str, numbers), one.cause, str(one.gap), f"{one.covered:.0%}", one.former)
     out.print(listing)
     if len(switches) > _LISTED:
-        out.print(f"… and {len(switches) - _LISTED:,} more; --json and --html have them")
+        out.print(f"… and {len(switches) - _LISTED:,} more; --json has all")
 
 
 def as_json(config: TrackvalConfig, scores: TrackScores, switches: Sequence[Switch]) -> dict[str, Any]:

@@ -5,11 +5,13 @@ published names in their state dicts, so neither could be written as the other.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
+from yolofast.files.yaml_file import YamlFile
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 
@@ -31,7 +33,7 @@ class Network(nn.Module, ABC):
     """`model(images)` gives the list of raw maps, which `layout` says how to read."""
 
     family: str
-    """Its name among `model.families.FAMILIES`."""
+    """Its name among `extensions.FAMILIES`."""
     nc: int
     names: tuple[str, ...]
     inputs = InputConvention()
@@ -67,3 +69,15 @@ class Network(nn.Module, ABC):
     def head_config(self) -> dict[str, Any] | None:
         """Which head owns which classes, for networks with several heads."""
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFamily:
+    """How files and weights of a family of networks are recognised."""
+
+    title: str
+    """As people write it."""
+    build: Callable[[YamlFile, int | None], Network]
+    """From a model file; the number replaces its number of classes."""
+    graph_of: Callable[[Mapping[str, Tensor]], dict[str, Any] | None]
+    """The model file's values for weights that do not hold them; None if the weights are of another family."""

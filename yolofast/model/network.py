@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.model.blocks import cascade_pools
 from yolofast.model.contract import Layer, Network
-from yolofast.model.families import FAMILIES, GRAPH, family_named
+from yolofast.model.families import GRAPH, family_named, model_families
 from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, model_file, read_graph
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
 from yolofast.model.heads import HEADS, MULTI_HEADS, AnchorHead
@@ -120,8 +120,8 @@ def build_model(
     if (family := family_named(cfg)) != GRAPH:
         if head_config is not None:
             fix = "use a graph that ends in MultiHeadDetect, such as yolov7-tiny-1b4h"
-            raise UserError(f"a head config was given, but {FAMILIES[family].title} has one head", fix=fix)
-        return FAMILIES[family].build(model_file(cfg), nc)
+            raise UserError(f"a head config was given, but {model_families()[family].title} has one head", fix=fix)
+        return model_families()[family].build(model_file(cfg), nc)
     graph = read_graph(cfg, nc)
     groups = _head_groups(graph, head_config)
     # Once without memory: every mistake, and a size nobody can hold, is found before anything is allocated.

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from yolofast.model.blocks import Conv, ReOrg, pool_pyramid
-from yolofast.model.contract import Layer, Network
-from yolofast.model.yolox_config import FAMILY, YoloXConfig
+from yolofast.model.contract import Layer, ModelFamily, Network
+from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
 
 STRIDES = (8, 16, 32)
@@ -241,3 +241,6 @@ def _predictions(channels: int, outputs: int, prior: float | None = None) -> nn.
         if prior is not None and conv.bias is not None:
             nn.init.constant_(conv.bias, prior)
     return nn.ModuleList(convs)
+
+
+YOLOX = ModelFamily(title="YOLOX", build=lambda file, nc: YoloX(read_yolox(file, nc)), graph_of=yolox_of)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from yolofast.profile.data_bottlenecks import slow_data, slow_transfer
-from yolofast.profile.records import NOTHING, Bottleneck, Profile, share_of
+from yolofast.profile.records import NOTHING, Profile, Slowdown, share_of
 from yolofast.profile.step_bottlenecks import (
     slow_assignment,
     slow_between,
@@ -20,7 +20,7 @@ from yolofast.profile.step_bottlenecks import (
 from yolofast.profile.step_phases import BACKWARD, FORWARD
 
 ARITHMETIC, MEMORY, BUS = "arithmetic", "memory", "bus to the device"
-_RULES: tuple[Callable[[Profile], Bottleneck | None], ...] = (
+_RULES: tuple[Callable[[Profile], Slowdown | None], ...] = (
     slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
 )  # fmt: skip
 
@@ -51,20 +51,20 @@ def limits(profile: Profile) -> tuple[Limit, ...]:
     return tuple(sorted(found, key=lambda limit: -limit.floor_ms))
 
 
-def verdicts(profile: Profile) -> tuple[Bottleneck, ...]:
+def verdicts(profile: Profile) -> tuple[Slowdown, ...]:
     """The costliest first; at least one, which may say that nothing is wrong."""
     found = [verdict for rule in _RULES if (verdict := rule(profile)) is not None]
     return tuple(sorted(found, key=lambda verdict: -verdict.saved_ms)) or (_nothing(profile),)
 
 
-def _nothing(profile: Profile) -> Bottleneck:
+def _nothing(profile: Profile) -> Slowdown:
     busy, network = profile.usage.gpu_busy, share_of(profile, profile.phase_ms(FORWARD, BACKWARD))
     evidence = f"the network itself takes {network:.0%} of the step"
     if busy is not None:
         evidence = f"the GPU is busy {busy:.0%} of the time"
     if nearest := limits(profile)[:1]:
         evidence += f"; nearest limit: {nearest[0].name}, {nearest[0].reached:.0%} of it used"
-    return Bottleneck(NOTHING, f"nothing is wrong: {evidence}", _still_possible(profile))
+    return Slowdown(NOTHING, f"nothing is wrong: {evidence}", _still_possible(profile))
 
 
 def _still_possible(profile: Profile) -> str:

@@ -7,7 +7,7 @@ Workers that compute need a core each; those that wait, for a disk or a network,
 import math
 from typing import NamedTuple
 
-from yolofast.profile.records import DATA, ENOUGH_DATA, SLOW_TRANSFER, TRANSFER, Bottleneck, Profile, gain, share_of
+from yolofast.profile.records import DATA, ENOUGH_DATA, SLOW_TRANSFER, TRANSFER, Profile, Slowdown, gain, share_of
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, TO_DEVICE
 
 _WORKERS_BUSY = 0.80
@@ -88,7 +88,7 @@ def _saved(profile: Profile, wait_ms: float, making_ms: float, workers: int) -> 
     return max(0.0, profile.step.mean - max(profile.step.mean - wait_ms, making_ms / workers))
 
 
-def slow_data(profile: Profile) -> Bottleneck | None:
+def slow_data(profile: Profile) -> Slowdown | None:
     ms = profile.phase_ms(DATA_WAIT, AUGMENT)
     if share_of(profile, ms) < ENOUGH_DATA:
         return None
@@ -97,7 +97,7 @@ def slow_data(profile: Profile) -> Bottleneck | None:
         waits = "the training process makes its batches itself"
     share, change, saved_ms = share_of(profile, ms), *data_remedy(profile)
     text = f"data: {waits} for {ms:.1f} ms of {profile.step.mean:.1f} ({share:.0%}){_who_makes(profile)}"
-    return Bottleneck(DATA, text, change, gain(profile, saved_ms), saved_ms)
+    return Slowdown(DATA, text, change, gain(profile, saved_ms), saved_ms)
 
 
 def _who_makes(profile: Profile) -> str:
@@ -109,7 +109,7 @@ def _who_makes(profile: Profile) -> str:
     return f"; {setup.workers} workers use {worker_cpu / setup.workers:.0f} % of a core each"
 
 
-def slow_transfer(profile: Profile) -> Bottleneck | None:
+def slow_transfer(profile: Profile) -> Slowdown | None:
     ms = profile.phase_ms(TO_DEVICE)
     if share_of(profile, ms) < SLOW_TRANSFER:
         return None
@@ -118,4 +118,4 @@ def slow_transfer(profile: Profile) -> Bottleneck | None:
     if work is not None and ceilings is not None and ceilings.sent_bytes and work.sent_bytes:
         rate = work.sent_bytes / ms * 1e3
         text += f", at {rate / 1e9:.1f} of the {ceilings.sent_bytes / 1e9:.1f} GB/s that pinned memory reaches"
-    return Bottleneck(TRANSFER, text, "--loader gpu: only plans travel then", gain(profile, ms), ms)
+    return Slowdown(TRANSFER, text, "--loader gpu: only plans travel then", gain(profile, ms), ms)

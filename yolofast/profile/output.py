@@ -6,7 +6,7 @@ from typing import Any
 
 from yolofast.files.known_numbers import without_nan
 from yolofast.profile.bottlenecks import ARITHMETIC, limits, verdicts
-from yolofast.profile.records import Bottleneck, PhaseFigures, Profile, Setup, TimeSpread
+from yolofast.profile.records import PhaseFigures, Profile, Setup, Slowdown, TimeSpread
 from yolofast.profile.step_phases import EMA, GRAPH, OPTIMIZER, TO_DEVICE
 from yolofast.profile.step_statistics import ProfileComparison, in_words
 from yolofast.words import counted
@@ -76,7 +76,7 @@ def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
         nearest = ""
 
 
-def verdict_lines(verdict: Bottleneck) -> Iterator[str]:
+def verdict_lines(verdict: Slowdown) -> Iterator[str]:
     yield verdict.text
     if verdict.change:
         yield f"  change: {verdict.change}"

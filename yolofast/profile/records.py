@@ -165,10 +165,10 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Bottleneck:
+class Slowdown:
     kind: str
     text: str
-    """Bottleneck and evidence."""
+    """Slowdown and evidence."""
     change: str = ""
     """The flag, and why."""
     gain: str = ""

@@ -17,8 +17,8 @@ from yolofast.profile.records import (
     SLOW_TRANSFER,
     UPDATE,
     WAIT,
-    Bottleneck,
     Profile,
+    Slowdown,
     Waits,
     gain,
     share_of,
@@ -106,7 +106,7 @@ def _in_words(waits: Waits) -> str:
     return f"the host waits for it {times} a step ({'; '.join(places)})"
 
 
-def slow_assignment(profile: Profile) -> Bottleneck | None:
+def slow_assignment(profile: Profile) -> Slowdown | None:
     name = profile.setup.assigner
     other = ASSIGNERS[name].cheaper if name in ASSIGNERS else ""
     later = "--ota-from-epoch assigns by anchors until then; " if name == "ota" else ""
@@ -114,18 +114,18 @@ def slow_assignment(profile: Profile) -> Bottleneck | None:
     return _slow_phase(profile, ASSIGN, ASSIGNMENT, "label assignment", cheaper)
 
 
-def slow_loss(profile: Profile) -> Bottleneck | None:
+def slow_loss(profile: Profile) -> Slowdown | None:
     return _slow_phase(profile, LOSS, LOSSES, "the loss", "see --trace FILE for its parts")
 
 
-def _slow_phase(profile: Profile, phase: str, kind: str, name: str, cheaper: str) -> Bottleneck | None:
+def _slow_phase(profile: Profile, phase: str, kind: str, name: str, cheaper: str) -> Slowdown | None:
     if phase not in losses_with_verdict(profile):
         return None
     ms = with_twin(profile, phase)
     text = f"{name} takes {share_of(profile, ms):.0%} of the step ({ms:.1f} ms){_host_clause(profile, phase)}"
     change = _DO_NOT_WAIT if waits_within(profile, phase) else _faster_gear(profile) or cheaper
     saved = ms + (unnamed_idle_ms(profile) if phase == phase_that_prevents_a_graph(profile) else 0.0)
-    return Bottleneck(kind, text, change, gain(profile, saved), saved)
+    return Slowdown(kind, text, change, gain(profile, saved), saved)
 
 
 def _host_clause(profile: Profile, phase: str) -> str:
@@ -140,16 +140,16 @@ def _host_clause(profile: Profile, phase: str) -> str:
     return f" and the GPU waits for the host: it is busy {busy:.0%} of the time{', ' * bool(waits)}{waits}"
 
 
-def wait_per_step(profile: Profile) -> Bottleneck | None:
+def wait_per_step(profile: Profile) -> Slowdown | None:
     """Of the host for the device, or for something else, where no other rule has named the phase."""
     if profile.setup.on_gpu:
         waits, busy, ms = waits_elsewhere(profile), profile.usage.gpu_busy, unnamed_idle_ms(profile)
         if waits and busy is None:
-            return Bottleneck(WAIT, f"a wait per step: {waits}; how busy the GPU is, is unknown", _DO_NOT_WAIT)
+            return Slowdown(WAIT, f"a wait per step: {waits}; how busy the GPU is, is unknown", _DO_NOT_WAIT)
         if not waits or busy is None or share_of(profile, ms) < _IDLE_SHARE:
             return None
         text = f"a wait per step: the GPU is busy {busy:.0%} of the time, {waits}"
-        return Bottleneck(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
+        return Slowdown(WAIT, text, _DO_NOT_WAIT, gain(profile, ms), ms)
     named = losses_with_verdict(profile)
     by_twin = [profile.split_of] if any(part.name in named for part in profile.split) else []
     explained = (*_OF_DATA, TO_DEVICE, *named, *by_twin)
@@ -162,10 +162,10 @@ def wait_per_step(profile: Profile) -> Bottleneck | None:
         f"a wait per step: the process sleeps for {ms:.1f} ms of {profile.step.mean:.1f} "
         f"({share_of(profile, ms):.0%}), most of it in “{worst.name}”"
     )
-    return Bottleneck(WAIT, text, "--trace FILE shows what it waits for", gain(profile, ms), ms)
+    return Slowdown(WAIT, text, "--trace FILE shows what it waits for", gain(profile, ms), ms)
 
 
-def slow_host(profile: Profile) -> Bottleneck | None:
+def slow_host(profile: Profile) -> Slowdown | None:
     """The GPU idles although data is there and nobody waits: launching takes longer than computing, or in a graph the
     gaps between kernels count."""
     if waits_elsewhere(profile) or phase_that_prevents_a_graph(profile):
@@ -176,7 +176,7 @@ def slow_host(profile: Profile) -> Bottleneck | None:
     why = setup.graph_failed or setup.compile_failed
     more_work = f"--batch-size {2 * setup.batch}: more work for the same launches"
     more_work += f" (a faster gear failed: {why})" if why else ""
-    return Bottleneck(HOST, _why_idle(profile, busy), _faster_gear(profile) or more_work, gain(profile, ms), ms)
+    return Slowdown(HOST, _why_idle(profile, busy), _faster_gear(profile) or more_work, gain(profile, ms), ms)
 
 
 def _why_idle(profile: Profile, busy: float) -> str:
@@ -192,21 +192,21 @@ def _why_idle(profile: Profile, busy: float) -> str:
     )
 
 
-def slow_update(profile: Profile) -> Bottleneck | None:
+def slow_update(profile: Profile) -> Slowdown | None:
     ms = profile.phase_ms(OPTIMIZER, EMA) - sum(p.asleep_ms for p in profile.phases if p.name in (OPTIMIZER, EMA))
     waits_there = waits_within(profile, OPTIMIZER, EMA) and wait_per_step(profile) is not None
     if share_of(profile, ms) < _UPDATE_SHARE or waits_there:
         return None
     text = f"moving weights and their average takes {share_of(profile, ms):.0%} of the step ({ms:.1f} ms)"
     change = f"--batch-size {2 * profile.setup.batch}: half as many updates for the same images"
-    return Bottleneck(UPDATE, text, change, gain(profile, ms / 2), ms / 2)
+    return Slowdown(UPDATE, text, change, gain(profile, ms / 2), ms / 2)
 
 
-def slow_between(profile: Profile) -> Bottleneck | None:
+def slow_between(profile: Profile) -> Slowdown | None:
     if not (ms := long_between_ms(profile)):
         return None
     text = f"between the phases {ms:.1f} ms of {profile.step.mean:.1f} go by ({share_of(profile, ms):.0%})"
-    return Bottleneck(BETWEEN, text, "--trace FILE shows what happens there", gain(profile, ms), ms)
+    return Slowdown(BETWEEN, text, "--trace FILE shows what happens there", gain(profile, ms), ms)
 
 
 def _faster_gear(profile: Profile) -> str:

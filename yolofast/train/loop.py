@@ -26,7 +26,8 @@ from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, LateLosses
-from yolofast.train.distributed.averaged_step import even_out, gear_of_ranks, mean_losses
+from yolofast.train.distributed.averaged_step import even_out, mean_losses
+from yolofast.train.distributed.join import gear_of_ranks
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gear_box import GearBox, choose_gear
 from yolofast.train.gears.gears import Gear

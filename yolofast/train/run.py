@@ -16,7 +16,7 @@ from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
 from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import Precision
-from yolofast.ranks import share_counts
+from yolofast.ranks import share_counts, world
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
@@ -144,7 +144,8 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):
         say(f"warning: {word}")
-    distribute(step)
+    if world() > 1:
+        distribute(step)
     batches = prepare_batches(config, rules, data.train, precision, model, say)
     schedule = planned(rules.schedule(len(batches)), phases.plan)
     if fresh and config.weights and has_folded_batch_norm(model):

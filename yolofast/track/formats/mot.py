@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ def read_mot(
         faults.extend(found.faults)
     if not skip_bad:
         refuse_faults(found.faults, str(path))
-    return _sequence(name or info.name or path.stem, found, kind, info)
+    return sequence_of(name or info.name or path.stem, found, kind, info)
 
 
 def sequence_of_rows(name: str, rows: npt.ArrayLike, kind: Kind, length: int | None = None) -> Sequence:
@@ -72,7 +73,7 @@ def sequence_of_rows(name: str, rows: npt.ArrayLike, kind: Kind, length: int | N
         raise UserError(f"rows of {name} have the shape {given.shape}", fix=_GIVE_ROWS)
     found = check_rows(given, f"rows of {name}", kind, length)
     refuse_faults(found.faults, found.where)
-    return _sequence(name, found, kind, SeqInfo(length=length))
+    return sequence_of(name, found, kind, SeqInfo(length=length))
 
 
 def _text(path: Path) -> str:
@@ -87,7 +88,8 @@ def _text(path: Path) -> str:
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix="give a file that can be read") from None
 
 
-def _sequence(name: str, found: MotRows, kind: Kind, info: SeqInfo) -> Sequence:
+def sequence_of(name: str, found: MotRows, kind: Kind, info: SeqInfo, **about: Any) -> Sequence:
+    """Of the rows without a fatal fault."""
     rows = found.rows[~found.bad]
     box = rows[:, 2:6].copy()
     box[:, 2:] += box[:, :2]
@@ -106,6 +108,7 @@ def _sequence(name: str, found: MotRows, kind: Kind, info: SeqInfo) -> Sequence:
         frame_rate=info.frame_rate,
         width=info.width,
         height=info.height,
+        **about,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import shorten
-from yolofast.track.formats.sequence import Bools, Floats, Ints
+from yolofast.track.formats.sequence import MOST_FRAMES, Bools, Floats, Ints
 from yolofast.words import counted
 
 Kind = Literal["truth", "results", "detections"]
@@ -36,6 +36,8 @@ class MotRows:
     """[rows] with a fatal fault"""
     faults: list[Fault] = field(default_factory=list)
     known_lines: list[int] | None = None
+    unit: str = "line"
+    """What the numbers of rows count: lines, rows of an array, or annotations of a JSON file."""
 
     @cached_property
     def lines(self) -> Ints:
@@ -45,6 +47,8 @@ class MotRows:
         return np.array(self.known_lines, np.int64)
 
     def note(self, kind: FaultKind, line: int | None, what: str, fix: str, *, fatal: bool = True) -> None:
+        if self.unit != "line" and line is not None:
+            line, what = None, f"{self.unit} {line}: {what}"
         self.faults.append(Fault(kind=kind, where=self.where, line=line, what=what, fix=fix, fatal=fatal))
 
     def note_rows(
@@ -76,9 +80,17 @@ def parse_mot(text: str, where: str, kind: Kind, length: int | None = None) -> M
     return found
 
 
-def check_rows(rows: Floats, where: str, kind: Kind, length: int | None = None) -> MotRows:
-    """The same for rows that are an array already; a row's number stands for its line."""
-    found = MotRows(where, "", rows, known_lines=list(range(1, len(rows) + 1)))
+def check_rows(
+    rows: Floats,
+    where: str,
+    kind: Kind,
+    length: int | None = None,
+    *,
+    numbers: list[int] | None = None,
+    unit: str = "row",
+) -> MotRows:
+    """The same for rows that are an array already; `numbers` are what messages call them, by default from 1."""
+    found = MotRows(where, "", rows, known_lines=numbers or list(range(1, len(rows) + 1)), unit=unit)
     _check(found, kind, length)
     return found
 
@@ -124,8 +136,8 @@ def _check(found: MotRows, kind: Kind, length: int | None) -> None:
     )  # fmt: skip
     frame, id = rows[:, 0], rows[:, 1]
     found.note_rows(
-        FaultKind.FRAME, _not_whole(frame) | (frame < 1), lambda i: f"frame {frame[i]:g} is not a whole number from 1",
-        "count frames from 1",
+        FaultKind.FRAME, _not_whole(frame) | (frame < 1) | (frame > MOST_FRAMES),
+        lambda i: f"frame {frame[i]:g} is not a whole number from 1 to {MOST_FRAMES:,}", "count frames from 1",
     )  # fmt: skip
     if length is not None:
         found.note_rows(
@@ -168,9 +180,13 @@ def _check_twice(found: MotRows) -> None:
     found.note_rows(
         FaultKind.DUPLICATE_IDENTITY, twice,
         lambda i: f"identity {found.rows[i, 1]:.0f} is in frame {found.rows[i, 0]:.0f} "
-        f"already, on line {found.lines[earlier[i]]}",
+        f"already, {_on(found.unit)} {found.lines[earlier[i]]}",
         "an object is at one place at a time: remove one of the rows",
     )  # fmt: skip
+
+
+def _on(unit: str) -> str:
+    return "on line" if unit == "line" else f"in {unit}"
 
 
 def _check_order(found: MotRows) -> None:

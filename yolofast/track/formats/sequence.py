@@ -20,6 +20,9 @@ Bools = npt.NDArray[np.bool_]
 UNKNOWN = -1
 """The label of a box without a class, and the id of a box without an identity."""
 
+MOST_FRAMES = 10_000_000
+"""Of a sequence: four days at 30 a second. Beyond is a slip, and every frame costs memory."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
@@ -107,6 +110,10 @@ def make_sequence(
     if rows and frames[order[0]] < 1:
         raise UserError(f"sequence {name}: frame {frames[order[0]]}", fix="count frames from 1")
     last = int(frames[order[-1]]) if rows else 0
+    if max(last, length or 0) > MOST_FRAMES:
+        raise UserError(
+            f"sequence {name} has {max(last, length or 0):,} frames", fix=f"at most {MOST_FRAMES:,} are read"
+        )
     if length is not None and last > length:
         raise UserError(f"sequence {name}: frame {last}, but its length is {length}", fix="correct one of them")
     return Sequence(

@@ -27,7 +27,8 @@ class Scores:
     blocks: Mapping[str, Block]
 
     def __getitem__(self, name: str) -> float:
-        return float(np.mean(self._value(name)))
+        value = self._value(name)
+        return value if isinstance(value, int) else float(np.mean(value))  # counts stay whole
 
     def __getattr__(self, name: str) -> float:
         if name.startswith("_"):

@@ -12,6 +12,7 @@ from yolofast.track.formats.folders import find_sequences
 from yolofast.track.formats.mot import read_mot, sequence_of_rows
 from yolofast.track.formats.mot_text import Kind
 from yolofast.track.formats.sequence import Sequence
+from yolofast.track.formats.video_json import is_video_json, read_video_json
 
 _ONE = "sequence"
 """The name of what is given without one."""
@@ -44,9 +45,22 @@ class _Reader:
     skip_bad: bool
     own: str | None = None
     """What the only one is called: a single file of results belongs to a single truth, whatever its name."""
+    truth: Path | None = None
+    """JSON that has the images, for results that are a list alone."""
 
     def read(self, given: Any) -> _Read:
-        return self._files(Path(given)) if isinstance(given, str | Path) else self._values(given)
+        if not isinstance(given, str | Path):
+            return self._values(given)
+        return self._json(Path(given)) if is_video_json(Path(given)) else self._files(Path(given))
+
+    def _json(self, path: Path) -> _Read:
+        found = read_video_json(path, self.kind, images_of=self.truth, faults=self.faults, skip_bad=self.skip_bad)
+        wanted = tuple(found) if self.names is None else tuple(name for name in self.names if name in found)
+        if self.kind == "truth":
+            wanted = tuple(_known(self.names or wanted, found, path))
+        read = {name: _value(name, found[name], self.kind, self._length(name, len(found) == 1)) for name in wanted}
+        stated = {name: one.length for name, one in read.items()}
+        return _Read(read, stated, tuple(name for name in found if name not in wanted))
 
     def _files(self, place: Path) -> _Read:
         """What nobody asks for is not read: it may be broken."""
@@ -96,7 +110,8 @@ def paired(
     if not true.sequences:
         raise UserError("there is no truth to score against", fix="give at least one sequence")
     own = next(iter(true.sequences)) if len(true.sequences) == 1 else None
-    found = _Reader("results", true.stated, tuple(true.sequences), faults, skip_bad, own).read(results)
+    document = Path(truth) if isinstance(truth, str | Path) and is_video_json(Path(truth)) else None
+    found = _Reader("results", true.stated, tuple(true.sequences), faults, skip_bad, own, document).read(results)
     for name in true.sequences:
         if name not in found.sequences:
             where = results if isinstance(results, str | Path) else None

@@ -9,12 +9,11 @@ The filter estimates centre, height and aspect ratio. A warp of the camera moves
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from yolofast.track.trackers import kalman
-from yolofast.track.trackers.matching import Pairs, every_pair, overlap_of, overlapping
+from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlap_of, overlapping
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Floats, Frame, Ints, Tracks, joined, take
+from yolofast.track.trackers.tracks import Floats, Frame, Ints, Tracks, joined, normalised, take
 
 _POSITION_NOISE, _VELOCITY_NOISE = np.ones(4), np.full(4, 0.01)
 _MEASUREMENT_NOISE = np.array([1.0, 1.0, 10.0, 0.01])
@@ -122,7 +121,7 @@ class BoostTrack(Tracker):
         values, mean = measured(boxes), self.state.mean[:, :4]
         weight = 1 / (self.state.cov[:, 0] + _MEASUREMENT_NOISE)
         found = weight @ (values**2).T - 2 * (weight * mean) @ values.T + (weight * mean**2).sum(1)[:, None]
-        return np.maximum(found, 0.0)
+        return np.asarray(np.maximum(found, 0.0))
 
     def _raised(self, frame: Frame, boxes: Floats, sure: Floats, distance: Floats) -> Floats:
         scores, settings = frame.scores.copy(), self.settings
@@ -142,8 +141,7 @@ class BoostTrack(Tracker):
         unsure = 1 - sure[pairs.rows]
         soft = overlap_of(_widened(one, unsure * _TRACK_BORDER), _widened(two, unsure * _DETECTION_BORDER))
         shape = self._shape_similarity(one, two)
-        near = _similarity(distance)[pairs.rows, pairs.columns]
-        rich = (near + shape + soft) / 3
+        rich = (_similarity(distance, pairs) + shape + soft) / 3
         np.maximum.at(best, pairs.columns, rich)
         raised = np.maximum(scores, _KNOWN_SHARE * scores + _RAISED_SHARE * best**_SHARPNESS)
         limit = np.maximum(_SURE - _LESS_PER_MISS * (self.state.unseen[pairs.rows] - 1), _SURE_LEAST)
@@ -174,14 +172,13 @@ class BoostTrack(Tracker):
     def _matched(
         self, frame: Frame, boxes: Floats, sure: Floats, distance: Floats, scores: Floats, used: Ints
     ) -> tuple[Ints, Ints]:
+        """Faithful: everything is assigned, and what overlaps too little is dropped, which can cost good pairs."""
         settings, limit = self.settings, self.settings.iou_threshold
-        pairs: Pairs = every_pair(boxes, frame.boxes[used])
-        if not len(pairs.rows):
-            return pairs.rows, pairs.columns
+        pairs: Pairs = (every_pair if self.faithful else overlapping)(boxes, frame.boxes[used])
         seen = used[pairs.columns]
         trust = np.where(pairs.overlap >= limit, scores[seen] * sure[pairs.rows], 0.0)
         value = pairs.overlap + settings.lambda_iou * trust * pairs.overlap
-        value += settings.lambda_mhd * _similarity(distance)[pairs.rows, pairs.columns]
+        value += settings.lambda_mhd * _similarity(distance, pairs)
         value += settings.lambda_shape * trust * self._shape_similarity(boxes[pairs.rows], frame.boxes[seen])
         accepted = pairs.overlap >= limit
         alike = self._alike(frame, pairs.rows, seen)
@@ -191,16 +188,14 @@ class BoostTrack(Tracker):
         if self.classes == "each":
             same = self.state.labels[pairs.rows] == frame.labels[seen]
             value, accepted = np.where(same, value, 0.0), accepted & same
-        table = value.reshape(len(boxes), len(used))
-        rows, columns = linear_sum_assignment(table, maximize=True)
-        good = accepted[rows * len(used) + columns]
-        everywhere = np.ones(len(boxes), bool)
+        some = np.arange(len(value)) if self.faithful else accepted.nonzero()[0]
+        found = some[assign(pairs.rows[some], pairs.columns[some], np.maximum(value[some], 0.0))]
+        found = found[accepted[found]]
         took_part = np.zeros(len(frame.scores), bool)
         took_part[used] = True
-        found = (rows * len(used) + columns)[good]
-        recorded = Pairs(pairs.rows, seen, pairs.overlap)
-        self._record("all", everywhere, took_part, recorded, 1 - pairs.overlap, 1 - limit, found)
-        return rows[good], columns[good]
+        shown = Pairs(pairs.rows, seen, pairs.overlap)
+        self._record("all", np.ones(len(boxes), bool), took_part, shown, 1 - pairs.overlap, 1 - limit, found)
+        return pairs.rows[found], pairs.columns[found]
 
     def _alike(self, frame: Frame, rows: Ints, seen: Ints) -> Floats | None:
         """Cosines of appearance."""
@@ -221,7 +216,7 @@ class BoostTrack(Tracker):
         self._vote(rows, frame.labels[seen], frame.scores[seen])
         if self.settings.with_reid and frame.features is not None and state.features.shape[1]:
             mixed = _KEPT_FEATURE * state.features[rows] + (1 - _KEPT_FEATURE) * frame.features[seen]
-            state.features[rows] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), _ROUNDING)
+            state.features[rows] = normalised(mixed)
 
     def _born(self, born: Ints, frame: Frame, scores: Floats) -> BoostState:
         count, none = len(born), np.zeros(len(born), np.int64)
@@ -275,8 +270,10 @@ def _widened(boxes: Floats, share: Floats) -> Floats:
     return np.concatenate((boxes[:, :2] - border, boxes[:, 2:] + border), axis=1)
 
 
-def _similarity(distance: Floats) -> Floats:
-    """Softmax over the detections of each track, 0 beyond the gate."""
-    inside = distance <= _GATE
-    power = np.where(inside, np.exp(-np.minimum(distance, _GATE)), 0.0)
-    return power / np.maximum(power.sum(1, keepdims=True), np.finfo(float).tiny)
+def _similarity(distance: Floats, pairs: Pairs) -> Floats:
+    """Of pairs, by distance: a softmax over the detections of each track, 0 beyond the gate."""
+    rows, columns = (distance <= _GATE).nonzero()
+    power = np.exp(-distance[rows, columns])
+    total = np.maximum(np.bincount(rows, power, minlength=len(distance)), np.finfo(float).tiny)
+    own = distance[pairs.rows, pairs.columns]
+    return np.where(own <= _GATE, np.exp(-np.minimum(own, _GATE)), 0.0) / total[pairs.rows]

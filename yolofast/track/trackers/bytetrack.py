@@ -1,8 +1,8 @@
 """ByteTrack and BoT-SORT: confident detections first, then the others for tracks that are about to be lost.
 
-Both take the same steps per frame (docs/tracking.md); they differ in what the filter estimates (aspect ratio and height,
-or width and height), in camera motion and appearance, and in what they give out. A frame is one function over arrays:
-predict all, overlap of all with all, three associations, one correction of all that were matched.
+Both take the same steps per frame (docs/tracking.md). They differ in what the filter estimates (aspect ratio and
+height, or width and height), in camera motion and appearance, and in what they give out. A frame is one function over
+arrays: predict all, find pairs that overlap, associate three times, correct all that were matched.
 
 Rows of the state are the tracked ones in the published order, then the lost ones.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from yolofast.track.trackers import kalman
 from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, take
+from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, normalised, take
 
 _SECOND_LIMIT, _UNCONFIRMED_LIMIT, _DUPLICATE = 0.5, 0.7, 0.85
 _KEPT_FEATURE = 0.9
@@ -197,6 +197,8 @@ class ByteTrack(Tracker):
         self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: float, rows: Bools, columns: Bools
     ) -> None:
         """Writes the detection of each matched track into `matches`."""
+        if self.stages is None and not (rows.any() and columns.any()):
+            return
         possible = (rows[pairs.rows] & columns[pairs.columns] & (cost <= limit)).nonzero()[0]
         found = possible[assign(pairs.rows[possible], pairs.columns[possible], limit - cost[possible])]
         matches[pairs.rows[found]] = pairs.columns[found]
@@ -335,16 +337,16 @@ class BotSort(ByteTrack):
         alike = (own[pairs.rows] * frame.features[pairs.columns]).sum(1)
         apart = np.maximum(0.0, 1 - alike) / 2
         apart[(apart > self.settings.appearance_thresh) | (1 - pairs.overlap > self.settings.proximity_thresh)] = 1.0
-        apart[~own.any(1)[pairs.rows]] = 1.0
-        return np.minimum(cost, apart)
+        apart[~_are_known(own)[pairs.rows]] = 1.0
+        return np.asarray(np.minimum(cost, apart))
 
     def _look(self, rows: Ints, features: Floats) -> None:
         if not self.settings.with_reid:
             return
         self._widen_features(features.shape[1])
         old = self.state.features[rows]
-        mixed = np.where(old.any(1)[:, None], _KEPT_FEATURE * old + (1 - _KEPT_FEATURE) * features, features)
-        self.state.features[rows] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
+        mixed = _KEPT_FEATURE * old + (1 - _KEPT_FEATURE) * features
+        self.state.features[rows] = normalised(np.where(_are_known(old)[:, None], mixed, features))
 
     def _widen_features(self, width: int) -> None:
         if self.state.features.shape[1] != width:
@@ -360,3 +362,8 @@ class BotSort(ByteTrack):
         if frame.features is not None and self.settings.with_reid:
             state.features = frame.features[born]
         return state
+
+
+def _are_known(features: Floats) -> Bools:
+    """Tracks that have been looked at."""
+    return np.asarray((features != 0).any(1))

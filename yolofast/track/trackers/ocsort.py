@@ -94,9 +94,10 @@ class OcSort(Tracker):
             self._again("second", matches, pairs, matches < 0, low)
         free = high.copy()
         free[matches[matches >= 0]] = False
-        before = self._pairs(np.where(state.observed[:, None], state.box, -1.0), frame)
-        self._again("last observed", matches, before, matches < 0, free)
-        free[matches[matches >= 0]] = False
+        if free.any() and (matches < 0).any():
+            before = self._pairs(np.where(state.observed[:, None], state.box, -1.0), frame)
+            self._again("last observed", matches, before, matches < 0, free)
+            free[matches[matches >= 0]] = False
 
         self._miss((matches < 0).nonzero()[0])
         rows = (matches >= 0).nonzero()[0]
@@ -167,14 +168,12 @@ class OcSort(Tracker):
     def _observed_before(self) -> Floats:
         """The observation `delta_t` frames ago; where there is none a younger one, at last the newest."""
         state, steps = self.state, self._steps_back
-        found, open_ = state.box.copy(), np.ones(len(state.ids), bool)
-        for back in range(steps, 0, -1):
-            age = state.age - back
-            slot = age % steps
-            there = open_ & (np.take_along_axis(state.history_age, slot[:, None], 1)[:, 0] == age) & (age >= 0)
-            found[there] = state.history[there.nonzero()[0], slot[there]]
-            open_ &= ~there
-        return found
+        rows = np.arange(len(state.ids))
+        ages = state.age[:, None] - np.arange(steps, 0, -1)
+        slots = ages % steps
+        there = (state.history_age[rows[:, None], slots] == ages) & (ages >= 0)
+        earliest = slots[rows, there.argmax(1)]
+        return np.where(there.any(1)[:, None], state.history[rows, earliest], state.box)
 
     def _miss(self, rows: Ints) -> None:
         state = self.state

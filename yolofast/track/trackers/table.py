@@ -15,17 +15,24 @@ from yolofast.track.trackers.tracker import CLASSES, Tracker
 class TrackerKind:
     build: type[Tracker]
     settings: type[Any]
+    defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Those of a variant."""
     repaired: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Defaults that differ from the published ones unless `faithful`."""
 
 
 TRACKERS: dict[str, TrackerKind] = {
     "bytetrack": TrackerKind(ByteTrack, ByteTrackSettings),
-    "botsort": TrackerKind(BotSort, BotSortSettings),
+    # A gate of 0.5 lets appearance speak only where boxes overlap by half anyway: no gap is ever bridged.
+    "botsort": TrackerKind(BotSort, BotSortSettings, repaired={"proximity_thresh": 0.95, "appearance_thresh": 0.35}),
     "ocsort": TrackerKind(OcSort, OcSortSettings),
     "boosttrack": TrackerKind(BoostTrack, BoostTrackSettings),
     "boosttrack++": TrackerKind(BoostTrack, BoostTrackSettings, {"use_rich_s": True, "s_sim_corr": True}),
 }
+
+
+_COSTS = ("match_thresh", "iou_threshold")
+_BELOW_ONE = "give a number from 0 to below 1: it is a cost or an overlap, and 1 means boxes that do not touch"
 
 
 def build_tracker(
@@ -47,7 +54,7 @@ def build_tracker(
             hint = nearest(setting, known)
             raise UserError(f"{name} has no setting {setting!r}{hint}", fix=f"use one of {', '.join(known)}")
         _check(name, setting, value, known[setting].default)
-    chosen = kind.settings(**(settings if faithful else {**kind.repaired, **settings}))
+    chosen = kind.settings(**{**kind.defaults, **({} if faithful else kind.repaired), **settings})
     return kind.build(chosen, frame_rate=float(frame_rate), faithful=faithful, classes=classes)
 
 
@@ -65,8 +72,11 @@ def _check(tracker: str, setting: str, value: Any, default: Any) -> None:
     elif isinstance(default, str):
         right = isinstance(value, str)
     else:
-        right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+        most = 1.0 if setting in _COSTS else float("inf")
+        right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
         right = right or (value is None and default is None)
     if not right:
+        if setting in _COSTS:
+            raise UserError(f"{setting} of {tracker} is {shorten(value)}", fix=_BELOW_ONE)
         wanted = "true or false" if isinstance(default, bool) else "a word" if isinstance(default, str) else "a number"
         raise UserError(f"{setting} of {tracker} is {shorten(value)}", fix=f"give {wanted}, such as {default}")

@@ -92,7 +92,7 @@ def checked_boxes(boxes: ArrayLike) -> Floats:
 
 
 def checked_column(values: ArrayLike, count: int, name: str, kind: type) -> NDArray[Any]:
-    found = np.asarray(values, dtype=kind).reshape(-1)
+    found: NDArray[Any] = np.asarray(values, dtype=kind).reshape(-1)
     if len(found) != count:
         raise UserError(f"{len(found)} {name} for {count} boxes", fix=f"give one of the {name} per box")
     if not np.isfinite(found).all():
@@ -109,7 +109,12 @@ def checked_features(features: ArrayLike, count: int, width: int | None) -> Floa
         raise UserError(f"features have {found.shape[1]} values, {width} before", fix="use one network for all frames")
     if not np.isfinite(found).all():
         raise UserError("features contain NaN or infinity", fix="give finite features")
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    return normalised(found)
+
+
+def normalised(vectors: Floats) -> Floats:
+    """Rows of length 1."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
 
 
 def checked_warp(warp: ArrayLike) -> Floats:

@@ -7,7 +7,6 @@ subtracted, so it rounds less than torch's layer for channels_last maps on the C
 
 import gc
 import warnings
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,19 +15,16 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from yolofast.config.common import Gear
 from yolofast.ranks import sum_over_ranks, world
 from yolofast.train.step import RunningLosses, TrainStep
 
 
 def distribute(step: TrainStep) -> None:
-    """Let the step's batches be parts of a larger one. The model itself stays what it was, for weights and averages.
+    """Of several ranks: its batches become parts of a larger one. The model itself stays, for weights and averages.
 
     Statistics are not broadcast before each step: training does not read them, and `even_out` makes them the
     first rank's before anybody does. To be called again when other parameters have come to require gradients.
     """
-    if world() == 1:
-        return
     step.forward, step.alone = step.model, nullcontext
     gc.collect()  # an earlier one would go on listening to the gradients
     device = step.precision.device
@@ -71,15 +67,6 @@ def mean_losses(losses: RunningLosses) -> dict[str, float]:
         return own
     values = sum_over_ranks(torch.tensor(list(own.values()), dtype=torch.float64)) / world()
     return dict(zip(own, values.tolist(), strict=True))
-
-
-def gear_of_ranks(gear: Gear, say: Callable[[str], None]) -> Gear:
-    """Several ranks run the step as written: graphs and compiled steps would have to contain their exchange."""
-    if world() == 1 or gear == "eager":
-        return gear
-    if gear != "auto":
-        say(f"gear: eager instead of {gear}, which runs on one GPU only")
-    return "eager"
 
 
 def synchronise_batch_norm(model: nn.Module, device: torch.device) -> nn.Module:

@@ -21,6 +21,7 @@ import torch.distributed as dist
 # Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
 import torch.distributed.nn.functional
 
+from yolofast.config.common import Gear
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex
@@ -199,3 +200,12 @@ def check_devices(config: TrainConfig) -> str:
     for number in config.devices:
         device_of(number, config.device)
     return config.device.removeprefix("cuda:")
+
+
+def gear_of_ranks(gear: Gear, say: Callable[[str], None]) -> Gear:
+    """Several ranks run the step as written: graphs and compiled steps would have to contain their exchange."""
+    if world() == 1 or gear == "eager":
+        return gear
+    if gear != "auto":
+        say(f"gear: eager instead of {gear}, which runs on one GPU only")
+    return "eager"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from yolofast.loader.order import mosaic_is_closed
 from yolofast.train.explain.explanation import Explanation, RunSoFar
 from yolofast.train.finetune.freeze_plan import frozen_at_random
 
@@ -42,7 +43,7 @@ def _of_augmentation(run: Explanation) -> Iterator[str]:
     if recipe.mosaic and close is None:
         closing = run.rules.closing_flag
         yield f"mosaic: it never closes, the last epochs too learn from mosaics ({closing} would close it)"
-    if recipe.mosaic and close is not None and close <= run.rows[0].epoch:
+    if recipe.mosaic and mosaic_is_closed(close, run.rows[0].epoch):
         yield f"mosaic: it is {'closed from the first epoch on' if run.past is None else 'over'}"
     if 0 < recipe.mosaic < 1 and recipe.mixup:
         share = recipe.mosaic * recipe.mixup

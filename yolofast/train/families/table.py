@@ -5,17 +5,18 @@ from typing import Any
 
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.train import TrainConfig
+from yolofast.extensions import FAMILIES, found
 from yolofast.model.contract import Network
 from yolofast.model.families import family_named, graph_of
 from yolofast.train.families.family import Family, Rules
-from yolofast.train.families.yolov7 import YoloV7Family
-from yolofast.train.families.yolox import YoloXFamily
 
-FAMILIES: list[Family] = [YoloXFamily(), YoloV7Family()]
+
+def families() -> dict[str, Family]:
+    return {name: found(f"{places.training}:TRAINING") for name, places in FAMILIES.items()}
 
 
 def family_of(model: Network) -> Family:
-    return next(family for family in FAMILIES if family.name == model.family)
+    return families()[model.family]
 
 
 def rules_of(config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:
@@ -27,10 +28,9 @@ def completed(config: TrainConfig, given: Collection[str]) -> TrainConfig:
 
     `given` are the names of what was typed.
     """
-    for family in FAMILIES:
+    for family in families().values():
         config = family.with_network(config, given)
-    name = _family_name(config)
-    return next(family for family in FAMILIES if family.name == name).complete(config, given)
+    return families()[_family_name(config)].complete(config, given)
 
 
 def _family_name(config: TrainConfig) -> str:

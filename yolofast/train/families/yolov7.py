@@ -197,3 +197,6 @@ def _of_update(run: Explained, schedule: YoloV7Schedule) -> Iterator[str]:
     if size > nominal:
         scaled = "--auto-lr has scaled it" if run.config.auto_lr else "it is not scaled with the batch (--auto-lr does)"
         yield f"update: {size} images, more than the nominal {nominal}; learning rate {schedule.lr:.4g}: {scaled}"
+
+
+TRAINING = YoloV7Family()

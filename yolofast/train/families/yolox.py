@@ -17,6 +17,7 @@ from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read
 from yolofast.errors import UserError
 from yolofast.extensions import assigner_for, assigners_for
 from yolofast.files.yaml_file import read_yaml
+from yolofast.loader.order import mosaic_is_closed
 from yolofast.model.contract import Network
 from yolofast.model.graph import model_file
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
@@ -115,8 +116,7 @@ class YoloXRules(Rules):
         )
 
     def loss_name(self, epoch: int) -> str:
-        has_l1 = self.recipe.closes_at is not None and epoch >= self.recipe.closes_at
-        return self._assigner + (" + L1" if has_l1 else "")
+        return self._assigner + (" + L1" if mosaic_is_closed(self.recipe.closes_at, epoch) else "")
 
     def schedule(self, batches: int) -> YoloXSchedule:
         return YoloXSchedule(**self.recipe.schedule(batches, self.config.batch_size))
@@ -289,3 +289,6 @@ def _of_yolox(run: Explained, recipe: YoloXRecipe) -> Iterator[str]:
     if recipe.closes_at is not None and recipe.closes_at == recipe.epochs - plain - 1:
         first = recipe.closes_at + 1
         yield f"mosaic: it closes and L1 starts with epoch {first}, one earlier than no_aug_epochs {plain} says"
+
+
+TRAINING = YoloXFamily()

@@ -12,6 +12,7 @@ from torch import nn
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.optim.optimizer import parameter_groups, split_groups
+from yolofast.ranks import world
 from yolofast.train.distributed.averaged_step import distribute
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan
 from yolofast.train.step import TrainStep
@@ -53,7 +54,8 @@ class PhasedTraining:
         """Lets the layers of a phase learn, and no others."""
         phase.freeze(self._model)
         self._learn(phase)
-        distribute(self._step)
+        if world() > 1:
+            distribute(self._step)
 
     @property
     def _parameters(self) -> int:
