@@ -1,7 +1,11 @@
 """`yolofast tracksweep` as typed: settings from stored detections, checkpoints from images, and what is refused."""
 
 import csv
+import glob
 import json
+import shlex
+import shutil
+from pathlib import Path
 
 import cv2
 import pytest
@@ -10,6 +14,8 @@ from tests.detect.seeing import picture, save_seeing
 from tests.track.sweep.made_up import write_folder
 from yolofast.cli import main
 from yolofast.runs.reader import RunFolder
+
+SHAPES = ("circle", "square", "triangle", "star", "ring", "cross", "crescent", "arrow")
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +180,24 @@ def test_compare_and_diagnose_show_it_beside_map(run, tmp_path, capsys):
     (run / "tracking.json").write_text("{torn")
     assert main(["diagnose", str(run)]) == 0
     assert "tracking.json cannot be read" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_run_as_printed(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tracksweep.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line) for line in page.split("```")[1].splitlines() if line]
+    assert len(commands) == 6
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    weights = tmp_path / "runs" / "train" / "exp" / "weights"
+    weights.mkdir(parents=True)
+    for epoch in (1, 2):
+        save_seeing(weights / f"epoch_{epoch:03}.pt", names=SHAPES, img_size=64, seed=epoch)
+    shutil.copy(weights / "epoch_002.pt", "best.pt")
+    for _, *words in commands:
+        small = ["--frames", "4", "--sequences", "2"] if words[0] == "dataset" else []
+        globbed = [name for word in words for name in (sorted(glob.glob(word)) if "epoch_*" in word else [word])]
+        assert main([*globbed, *small]) == 0, words
+    output = capsys.readouterr().out
+    assert "36 settings on 2 sequences" in output and "50 settings on 2 sequences" in output
+    assert "epoch_001.pt: detecting in SHAPES-01" in output and Path("tracksweep.html").is_file()
