@@ -21,7 +21,7 @@ from yolofast.pages.markdown import render_markdown
 from yolofast.report.compare import words
 from yolofast.report.compare.compared_run import ComparedRun, WeightsFile
 from yolofast.report.compare.comparison import MADE_BY, CompareRequest, Comparison, as_json, compare
-from yolofast.report.compare.comparison_page import page_of
+from yolofast.report.compare.comparison_page import page_of, tracking_of
 from yolofast.report.compare.figures import Row
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.runs.layout import FILES, SPEED, metrics
@@ -89,6 +89,8 @@ def _print(out: Console, found: Comparison) -> None:
     _lines(out, ["", *_differences(found)])
     for measure, listed in found.overtakings.items():
         _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
+    for name, tracked in tracking_of(found).items():
+        _lines(out, [f"tracking, {name}: {text}" for text in tracked.words()])
     _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
     _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
     conclusions = [f"{one.kind}: {one.text}" for one in found.conclusions]

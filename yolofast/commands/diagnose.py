@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> None:
         weights = Path(found.history.source) / FILES.weights
         if (weights / FILES.best).exists():
             out.print(f"weights: {_weights(found.choice, weights)}", soft_wrap=True)
+    for line in () if found.history.tracking is None else found.history.tracking.words():
+        out.print(f"tracking: {line}", soft_wrap=True)
     if config.plot is not None:
         out.print(f"picture: {config.plot}", soft_wrap=True)
 

@@ -10,6 +10,7 @@ from yolofast.config.predict import PredictConfig
 from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
 from yolofast.config.sequences import ConvertConfig, TrackvalConfig
 from yolofast.config.settings import Settings
+from yolofast.config.sweep import TracksweepConfig
 from yolofast.config.tools import (
     AnchorsConfig,
     CheckConfig,
@@ -61,6 +62,7 @@ COMMANDS = (
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
     Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
+    Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
     Command("convert", "sequences from one format into another: MOTChallenge, COCO with videos, TAO", ConvertConfig),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),

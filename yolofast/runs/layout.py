@@ -38,6 +38,8 @@ class RunFileNames:
     """Of a run that was interrupted, until it is resumed."""
     evaluation: str = "evaluation.json"
     """How good the best weights are, in the detail a report needs."""
+    tracking: str = "tracking.json"
+    """How well checkpoints of the run track: written by `tracksweep --weights`."""
     report: str = "report.html"
     loggers: str = "trackers.json"
     """The ids experiment loggers have given the run."""

@@ -19,6 +19,7 @@ from yolofast.files.yaml_file import parse_yaml
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, best_place, fitness
 from yolofast.runs.settings import FLAG_FILES, SETTINGS_FILES, tidy
 from yolofast.runs.table import Columns, Floats, read_columns
+from yolofast.runs.tracking import Agreement, TrackedRun, agreement, read_tracking
 
 Ints = npt.NDArray[np.int64]
 
@@ -106,6 +107,16 @@ class RunFolder:
         return self.entries(FILES.profile)
 
     @property
+    def tracking(self) -> TrackedRun | None:
+        """How well its checkpoints track; None if nobody has asked."""
+        values = self.entries(FILES.tracking)
+        found = read_tracking(values)
+        if values and found is None:
+            problem = f"{FILES.tracking} has no epochs that can be read"
+            self.problems += [] if problem in self.problems else [problem]
+        return found
+
+    @property
     def samples(self) -> list[Mapping[str, Any]]:
         rows = self._content(f"{FILES.samples}/{FILES.samples_list}", list)
         return [row for row in rows if isinstance(row, dict)]
@@ -125,8 +136,13 @@ class RunFolder:
     def read_all(self) -> "RunFolder":
         """So that `problems` is complete. Raises `UserError` only if the results are missing."""
         _ = self.results, self.samples, self.batches, self.args, self.hyp, self.environment, self.summary
-        _ = self.evaluation, self.profile
+        _ = self.evaluation, self.profile, self.tracking
         return self
+
+    def tracking_and_map(self) -> Agreement | None:
+        """Its tracked epochs beside their mAP."""
+        tracked = self.tracking
+        return None if tracked is None else agreement(tracked, self.epochs().tolist(), self.column(MAP.name).tolist())
 
     def settings(self) -> dict[str, Any]:
         """Hyper-parameters and flags, of whichever trainer, under the names its files have.

@@ -14,6 +14,7 @@ from yolofast.runs import layout
 from yolofast.runs.layout import best_place
 from yolofast.runs.reader import ClassScore, StepProfile
 from yolofast.runs.settings import settings_in_effect
+from yolofast.runs.tracking import Agreement
 
 MAP50, MAP, PRECISION, RECALL = (one.title for one in (layout.MAP50, layout.MAP, layout.PRECISION, layout.RECALL))
 """Columns go by the titles people know them by."""
@@ -80,6 +81,8 @@ class ComparedRun:
     validated: tuple[int | None, int | None] = (None, None)
     """Images and boxes of the validation set."""
     profile: StepProfile | None = None
+    tracking: Agreement | None = None
+    """Its tracked epochs beside their mAP."""
     weights: tuple[WeightsFile, ...] = ()
     assigners: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

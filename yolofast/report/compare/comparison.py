@@ -16,6 +16,7 @@ from yolofast.report.compare.figures import HOURS, ComparedClass, Row, per_class
 from yolofast.report.compare.kinds import Group, KindCurves, count_once, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
 from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, at_epochs, overtakings, stability
+from yolofast.runs.tracking import as_values
 
 MADE_BY = "yolofast compare"
 
@@ -168,6 +169,7 @@ def _run(run: ComparedRun) -> dict[str, Any]:
         "best_epoch": None if run.best is None else int(run.epoch[run.best]),
         "timing": {key: value for key, value in asdict(run.timing).items() if key != "seconds"},
         "profile": None if run.profile is None else asdict(run.profile),
+        "tracking": None if run.tracking is None else as_values(run.tracking),
         "weights": [
             {"name": file.name, "bytes": file.bytes, "entries": dict(file.entries), "stripped": file.stripped}
             for file in run.weights

@@ -10,7 +10,9 @@ from yolofast.report.compare.conclusion import BETTER, CAUTION
 from yolofast.report.compare.consistency import CONTRADICTION, NOT_COMPARABLE
 from yolofast.report.compare.figures import Row, Spread
 from yolofast.report.diagnose.statistics import CALM, STEADY
+from yolofast.report.diagnose.tracked_epochs import tracking_elements
 from yolofast.runs.layout import FILES, MAP, MAP50, SPEED, TERMS, metrics
+from yolofast.runs.tracking import Agreement
 
 _HEADLINES = (MAP50.title, MAP.title, "hours", SPEED.title, "GPU memory, GiB")
 _WARNINGS = (CAUTION, CONTRADICTION, NOT_COMPARABLE)
@@ -26,6 +28,7 @@ def page_of(found: Comparison) -> Page:
         Section("Summary", tuple(_summary(found, names))),
         Section("What differs", tuple(_differences(found))),
         Section("Accuracy", tuple(_accuracy(found))),
+        Section("Tracking", tuple(tracking_elements(tracking_of(found)))),
         Section("Losses", tuple(_losses(found))),
         Section("The last epochs", tuple(_stability(found))),
         Section("Classes", tuple(class_elements(found, names))),
@@ -37,6 +40,11 @@ def page_of(found: Comparison) -> Page:
     )
     title = " · ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
     return Page(title, subtitle, tuple(section for section in sections if section.elements))
+
+
+def tracking_of(found: Comparison) -> dict[str, Agreement]:
+    """By the names of those runs that were tracked."""
+    return {run.name: run.tracking for run in found.runs if run.tracking is not None}
 
 
 def _summary(found: Comparison, names: list[str]) -> Iterator[Element]:

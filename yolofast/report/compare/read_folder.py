@@ -13,13 +13,14 @@ import numpy as np
 
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.known_numbers import known_number
-from yolofast.report.compare.compared_run import OURS, ComparedRun, RunHours, as_batch
+from yolofast.report.compare.compared_run import MAP, OURS, ComparedRun, RunHours, as_batch
 from yolofast.report.compare.read_rows import Rows, read_rows
 from yolofast.report.compare.words import printable
 from yolofast.report.logs.history import Floats
 from yolofast.report.logs.read_csv import last_batch_rows_of
 from yolofast.runs.layout import EPOCH, FILES, RESULT_FILES, SPEED
 from yolofast.runs.reader import RunFolder
+from yolofast.runs.tracking import Agreement, agreement
 
 _NOT_CURVES = ("seconds", SPEED.name)
 _SHORTEST, _LONGEST = 1e-6, 1e12
@@ -60,6 +61,7 @@ def read_run(folder: Path, name: str) -> ComparedRun:
         classes_epoch=run.classes_epoch(),
         validated=run.validated(),
         profile=run.step_profile(),
+        tracking=_tracking(run, rows),
         assigners=assigners,
         problems=tuple(run.problems),
     )
@@ -83,6 +85,12 @@ def _folder(path: Path) -> Path:
     if path.exists():
         raise UserError("is neither a run's folder nor its results", where=path, fix="give the folder of the run")
     raise UserError(f"does not exist{nearest_file(path)}", where=path, fix="give the folder of a run")
+
+
+def _tracking(run: RunFolder, rows: Rows) -> Agreement | None:
+    tracked = run.tracking
+    maps = rows.columns.get(MAP, np.full(len(rows.epoch), np.nan))
+    return None if tracked is None else agreement(tracked, rows.epoch.tolist(), maps.tolist())
 
 
 def _of_batches(run: RunFolder) -> tuple[int | None, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from yolofast.report.diagnose.ship import ShipChoice, choose_epoch
 from yolofast.report.diagnose.statistics import CurveStatistics, describe
 from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts
 from yolofast.report.logs.history import BOXES, MIX, SIZE, History
+from yolofast.runs.tracking import as_values
 
 _SETTLING = 0.1
 """Of the run: where losses still fall steeply no smooth course can be told from them."""
@@ -116,6 +117,7 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
         "changes": [asdict(change) for change in found.advice.changes],
         "flags": flags(history, found.advice.changes),
         "ship": None if found.choice is None else asdict(found.choice),
+        "tracking": None if history.tracking is None else as_values(history.tracking),
     }
     return without_nan(values)
 

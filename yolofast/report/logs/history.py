@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from yolofast.runs.layout import FILES, FITNESS_WORDS
 from yolofast.runs.table import bounded
+from yolofast.runs.tracking import Agreement
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -93,6 +94,8 @@ class History:
     """Training and validation losses are computed alike; their levels, not only their trends, can be compared."""
     remarks: tuple[str, ...] = ()
     """What a reader of the log has to know, because it was not read as it stands."""
+    tracking: Agreement | None = None
+    """How well its checkpoints track, where `tracksweep` has tried."""
 
     @property
     def finest(self) -> tuple[Floats, Floats, Ints, str]:

@@ -63,6 +63,7 @@ def history_of(run: RunFolder) -> History:
         batches=batches,
         settings=settings,
         remarks=(*remarks, *_of_unfinished(batches, epochs)),
+        tracking=run.tracking_and_map(),
         # The published code validates with another assigner than it trains with.
         same_loss=not settings.get("faithful") or assigner in _SAME_IN_VALIDATION,
     )

@@ -1,0 +1,181 @@
+"""How well the checkpoints of a run track: `tracking.json` in its folder, and where that disagrees with mAP.
+
+mAP asks whether objects are found in single images, tracking scores whether they keep their identities. The epoch that
+is best by one need not be by the other: `disagreements` says which epochs these are, and what each choice costs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from yolofast.files.known_numbers import known_number
+from yolofast.runs.layout import MAP
+
+SCORES = ("HOTA", "IDF1", "MOTA")
+"""More is better; the first is asked first."""
+COUNTS = ("IDSW", "FP", "FN")
+_LEAST_FOR_ORDER = 3
+
+
+@dataclass(frozen=True)
+class TrackedEpoch:
+    epoch: int
+    """From 1."""
+    weights: str
+    """The file's name."""
+    scores: Mapping[str, float]
+    """By the names of `SCORES` and `COUNTS`."""
+    interval: tuple[float, float] | None = None
+    """Of the score it was chosen by, 95 % over sequences."""
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    epochs: tuple[TrackedEpoch, ...]
+    """In their order."""
+    by: str
+    sequences: int
+    retuned: bool
+    """Each epoch with its own best settings, instead of the same for all."""
+
+    def best(self, name: str) -> TrackedEpoch:
+        """Of equals the first."""
+        return max(self.epochs, key=lambda one: one.scores[name])
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """mAP and a tracking score choose different epochs."""
+
+    score: str
+    by_map: int
+    by_score: int
+    lost: float
+    """Of the score, with the epoch that mAP chooses."""
+    map_lost: float
+    """Of mAP, with the epoch that the score chooses."""
+
+    def words(self) -> str:
+        return (
+            f"{self.score} chooses epoch {self.by_score}, mAP50-95 epoch {self.by_map}: that one has "
+            f"{100 * self.lost:.2f} points less {self.score}, the other {100 * self.map_lost:.2f} points less mAP50-95"
+        )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of one run: its tracked epochs beside their mAP."""
+
+    tracked: TrackedRun
+    maps: tuple[float, ...]
+    """mAP50-95 of each tracked epoch; nan where it was not evaluated."""
+    disagreements: tuple[Disagreement, ...]
+    order: Mapping[str, float]
+    """By score: how far the epochs' order is that of mAP, from -1 to 1 (Spearman); from three epochs on."""
+
+    @property
+    def by_map(self) -> TrackedEpoch | None:
+        """The tracked epoch that mAP chooses; None where no mAP is known."""
+        known = [place for place, value in enumerate(self.maps) if np.isfinite(value)]
+        return self.tracked.epochs[max(known, key=lambda place: self.maps[place])] if known else None
+
+    def words(self) -> list[str]:
+        tracked = self.tracked
+        count = f"{len(tracked.epochs)} epoch{'s' * (len(tracked.epochs) != 1)}"
+        how = "each with settings of its own" if tracked.retuned else "all with the same settings"
+        sequences = f"{tracked.sequences} sequence{'s' * (tracked.sequences != 1)}"
+        best = tracked.best(tracked.by)
+        lines = [
+            f"{count} tracked on {sequences}, {how}: best by {tracked.by} is epoch {best.epoch} ({best.weights}), "
+            + ", ".join(f"{name} {100 * best.scores[name]:.2f}" for name in SCORES if name in best.scores)
+        ]
+        lines += [one.words() for one in self.disagreements]
+        if not self.disagreements and any(np.isfinite(self.maps)):
+            lines.append("mAP50-95 chooses the same epoch as every tracking score")
+        return lines
+
+
+def read_tracking(values: Mapping[str, Any]) -> TrackedRun | None:
+    """From the content of `tracking.json`; entries that are malformed are omitted, None if none is left."""
+    rows = values.get("epochs")
+    found = [_epoch(row) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    epochs = sorted((one for one in found if one is not None), key=lambda one: one.epoch)
+    if not epochs:
+        return None
+    by, sequences = values.get("by"), values.get("sequences")
+    return TrackedRun(
+        tuple(epochs),
+        by if by in SCORES else SCORES[0],
+        len(sequences) if isinstance(sequences, list) else 0,
+        bool(values.get("retuned")),
+    )
+
+
+def _epoch(row: Mapping[str, Any]) -> TrackedEpoch | None:
+    epoch = row.get("epoch")
+    scores = {name: known_number(row.get(name)) for name in (*SCORES, *COUNTS)}
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or any(scores[name] is None for name in SCORES):
+        return None
+    interval = row.get("interval")
+    ends = [known_number(one) for one in interval] if isinstance(interval, list) and len(interval) == 2 else [None]
+    low, high = ends[0], ends[-1]
+    return TrackedEpoch(
+        epoch,
+        str(row.get("weights", "")),
+        {name: value for name, value in scores.items() if value is not None},
+        None if low is None or high is None else (low, high),
+    )
+
+
+def agreement(tracked: TrackedRun, epochs: Sequence[float], maps: Sequence[float]) -> Agreement:
+    """`epochs` of the results, from 1, and their mAP50-95."""
+    known = {int(one): float(value) for one, value in zip(epochs, maps, strict=True) if np.isfinite(one)}
+    beside = tuple(known.get(one.epoch, float("nan")) for one in tracked.epochs)
+    both = [place for place, value in enumerate(beside) if np.isfinite(value)]
+    found, order = [], {}
+    if both:
+        top = max(both, key=lambda place: beside[place])
+        for name in SCORES:
+            values = [tracked.epochs[place].scores[name] for place in both]
+            best = both[int(np.argmax(values))]
+            lost = tracked.epochs[best].scores[name] - tracked.epochs[top].scores[name]
+            if best != top and lost > 0:
+                numbers = tracked.epochs[top].epoch, tracked.epochs[best].epoch
+                found.append(Disagreement(name, *numbers, lost, beside[top] - beside[best]))
+            if len(both) >= _LEAST_FOR_ORDER:
+                order[name] = _spearman(values, [beside[place] for place in both])
+    return Agreement(tracked, beside, tuple(found), order)
+
+
+def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    ranks = [_ranks(np.array(values)) for values in (one, other)]
+    spread = [rank.std() for rank in ranks]
+    if min(spread) == 0:
+        return 0.0
+    product = ((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()
+    return float(product / (spread[0] * spread[1]))
+
+
+def _ranks(values: Any) -> Any:
+    """Equal values share their mean rank."""
+    below = (values[:, None] > values).sum(1)
+    return below + ((values[:, None] == values).sum(1) - 1) / 2
+
+
+def as_values(found: Agreement) -> dict[str, Any]:
+    """Epochs count from 1; `lost` is of the score, with the epoch that mAP chooses."""
+    tracked = found.tracked
+    return {
+        "by": tracked.by,
+        "sequences": tracked.sequences,
+        "retuned": tracked.retuned,
+        "epochs": [
+            {"epoch": one.epoch, "weights": one.weights, MAP.title: value, **one.scores, "interval": one.interval}
+            for one, value in zip(tracked.epochs, found.maps, strict=True)
+        ],
+        "best": {score: tracked.best(score).epoch for score in SCORES},
+        "disagreements": [asdict(one) for one in found.disagreements],
+        "rank_correlation_with_map": dict(found.order),
+    }

@@ -1,0 +1,180 @@
+"""Which checkpoint tracks best: detections of each are made once and kept, then searched as any others.
+
+Detections lie in the output folder under the digest of the weights and what they were made with, a file per sequence,
+each written when its sequence is through: an interrupted call continues with the next sequence.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yolofast.detect.detector import ImageDetector
+from yolofast.errors import UserError, nearest_file
+from yolofast.files.atomic_file import write_output
+from yolofast.media.sources import images_of
+from yolofast.runs.layout import FILES
+from yolofast.runs.reader import RunFolder
+from yolofast.track.formats.detections import (
+    ENDING,
+    LEAST_SCORE,
+    DetectionRecorder,
+    StoredDetections,
+    read_detections,
+    write_detections,
+)
+from yolofast.track.sweep.figures import figures_of
+from yolofast.track.sweep.findings import Findings
+from yolofast.track.sweep.space import Trial
+from yolofast.track.timeline import Timeline
+
+MADE_BY = "yolofast tracksweep"
+_MOST = 1000
+"""Detections of an image."""
+_KEPT_IN_JSON = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW", "FP", "FN", "Frag")
+_DIGEST = 16
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class DetectWith:
+    """What detections depend on, beside weights and images."""
+
+    iou: float = 0.7
+    """Overlap above which the worse of two candidates is not stored: no search can ask for a higher one."""
+    size: int | None = None
+    cfg: str = ""
+    device: str = ""
+    batch: int = 16
+
+    def key(self) -> str:
+        return f"iou{self.iou:g}-size{self.size or 'own'}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    path: Path
+    digest: str
+    run: Path | None
+    """The folder of the run it belongs to."""
+    epoch: int | None
+    """From 1."""
+
+
+def read_checkpoints(names: Sequence[str]) -> list[Checkpoint]:
+    """In the order of their epochs; a file that is there twice, under two names, counts once for each epoch."""
+    found = [_checkpoint(Path(name)) for name in names]
+    once = {(one.digest, one.epoch, one.run): one for one in found}
+    return sorted(once.values(), key=lambda one: (str(one.run or ""), one.epoch is None, one.epoch or 0))
+
+
+def _checkpoint(path: Path) -> Checkpoint:
+    if not path.is_file():
+        fix = "name checkpoints: train --save-period 1 keeps one of every epoch"
+        raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=fix)
+    content = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            content.update(block)
+    run = path.absolute().parent.parent
+    inside = path.absolute().parent.name == FILES.weights and (run / FILES.results).is_file()
+    return Checkpoint(path, content.hexdigest(), run if inside else None, _epoch(path, run if inside else None))
+
+
+def _epoch(path: Path, run: Path | None) -> int | None:
+    if named := re.fullmatch(FILES.of_epoch.replace("*", r"(\d+)"), path.name):
+        return int(named[1])
+    if run is None:
+        return None
+    folder = RunFolder(run)
+    row = {FILES.best: folder.best_row(), FILES.last: len(folder.results) - 1}.get(path.name)
+    return None if row is None else int(folder.epochs()[row])
+
+
+def detect(
+    checkpoint: Checkpoint,
+    sources: Mapping[str, Path | None],
+    folder: Path,
+    how: DetectWith,
+    say: Callable[[str], None],
+) -> dict[str, StoredDetections]:
+    """By sequence, read from the folder where they are already there."""
+    own = folder / "detections" / f"{checkpoint.digest[:_DIGEST]}-{how.key()}"
+    found: dict[str, StoredDetections] = {}
+    detector: ImageDetector | None = None
+    for name, source in sources.items():
+        path = own / f"{name}{ENDING}"
+        if not path.is_file():
+            if source is None:
+                fix = "its images belong into img1, or where imDir of seqinfo.ini says"
+                raise UserError(f"{name} has no images", fix=fix)
+            detector = detector or ImageDetector(checkpoint.path, cfg=how.cfg or None, size=how.size, device=how.device)
+            say(f"{checkpoint.path.name}: detecting in {name}")
+            write_detections(path, _detected(detector, name, source, how))
+        found[name] = read_detections(path)
+    return found
+
+
+def _detected(detector: ImageDetector, name: str, source: Path, how: DetectWith) -> StoredDetections:
+    timeline = Timeline(images_of(str(source)))
+    recorder: DetectionRecorder | None = None
+    for one in detector.stream(source, batch=how.batch, conf=LEAST_SCORE, iou=how.iou, most=_MOST):
+        place = timeline.place(one.frame)
+        recorder = recorder or DetectionRecorder(name, place.frame_rate, detector.names)
+        height, width = one.frame.image.shape[:2]
+        kept = one.detections
+        recorder.add(place.number, place.time, (width, height), kept.boxes, kept.scores, kept.labels)
+    if recorder is None:
+        raise UserError("holds no frames", where=source, fix="check the images of the sequence")
+    return recorder.stored()
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedCheckpoint:
+    checkpoint: Checkpoint
+    found: Findings
+
+    @property
+    def settings(self) -> Trial:
+        return self.found.trials[self.found.best]
+
+    def scores(self) -> dict[str, float]:
+        return figures_of(self.found.searched.rows[self.found.best])
+
+
+def write_tracking(tracked: Sequence[TrackedCheckpoint], about: Mapping[str, Any]) -> list[Path]:
+    """`tracking.json` into the folder of each run. Epochs that an earlier call has tracked alike stay in it.
+
+    `about` says what the scores depend on: sequences, criterion, what was searched.
+    """
+    runs = dict.fromkeys(one.checkpoint.run for one in tracked if one.checkpoint.run is not None)
+    written = []
+    for run in runs:
+        own = [one for one in tracked if one.checkpoint.run == run and one.checkpoint.epoch is not None]
+        rows = {one.checkpoint.epoch: _row(one) for one in own}
+        path = run / FILES.tracking
+        before = RunFolder(run).entries(FILES.tracking)
+        if all(before.get(key) == json.loads(json.dumps(value)) for key, value in about.items()):
+            rows = {row["epoch"]: row for row in before.get("epochs", ()) if isinstance(row.get("epoch"), int)} | rows
+        if not rows:
+            continue
+        ordered = [rows[epoch] for epoch in sorted(rows, key=lambda epoch: epoch or 0)]
+        text = json.dumps({"made_by": MADE_BY, **about, "epochs": ordered}, indent=1)
+        written.append(write_output(path, f"{text}\n".encode()))
+    return written
+
+
+def _row(one: TrackedCheckpoint) -> dict[str, Any]:
+    scores = one.scores()
+    return {
+        "epoch": one.checkpoint.epoch,
+        "weights": one.checkpoint.path.name,
+        "sha256": one.checkpoint.digest,
+        **{name: scores[name] for name in _KEPT_IN_JSON},
+        "interval": None if one.found.interval is None else list(one.found.interval),
+        "left_out": one.found.left_out,
+        "settings": one.settings,
+    }

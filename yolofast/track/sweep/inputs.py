@@ -1,0 +1,142 @@
+"""What a search is fed with: truth and stored detections paired by name, from folders or from `sequences.yaml`."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from yolofast.dataset.faults import Fault
+from yolofast.errors import UserError, nearest
+from yolofast.track.formats.detections import StoredDetections, read_all_detections
+from yolofast.track.formats.faults import told
+from yolofast.track.formats.folders import find_sequences, read_sequences
+from yolofast.track.formats.sequence import Floats, Sequence
+from yolofast.track.formats.sequences_yaml import read_sequences_yaml
+from yolofast.track.score.prepare import check_benchmark
+from yolofast.track.sweep.scene import Scene, make_scene
+
+
+@dataclass(frozen=True)
+class Given:
+    """Truth by name, and where else each sequence has files; None where it has none."""
+
+    truth: Mapping[str, Sequence]
+    sources: Mapping[str, Path | None]
+    """Images or a video."""
+    detections: Mapping[str, Path | None]
+    """`det.txt`"""
+    times: Mapping[str, Floats | None]
+    """Seconds of each frame, where they are stated."""
+    remarks: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Of the truth: changes if a box does."""
+        content = hashlib.sha256()
+        for name, one in self.truth.items():
+            content.update(f"{name} {one.length}".encode())
+            for array in (one.frame, one.id, one.box, one.label, one.mark):
+                content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()[:16]
+
+
+def read_truth(
+    data: str | None, truth: str | None, names: Iterable[str] | None = None, *, skip_bad: bool = False
+) -> Given:
+    """Of `sequences.yaml`, or of MOTChallenge folders."""
+    faults: list[Fault] = []
+    wanted = None if names is None else tuple(names)
+    if data is not None:
+        listed = {one.name: one for one in read_sequences_yaml(data).sequences}
+        chosen = _chosen(listed, wanted, data)
+        found = {name: listed[name].read_truth(faults, skip_bad=skip_bad) for name in chosen}
+        sources = {name: listed[name].source for name in chosen}
+        stored = {name: listed[name].detections for name in chosen}
+        times = {name: listed[name].times() for name in chosen}
+    else:
+        assert truth is not None
+        found = read_sequences(truth, "truth", names=wanted, faults=faults, skip_bad=skip_bad)
+        places = find_sequences(truth, "truth")
+        folders = {name: places[name].path.parent.parent for name in found}
+        sources = {name: _there(folders[name] / places[name].info.images) for name in found}
+        stored = {name: _there(folders[name] / "det" / "det.txt") for name in found}
+        times = dict.fromkeys(found)
+    for name, one in found.items():
+        if not one.mark.any():
+            raise UserError(f"{name} has no truth that counts", where=data or truth, fix="leave it out of --sequences")
+    return Given(found, sources, stored, times, tuple(told(faults)))
+
+
+def scenes_of(
+    given: Given,
+    stored: Mapping[str, StoredDetections],
+    benchmark: str = "none",
+    classes: Iterable[int | str] | None = None,
+) -> tuple[Scene, ...]:
+    """`classes`: only detections of these, by number or name."""
+    check_benchmark(benchmark)
+    return tuple(
+        make_scene(truth, _timed(_of_classes(stored[name], classes), given.times[name]), benchmark)
+        for name, truth in given.truth.items()
+    )
+
+
+def read_stored(
+    given: Given, place: str | None, *, skip_bad: bool = False
+) -> tuple[dict[str, StoredDetections], list[str]]:
+    """Detections of every sequence of the truth, and remarks; without a place those that lie beside the truth."""
+    faults: list[Fault] = []
+    if place is None:
+        found = {}
+        for name, path in given.detections.items():
+            if path is None:
+                what = f"{name} has no det/det.txt"
+                raise UserError(what, fix="give --detections, made by predict --save-detections, or --weights")
+            found[name] = next(iter(read_all_detections(path, faults=faults, skip_bad=skip_bad).values()))
+        return found, list(told(faults))
+    there = read_all_detections(place, faults=faults, skip_bad=skip_bad)
+    remarks = list(told(faults))
+    if len(there) == 1 and len(given.truth) == 1:  # whatever they are called
+        return dict(zip(given.truth, there.values(), strict=True)), remarks
+    for name in given.truth:
+        if name not in there:
+            what = f"has no detections of sequence {name}{nearest(name, there)}"
+            raise UserError(what, where=place, fix="add them, or choose others with --sequences")
+    others = sorted(there.keys() - given.truth.keys())
+    if others:
+        remarks.append(f"not searched, because there is no truth of them: {', '.join(others)}")
+    return {name: there[name] for name in given.truth}, remarks
+
+
+def _timed(stored: StoredDetections, times: Floats | None) -> StoredDetections:
+    return stored if times is None or len(times) != stored.length else replace(stored, times=times)
+
+
+def _of_classes(stored: StoredDetections, classes: Iterable[int | str] | None) -> StoredDetections:
+    if classes is None:
+        return stored
+    labels = [_label(one, stored) for one in classes]
+    return stored.kept(np.isin(stored.label, labels))
+
+
+def _label(given: int | str, stored: StoredDetections) -> int:
+    if isinstance(given, int):
+        return given
+    if given not in stored.names:
+        known = ", ".join(stored.names) or "no names, only numbers"
+        what = f"{stored.name} has no class {given!r}{nearest(given, stored.names)}"
+        raise UserError(what, fix=f"its detections know {known}")
+    return stored.names.index(given)
+
+
+def _chosen(listed: Mapping[str, object], names: tuple[str, ...] | None, where: str) -> tuple[str, ...]:
+    for name in names or ():
+        if name not in listed:
+            fix = f"it has {', '.join(listed)}"
+            raise UserError(f"has no sequence {name}{nearest(name, listed)}", where=where, fix=fix)
+    return tuple(listed) if names is None else names
+
+
+def _there(path: Path) -> Path | None:
+    return path if path.exists() else None

@@ -1,0 +1,190 @@
+"""ByteTrack and BoT-SORT with many settings at once, on the same frames, to the same results.
+
+A frame of twenty objects costs a tracker a hundred calls of NumPy, whose time is not that of the numbers. Here a state
+holds the tracks of all settings, and each call works on all of them. The label of a track is the number of its setting:
+trackers that keep classes apart keep settings apart. Only what differs between settings is done in another way:
+thresholds are columns, boxes meet within their setting, and each setting's assignment is solved by itself, on the very
+matrix that it would have alone. So a setting gets the same tracks here as alone, under other ids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from yolofast.track.trackers.bytetrack import BotSort, BotSortSettings, ByteTrack, ByteTrackSettings
+from yolofast.track.trackers.matching import Pairs, overlap_of
+from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks
+
+MAY_DIFFER = frozenset(
+    {"track_thresh", "track_high_thresh", "track_low_thresh", "new_track_thresh", "match_thresh", "track_buffer"}
+)
+"""Other settings must be the same for all."""
+_DUPLICATE = 0.85
+_ABOVE_HIGH = 0.1
+"""`new_track_thresh` where none is given."""
+
+Own = ByteTrackSettings | BotSortSettings
+
+
+class _Columns:
+    """Settings of all, in the place of those of one: a value for each detection, track or setting."""
+
+    def __init__(self, tracker: "ByteTrack", every: Sequence[Own]) -> None:
+        self._tracker, self._first = tracker, every[0]
+        self._high = np.array([one.track_high_thresh for one in every], np.float64)
+        self._low = np.array([one.track_low_thresh for one in every], np.float64)
+        born = [one.new_track_thresh for one in every]
+        self._born = np.array(
+            [high + _ABOVE_HIGH if one is None else one for one, high in zip(born, self._high.tolist(), strict=True)]
+        )
+        self._buffer = np.array([one.track_buffer for one in every], np.float64)
+        self.match_thresh = np.array([one.match_thresh for one in every], np.float64)
+        """[settings]"""
+        self.of_detections = np.zeros(0, np.int64)
+        """The setting of each detection of the frame."""
+
+    @property
+    def track_high_thresh(self) -> Floats:
+        return self._high[self.of_detections]
+
+    @property
+    def track_low_thresh(self) -> Floats:
+        return self._low[self.of_detections]
+
+    @property
+    def new_track_thresh(self) -> Floats:
+        return self._born[self.of_detections]
+
+    @property
+    def track_buffer(self) -> Floats:
+        """Of each track."""
+        return self._buffer[self._tracker.state.labels]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._first, name)
+
+
+class _Together(ByteTrack):
+    """What both trackers do differently for many settings; detections come sorted by setting."""
+
+    settings: Any
+
+    def __init__(self, every: Sequence[Own], frame_rate: float) -> None:
+        self._count = len(every)
+        Tracker.__init__(self, every[0], frame_rate=frame_rate, faithful=False, classes="each")
+        self.settings = _Columns(self, every)
+
+    def _step(self, frame: Frame) -> Tracks:
+        self.settings.of_detections = frame.labels
+        return super()._step(frame)
+
+    def _pairs(self, frame: Frame) -> Pairs:
+        return within(self._boxes(self.state.mean), self.state.labels, frame.boxes, frame.labels, self._count)
+
+    def _match(
+        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: Any, rows: Bools, columns: Bools
+    ) -> None:
+        own = self.state.labels[pairs.rows]
+        limits = limit[own] if isinstance(limit, np.ndarray) else np.full(len(own), limit)
+        possible = (rows[pairs.rows] & columns[pairs.columns] & (cost <= limits)).nonzero()[0]
+        gain = limits[possible] - cost[possible]
+        found = possible[assign_each(pairs.rows[possible], pairs.columns[possible], gain, own[possible])]
+        matches[pairs.rows[found]] = pairs.columns[found]
+
+    def _without_duplicates(self, boxes: Floats) -> Bools | None:
+        state = self.state
+        count = int(state.tracked.sum())
+        if count in (0, len(state.ids)):
+            return None
+        labels = state.labels
+        pairs = within(boxes[:count], labels[:count], boxes[count:], labels[count:], self._count)
+        same = pairs.overlap > _DUPLICATE
+        if not same.any():
+            return None
+        tracked, lost = pairs.rows[same], count + pairs.columns[same]
+        age = state.last - state.first
+        longer = age[tracked] > age[lost]
+        kept = np.ones(len(state.ids), bool)
+        kept[lost[longer]] = False
+        kept[tracked[~longer]] = False
+        return kept
+
+
+class ByteTracks(_Together):
+    pass
+
+
+class BotSorts(_Together, BotSort):
+    pass
+
+
+KINDS: dict[str, type[_Together]] = {"bytetrack": ByteTracks, "botsort": BotSorts}
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Boxes by setting, [4, settings, most], padded with nan; and where each was."""
+
+    boxes: Floats
+    places: Ints
+
+
+def _packed(boxes: Floats, own: Ints, count: int) -> _Packed:
+    """In their order."""
+    order = own.argsort(kind="stable")
+    counts = np.bincount(own, minlength=count)
+    sorted_own = own[order]
+    slot = np.arange(len(own)) - (counts.cumsum() - counts)[sorted_own]
+    most = int(counts.max(initial=0))
+    packed, places = np.full((4, count, most), np.nan), np.zeros((count, most), np.int64)
+    packed[:, sorted_own, slot] = boxes[order].T
+    places[sorted_own, slot] = order
+    return _Packed(packed, places)
+
+
+def within(first: Floats, first_own: Ints, second: Floats, second_own: Ints, count: int) -> Pairs:
+    """As `overlapping`, for boxes of the same setting; ordered by setting, row, column."""
+    if not len(first) or not len(second):
+        nothing = np.zeros(0, np.int64)
+        return Pairs(nothing, nothing, np.zeros(0))
+    rows, columns = _packed(first, first_own, count), _packed(second, second_own, count)
+    one, two = rows.boxes[:, :, :, None], columns.boxes[:, :, None, :]
+    touch = one[0] < two[2]
+    touch &= one[2] > two[0]
+    touch &= one[1] < two[3]
+    touch &= one[3] > two[1]
+    own, row, column = touch.nonzero()
+    row, column = rows.places[own, row], columns.places[own, column]
+    return Pairs(row, column, overlap_of(first[row], second[column]))
+
+
+def assign_each(rows: Ints, columns: Ints, gain: Floats, own: Ints) -> Ints:
+    """As `assign`, each setting by itself; pairs are ordered by setting, row, column."""
+    if not len(rows):
+        return rows
+    rivals = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
+    if not rivals.any():
+        return np.arange(len(rows))
+    some = rivals.nonzero()[0]
+    row, which = rows[some], own[some]
+    row_of = np.concatenate(([0], (row[1:] != row[:-1]).cumsum()))
+    column_of = np.unique(columns[some], return_inverse=True)[1]
+    ends = np.append((which[1:] != which[:-1]).nonzero()[0] + 1, len(some))
+    first_column = np.minimum.reduceat(column_of, np.concatenate(([0], ends[:-1])))
+    last_column = np.maximum.reduceat(column_of, np.concatenate(([0], ends[:-1])))
+    kept = ~rivals
+    values, start = gain[some], 0
+    for end, low, high in zip(ends.tolist(), first_column.tolist(), last_column.tolist(), strict=True):
+        part = slice(start, end)
+        at = row_of[part] - row_of[start], column_of[part] - low
+        shape = int(at[0][-1]) + 1, high - low + 1
+        dense, position = np.zeros(shape), np.full(shape, -1)
+        dense[at], position[at] = values[part], some[part]
+        found = position[linear_sum_assignment(dense, maximize=True)]
+        kept[found[found >= 0]] = True
+        start = end
+    return kept.nonzero()[0]
