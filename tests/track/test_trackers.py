@@ -51,7 +51,7 @@ def test_frames_that_were_dropped_do_not_matter(name):
 @pytest.mark.parametrize("name", ["bytetrack", "botsort"])
 @pytest.mark.parametrize("faithful", [False, True])
 def test_a_lost_track_is_given_up_after_its_buffer(name, faithful):
-    """Published: after 31 missing frames for a buffer of 30. It is marked as removed a frame late, and dropped later."""
+    """Published: after 31 missing frames for a buffer of 30, because it is dropped later than it is marked."""
 
     def comes_back_after(gap):
         tracker = build_tracker(name, faithful=faithful, track_buffer=30)

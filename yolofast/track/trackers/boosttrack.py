@@ -12,7 +12,7 @@ import numpy as np
 
 from yolofast.track.trackers import kalman
 from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlap_of, overlapping
-from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.tracker import Defect, Tracker
 from yolofast.track.trackers.tracks import Floats, Frame, Ints, Tracks, joined, normalised, take
 
 _POSITION_NOISE, _VELOCITY_NOISE = np.ones(4), np.full(4, 0.01)
@@ -165,7 +165,7 @@ class BoostTrack(Tracker):
     def _shape_similarity(self, one: Floats, two: Floats) -> Floats:
         size, other = one[:, 2:] - one[:, :2], two[:, 2:] - two[:, :2]
         off, largest = np.abs(size - other), np.maximum(np.maximum(size, other), _ROUNDING)
-        if self.faithful and not self.settings.s_sim_corr:
+        if Defect.HEIGHT_BY_WIDTH in self.defects and not self.settings.s_sim_corr:
             largest = largest[:, [0, 0]]
         return np.asarray(np.exp(-(off / largest).sum(1)))
 
@@ -174,7 +174,8 @@ class BoostTrack(Tracker):
     ) -> tuple[Ints, Ints]:
         """Faithful: everything is assigned, and what overlaps too little is dropped, which can cost good pairs."""
         settings, limit = self.settings, self.settings.iou_threshold
-        pairs: Pairs = (every_pair if self.faithful else overlapping)(boxes, frame.boxes[used])
+        assigns_all = Defect.ASSIGN_THEN_DROP in self.defects
+        pairs: Pairs = (every_pair if assigns_all else overlapping)(boxes, frame.boxes[used])
         seen = used[pairs.columns]
         trust = np.where(pairs.overlap >= limit, scores[seen] * sure[pairs.rows], 0.0)
         value = pairs.overlap + settings.lambda_iou * trust * pairs.overlap
@@ -188,7 +189,7 @@ class BoostTrack(Tracker):
         if self.classes == "each":
             same = self.state.labels[pairs.rows] == frame.labels[seen]
             value, accepted = np.where(same, value, 0.0), accepted & same
-        some = np.arange(len(value)) if self.faithful else accepted.nonzero()[0]
+        some = np.arange(len(value)) if assigns_all else accepted.nonzero()[0]
         found = some[assign(pairs.rows[some], pairs.columns[some], np.maximum(value[some], 0.0))]
         found = found[accepted[found]]
         took_part = np.zeros(len(frame.scores), bool)
@@ -236,7 +237,7 @@ class BoostTrack(Tracker):
         fresh = (state.streak >= settings.min_hits) | (self.frame <= settings.min_hits)
         tracks = self._tracks(((state.unseen < 1) & fresh).nonzero()[0], matches)
         oldest = max(2 * self.frame_rate, 30) if settings.max_age is None else settings.max_age
-        waited = state.unseen if self.faithful else state.unseen_time - _ROUNDING
+        waited = state.unseen if Defect.FRAMES_AS_TIME in self.defects else state.unseen_time - _ROUNDING
         if (waited > oldest).any():
             self.state = take(state, waited <= oldest)
         return tracks

@@ -14,7 +14,7 @@ import numpy as np
 
 from yolofast.track.trackers import kalman
 from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
-from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.tracker import Defect, Tracker
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, normalised, take
 
 _SECOND_LIMIT, _UNCONFIRMED_LIMIT, _DUPLICATE = 0.5, 0.7, 0.85
@@ -109,6 +109,10 @@ class ByteTrack(Tracker):
     settings: ByteTrackSettings | BotSortSettings
     state: ByteState
 
+    @property
+    def _border(self) -> float:
+        return float(Defect.PIXEL_BORDERS in self.defects)
+
     def _measured(self, boxes: Floats) -> Floats:
         size = boxes[:, 2:] - boxes[:, :2]
         found = np.concatenate((boxes[:, :2] + size / 2, size), axis=1)
@@ -136,7 +140,9 @@ class ByteTrack(Tracker):
         self._move(frame)
         state = self.state
         was_tracked, known = state.tracked.copy(), state.confirmed | ~state.tracked
-        high = scores > settings.track_high_thresh if self.faithful else scores >= settings.track_high_thresh
+        high = scores >= settings.track_high_thresh
+        if Defect.STRICT_THRESHOLD in self.defects:
+            high = scores > settings.track_high_thresh
         low = (scores > settings.track_low_thresh) & (scores < settings.track_high_thresh)
         pairs = self._pairs(frame)
         matches = np.full(len(state.ids), -1)
@@ -158,21 +164,21 @@ class ByteTrack(Tracker):
         if kept is not None:
             self.state, matches, boxes = take(self.state, kept), matches[kept], boxes[kept]
         given = self.state.tracked
-        if not (self.faithful and self.gives_unconfirmed):
+        if not (Defect.ONE_FRAME_TRACKS in self.defects and self.gives_unconfirmed):
             given = given & self.state.confirmed
         return self._tracks(given, boxes, matches)
 
     def _move(self, frame: Frame) -> None:
         """What is too old goes, the others are predicted. Faithful: unconfirmed ones stay where they are."""
         state = self.state
-        if not self.faithful:
+        if Defect.LATE_REMOVAL not in self.defects:
             limit = self.settings.track_buffer / _BUFFER_RATE + _ROUNDING
             kept = state.tracked | (frame.time - state.last_time <= limit)
             if not kept.all():
                 state = self.state = take(state, kept)
         state.mean[~state.tracked, self.size_velocities] = 0.0
         elapsed: Floats | float = frame.elapsed
-        if self.faithful:
+        if Defect.WAITING_NEWCOMERS in self.defects:
             elapsed = np.where(state.confirmed | ~state.tracked, frame.elapsed, 0.0)[:, None]
         size = self._squared_size(state.mean)
         kalman.predict(state.mean, state.cov, elapsed, self.process[0].of(size), self.process[1].of(size))
@@ -186,7 +192,7 @@ class ByteTrack(Tracker):
         return pairs
 
     def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
-        return overlapping(tracks, boxes, border=float(self.faithful))
+        return overlapping(tracks, boxes, border=self._border)
 
     def _cost(self, pairs: Pairs, frame: Frame) -> Floats:
         if self.settings.mot20:
@@ -212,7 +218,7 @@ class ByteTrack(Tracker):
         mean, cov = state.mean[rows], state.cov[rows]
         kalman.correct(mean, cov, self._measured(frame.boxes[seen]), self.measurement.of(self._squared_size(mean)))
         state.mean[rows], state.cov[rows] = mean, cov
-        if not self.faithful:
+        if Defect.IDS_AT_BIRTH not in self.defects:
             nameless = rows[state.ids[rows] == 0]
             if len(nameless):
                 state.ids[nameless] = self._new_ids(len(nameless))
@@ -236,7 +242,7 @@ class ByteTrack(Tracker):
         stay, lost = was_tracked & ~missed, ~was_tracked & missed
         newly_lost = was_tracked & known & missed
         state.tracked[newly_lost] = False
-        if self.faithful:
+        if Defect.LATE_REMOVAL in self.defects:
             lost &= ~state.given_up
             newly_lost &= ~state.given_up
             limit = int(self.frame_rate / _BUFFER_RATE * self.settings.track_buffer)
@@ -258,7 +264,7 @@ class ByteTrack(Tracker):
         count = int(state.tracked.sum())
         if count in (0, len(state.ids)):
             return None
-        pairs = overlapping(boxes[:count], boxes[count:], border=float(self.faithful))
+        pairs = overlapping(boxes[:count], boxes[count:], border=self._border)
         same = pairs.overlap > _DUPLICATE
         if self.classes == "each":
             same &= state.labels[pairs.rows] == state.labels[count + pairs.columns]
@@ -284,7 +290,8 @@ class ByteTrack(Tracker):
         if self.state.cov.ndim == 5:
             cov = kalman.blocks(cov)
         count, at_once, now = len(born), self.frame == 1, np.full(len(born), self.frame)
-        ids = self._new_ids(count) if self.faithful or at_once else np.zeros(count, np.int64)
+        at_birth = at_once or Defect.IDS_AT_BIRTH in self.defects
+        ids = self._new_ids(count) if at_birth else np.zeros(count, np.int64)
         flag = np.ones(count, bool)
         return ByteState(
             np.concatenate((measured, np.zeros_like(measured)), axis=1), cov, ids, flag, flag & at_once, ~flag, now,
@@ -327,7 +334,7 @@ class BotSort(ByteTrack):
 
     def _close(self, tracks: Floats, boxes: Floats) -> Pairs:
         if self.settings.with_reid and self.settings.proximity_thresh >= 1:  # appearance alone may decide
-            return every_pair(tracks, boxes, border=float(self.faithful))
+            return every_pair(tracks, boxes, border=self._border)
         return super()._close(tracks, boxes)
 
     def _cost(self, pairs: Pairs, frame: Frame) -> Floats:

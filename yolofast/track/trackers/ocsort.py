@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from yolofast.track.trackers import kalman
 from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
-from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.tracker import Defect, Tracker
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks, joined, take
 
 _LOW = 0.1
@@ -79,13 +79,19 @@ class OcSort(Tracker):
         )  # fmt: skip
 
     @property
+    def _assigns_all(self) -> bool:
+        return Defect.ASSIGN_THEN_DROP in self.defects
+
+    @property
     def _steps_back(self) -> int:
         return max(int(self.settings.delta_t), 1)
 
     def _step(self, frame: Frame) -> Tracks:
         self._move(frame)
         state, settings, scores = self.state, self.settings, frame.scores
-        high = scores > settings.det_thresh if self.faithful else scores >= settings.det_thresh
+        high = scores > settings.det_thresh
+        if Defect.STRICT_THRESHOLD not in self.defects:
+            high = scores >= settings.det_thresh
         matches, everybody = np.full(len(state.ids), -1), np.ones(len(state.ids), bool)
         pairs = self._pairs(boxes_of(state.mean), frame)
         self._first(matches, pairs, everybody, high, frame)
@@ -122,7 +128,7 @@ class OcSort(Tracker):
 
     def _pairs(self, boxes: Floats, frame: Frame) -> Pairs:
         """Faithful: all of them, for those that do not overlap take part in the assignment, too."""
-        pairs = (every_pair if self.faithful else overlapping)(boxes, frame.boxes)
+        pairs = (every_pair if self._assigns_all else overlapping)(boxes, frame.boxes)
         if self.classes == "each":
             same = self.state.labels[pairs.rows] == frame.labels[pairs.columns]
             return pairs._replace(overlap=np.where(same, pairs.overlap, 0.0))
@@ -150,9 +156,9 @@ class OcSort(Tracker):
             found = (possible & (pairs.overlap > limit)).nonzero()[0]
         else:
             # The published code assigns everything and drops what overlaps too little: that can cost good pairs.
-            some = (possible if self.faithful else possible & (pairs.overlap >= limit)).nonzero()[0]
+            some = (possible if self._assigns_all else possible & (pairs.overlap >= limit)).nonzero()[0]
             value = pairs.overlap[some] + bonus[some]
-            found = some[_assign_all(pairs.rows[some], pairs.columns[some], value, all_pairs=self.faithful)]
+            found = some[_assign_all(pairs.rows[some], pairs.columns[some], value, all_pairs=self._assigns_all)]
             found = found[pairs.overlap[found] >= limit]
         matches[pairs.rows[found]] = pairs.columns[found]
         self._record(stage, rows, columns, pairs, 1 - pairs.overlap, 1 - limit, found)
@@ -240,7 +246,7 @@ class OcSort(Tracker):
         tracks = Tracks(
             state.ids[given], boxes, state.scores[given], state.labels[given], np.ones(len(given), bool), shown[given]
         )
-        if self.faithful:
+        if Defect.FRAMES_AS_TIME in self.defects:
             old = state.unseen > settings.max_age
         else:
             old = state.unseen_time > settings.max_age + _GUARD

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,22 @@ from yolofast.track.trackers.tracks import (
 CLASSES = ("vote", "each", "agnostic")
 
 
+class Defect(StrEnum):
+    """What the published code does and a repaired tracker does not (docs/tracking.md)."""
+
+    STRICT_THRESHOLD = "a score equal to the threshold is neither high nor low"
+    WAITING_NEWCOMERS = "unconfirmed tracks are not predicted"
+    LATE_REMOVAL = "lost tracks are removed a frame late, and then for good"
+    ONE_FRAME_TRACKS = "tracks of a single frame are given out"
+    PIXEL_BORDERS = "overlaps count both ends of a box as pixels"
+    IDS_AT_BIRTH = "tracks that are never confirmed use up numbers"
+    FIRST_CLASS_WINS = "a class that is seen for the first time wins at once"
+    FRAMES_AS_TIME = "time is counted in frames"
+    ASSIGN_THEN_DROP = "all pairs are assigned before those that overlap too little are dropped"
+    HEIGHT_BY_WIDTH = "differences of height are divided by the width"
+    CORNERS_ON_OBJECTS = "the camera's motion is taken from what moves by itself, too"
+
+
 class Tracker(ABC):
     """Call `update` once per frame, also for one without detections.
 
@@ -39,11 +56,18 @@ class Tracker(ABC):
     name: ClassVar[str]
 
     def __init__(self, settings: Any, *, frame_rate: float, faithful: bool, classes: str) -> None:
-        self.settings, self.frame_rate, self.faithful, self.classes = settings, frame_rate, faithful, classes
+        self.settings, self.frame_rate, self.classes = settings, frame_rate, classes
+        self.defects = frozenset(Defect) if faithful else frozenset()
         self.stages: list[Stage] | None = None
         """Set it to a list to have every association of a frame recorded."""
-        self._camera = CameraMotion(getattr(settings, "cmc_method", "none"), faithful=faithful)
+        self._camera = CameraMotion(
+            getattr(settings, "cmc_method", "none"), faithful=Defect.CORNERS_ON_OBJECTS in self.defects
+        )
         self.reset()
+
+    @property
+    def faithful(self) -> bool:
+        return bool(self.defects)
 
     def reset(self) -> None:
         """As new: identities count from 1 again."""
@@ -69,7 +93,8 @@ class Tracker(ABC):
             moved: Floats | None = checked_warp(warp)
         else:
             moved = self._camera.warp(image, found) if image is not None else None
-        elapsed = 1.0 if self.faithful or not self.frame else (now - self.time) * self.frame_rate
+        in_frames = Defect.FRAMES_AS_TIME in self.defects or not self.frame
+        elapsed = 1.0 if in_frames else (now - self.time) * self.frame_rate
         self.frame, self.time = self.frame + 1, now
         if self.stages is not None:
             self.stages.clear()
@@ -147,7 +172,7 @@ class Tracker(ABC):
         is_new = state.votes[rows, seen] == 0
         state.votes[rows, seen] += scores
         state.labels[rows] = state.votes[rows].argmax(1)
-        if self.faithful:  # a class that is seen for the first time wins at once
+        if Defect.FIRST_CLASS_WINS in self.defects:
             state.labels[rows[is_new]] = seen[is_new]
 
     def _first_votes(self, born: Ints, frame: Frame) -> Floats:
