@@ -155,8 +155,8 @@ class OcSort(Tracker):
         if bonus is None:
             found = (possible & (pairs.overlap > limit)).nonzero()[0]
         else:
-            # The published code assigns everything and drops what overlaps too little: that can cost good pairs.
-            some = (possible if self._assigns_all else possible & (pairs.overlap >= limit)).nonzero()[0]
+            # What overlaps too little is dropped afterwards, as published.
+            some = possible.nonzero()[0]
             value = pairs.overlap[some] + bonus[some]
             found = some[_assign_all(pairs.rows[some], pairs.columns[some], value, all_pairs=self._assigns_all)]
             found = found[pairs.overlap[found] >= limit]

@@ -40,7 +40,7 @@ class Defect(StrEnum):
     IDS_AT_BIRTH = "tracks that are never confirmed use up numbers"
     FIRST_CLASS_WINS = "a class that is seen for the first time wins at once"
     FRAMES_AS_TIME = "time is counted in frames"
-    ASSIGN_THEN_DROP = "all pairs are assigned before those that overlap too little are dropped"
+    ASSIGN_THEN_DROP = "boxes that do not touch take part in the assignment, too"
     HEIGHT_BY_WIDTH = "differences of height are divided by the width"
     CORNERS_ON_OBJECTS = "the camera's motion is taken from what moves by itself, too"
 
