@@ -103,7 +103,8 @@ def _parts(frames: int) -> list[int]:
     """Of unequal lengths, as sequences are."""
     shares = np.arange(2, 2 + _SEQUENCES) / sum(range(2, 2 + _SEQUENCES))
     ends = np.round(np.cumsum(shares) * frames).astype(int)
-    return np.diff(ends, prepend=0).tolist()
+    lengths: list[int] = np.diff(ends, prepend=0).tolist()
+    return lengths
 
 
 def settings(count: int) -> tuple[Trial, ...]:

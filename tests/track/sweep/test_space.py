@@ -78,7 +78,7 @@ def test_a_grid_has_an_end():
     with pytest.raises(UserError, match="no end of combinations"):
         grid(parse_space(["conf=0.1:0.5"]))
     with pytest.raises(UserError, match="combinations for bytetrack"):
-        grid(parse_space(["conf=0:1:0.001", "match_thresh=0:1:0.001"]))
+        grid(parse_space(["conf=0:1:0.001", "match_thresh=0:0.999:0.001"]))
 
 
 def test_a_yaml_value_that_cannot_be_is_named_with_its_line(tmp_path):
