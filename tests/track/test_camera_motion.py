@@ -32,6 +32,18 @@ def test_a_known_motion_is_found(size, faithful):
     assert np.abs(corners @ found.T - corners @ matrix.T).max() < 1.0
 
 
+def test_ecc_follows_a_camera_that_keeps_moving():
+    """As published it compares with the first frame for ever, and its shift is half of what it is."""
+    image, steps = scenery(480, 700), (0, 4, 8)
+    views = [np.ascontiguousarray(image[:, step : step + 640]) for step in steps]
+    found = {}
+    for faithful in (False, True):
+        motion = CameraMotion("ecc", faithful=faithful)
+        found[faithful] = [motion.warp(view, NOBODY) for view in views][1:]
+    assert [warp[0, 2] for warp in found[False]] == pytest.approx([-4, -4], abs=0.3)
+    assert [warp[0, 2] for warp in found[True]] == pytest.approx([-2, -4], abs=0.3)
+
+
 def test_what_moves_by_itself_is_left_out():
     image = scenery()
     later, box = image.copy(), np.array([[100.0, 100.0, 400.0, 400.0]])
@@ -41,6 +53,7 @@ def test_what_moves_by_itself_is_left_out():
     assert np.abs(motion.warp(later, box) - np.eye(2, 3)).max() < 0.5
 
 
+@pytest.mark.parametrize("method", ["sparseOptFlow", "ecc"])
 @pytest.mark.parametrize(
     "images",
     [
@@ -51,8 +64,8 @@ def test_what_moves_by_itself_is_left_out():
         [scenery()[..., 0], scenery()[..., 0]],  # grey already
     ],
 )
-def test_never_a_crash(images):
-    motion, tracker = CameraMotion("sparseOptFlow"), build_tracker("botsort")
+def test_never_a_crash(images, method):
+    motion, tracker = CameraMotion(method), build_tracker("botsort", cmc_method=method)
     box = np.array([[-20.0, -10.0, 700.0, 600.0]])
     for image in images:
         motion.warp(image, box)

@@ -17,6 +17,8 @@ from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats
 
 _NMS_IOU = 0.7
+_NECK_GATES = {"proximity_thresh": 1.0, "appearance_thresh": 0.1}
+"""Of BoT-SORT: features of a neck are closer together than those of a network trained to tell people apart."""
 
 
 def tracking_filter(class_handling: str, given: Mapping[str, Any]) -> DetectionFilter:
@@ -31,11 +33,14 @@ def tracking_filter(class_handling: str, given: Mapping[str, Any]) -> DetectionF
 def tracker_maker(
     name: str, *, faithful: bool, class_handling: str, settings: Mapping[str, Any], reid: bool = False
 ) -> MakeTracker:
-    """Settings are checked now. `reid`: a network for appearance is given, so the tracker has to use it."""
+    """Settings are checked now. `reid`: a network for appearance is given, so the tracker has to use it; without it
+    appearance is the detector's own."""
     if reid:
         if not any(field.name == "with_reid" for field in fields(kind_of(name).settings)):
             raise UserError(f"{name} does not look at appearance", fix="use botsort, boosttrack or boosttrack++")
         settings = {"with_reid": True, **settings}
+    elif name == "botsort" and settings.get("with_reid") and not faithful:
+        settings = {**_NECK_GATES, **settings}
 
     def make(frame_rate: float) -> Tracker:
         return build_tracker(name, frame_rate=frame_rate, faithful=faithful, classes=class_handling, **settings)

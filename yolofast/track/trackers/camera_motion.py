@@ -1,7 +1,8 @@
-"""The camera's own motion between two frames, from sparse optical flow: a 2×3 warp, or None where it cannot be told.
+"""The camera's own motion between two frames: a 2×3 warp, or None where it cannot be estimated.
 
-The published code crashes when no corners are found, when the frame size changes or when RANSAC returns nothing. Here
-the camera is then believed to have stood still.
+`sparseOptFlow` follows corners and fits their motion; `ecc` aligns whole images, slower and less exactly. The published
+code crashes when no corners are found, when the frame size changes or when no fit is found. Here the camera is then
+believed to have stood still.
 """
 
 from typing import Any
@@ -13,17 +14,22 @@ from numpy.typing import NDArray
 from yolofast.errors import UserError, nearest
 from yolofast.track.trackers.tracks import Floats
 
-METHODS = ("none", "sparseOptFlow", "given", "file")
-_SCALE = 2
-"""Frames are halved: corners are found as well, in a quarter of the time."""
+METHODS = ("none", "sparseOptFlow", "ecc", "given", "file")
+_SCALE = 2.0
+"""By which the published code reduces frames."""
+_LONG_SIDE = 960
+"""To which larger frames are reduced otherwise: more pixels do not make it better."""
 _CORNERS = {"maxCorners": 1000, "qualityLevel": 0.01, "minDistance": 1, "blockSize": 3}
 _LEAST_POINTS = 5
-_LONG_SIDE = 960
-"""Larger frames are reduced to it; a phone's camera is no better for this than a VGA one."""
+_ECC_STEPS = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 100, 1e-5)
+
+Grey = NDArray[np.uint8]
 
 
 class CameraMotion:
     def __init__(self, method: str, *, faithful: bool = False) -> None:
+        """`faithful`: corners on moving objects count, too, and `ecc` has its two published defects: it compares with
+        the first frame for ever, and does not scale its shift back."""
         if method not in METHODS:
             what = f"cmc_method is {method!r}{nearest(method, METHODS)}"
             raise UserError(what, fix=f"use one of {', '.join(METHODS)}")
@@ -31,7 +37,7 @@ class CameraMotion:
         self.reset()
 
     def reset(self) -> None:
-        self._grey: NDArray[np.uint8] | None = None
+        self._grey: Grey | None = None
         self._points: NDArray[np.float32] | None = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -40,45 +46,61 @@ class CameraMotion:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._grey, self._points = state["grey"], state["points"]
 
-    def warp(self, image: NDArray[np.uint8], boxes: Floats) -> Floats | None:
-        """From the last image to this one. Corners on detected boxes are left out, for those move by themselves."""
-        if self.method != "sparseOptFlow":
+    def warp(self, image: Grey, boxes: Floats) -> Floats | None:
+        """From the last image to this one; `boxes` are what was detected in this one."""
+        if self.method not in ("sparseOptFlow", "ecc"):
             return None
         grey, scale = self._reduced(image)
-        before, points = self._grey, self._points
+        before = self._grey
+        if before is not None and before.shape != grey.shape:
+            before = None
+        if self.method == "ecc":
+            if before is None or not self._faithful:
+                self._grey = grey
+            return None if before is None else _aligned(before, grey, 1.0 if self._faithful else scale)
+        points, self._grey = self._points, grey
         mask = None if self._faithful else _without(boxes / scale, grey.shape)
-        self._grey = grey
         self._points = cv2.goodFeaturesToTrack(grey, mask=mask, **_CORNERS)  # type: ignore[call-overload]
-        if before is None or points is None or before.shape != grey.shape:
-            return None
-        return _estimated(before, grey, points, scale)
+        return None if before is None or points is None else _followed(before, grey, points, scale)
 
-    def _reduced(self, image: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], float]:
+    def _reduced(self, image: Grey) -> tuple[Grey, float]:
         height, width = image.shape[:2]
-        scale = float(_SCALE) if self._faithful else max(max(height, width) / _LONG_SIDE, 1.0)
+        scale = _SCALE if self._faithful else max(max(height, width) / _LONG_SIDE, 1.0)
         grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY) if image.ndim == 3 else image
         if scale != 1:
             grey = cv2.resize(grey, (max(int(width / scale), 1), max(int(height / scale), 1)))
         return np.asarray(grey, dtype=np.uint8), scale
 
 
-def _without(boxes: Floats, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _without(boxes: Floats, shape: tuple[int, ...]) -> Grey:
+    """What was detected moves by itself; if nothing else is to be seen, it has to do."""
     mask = np.full(shape[:2], 255, np.uint8)
     for x1, y1, x2, y2 in boxes.clip(0).astype(int):
         mask[y1 : y2 + 1, x1 : x2 + 1] = 0
     return mask if mask.any() else np.full_like(mask, 255)
 
 
-def _estimated(
-    before: NDArray[np.uint8], grey: NDArray[np.uint8], points: NDArray[np.float32], scale: float
-) -> Floats | None:
+def _followed(before: Grey, grey: Grey, points: NDArray[np.float32], scale: float) -> Floats | None:
     moved, is_found, _ = cv2.calcOpticalFlowPyrLK(before, grey, points, None)  # type: ignore[call-overload]
     if moved is None:
         return None
-    kept = is_found.reshape(-1) == 1
-    if kept.sum() < _LEAST_POINTS:
+    found = is_found.reshape(-1) == 1
+    if found.sum() < _LEAST_POINTS:
         return None
-    matrix, _ = cv2.estimateAffinePartial2D(points[kept], moved[kept], method=cv2.RANSAC)
+    matrix, _ = cv2.estimateAffinePartial2D(points[found], moved[found], method=cv2.RANSAC)
+    return _scaled(matrix, scale)
+
+
+def _aligned(before: Grey, grey: Grey, scale: float) -> Floats | None:
+    start = np.eye(2, 3, dtype=np.float32)
+    try:
+        _, matrix = cv2.findTransformECC(before, grey, start, cv2.MOTION_EUCLIDEAN, _ECC_STEPS, None, 1)
+    except cv2.error:  # nothing in common, or nothing to be seen
+        return None
+    return _scaled(matrix, scale)
+
+
+def _scaled(matrix: Any, scale: float) -> Floats | None:
     if matrix is None or not np.isfinite(matrix).all():
         return None
     found = np.array(matrix, dtype=np.float64)
