@@ -35,7 +35,7 @@ def token_for(host: str, given: str | None) -> str | None:
         return None if is_this_machine(host) else secrets.token_urlsafe(24)
     if len(given) < _SHORTEST_TOKEN or not _TOKEN.fullmatch(given):
         what = f"--token is {'too short' if _TOKEN.fullmatch(given) else 'not of plain letters and digits'}"
-        raise UserError(what, fix=f"give at least {_SHORTEST_TOKEN} of A-Z a-z 0-9 . _ ~ -, or leave it out")
+        raise UserError(what, fix=f"give at least {_SHORTEST_TOKEN} of A-Z a-z 0-9 . _ ~ -, or omit it")
     return given
 
 

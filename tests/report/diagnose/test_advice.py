@@ -203,11 +203,11 @@ def test_what_is_learned_is_no_noise():
 
 
 def test_a_run_that_breaks_at_once_begins_anew(tmp_path):
-    """There is nothing before its first epoch to go on from."""
+    """There is nothing before its first epoch to continue from."""
     (tmp_path / "log.csv").write_text("epoch,loss\n0,nan\n1,nan\n")
     assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; begin anew")
     (tmp_path / "log.csv").write_text("epoch,loss\n0,3\n1,nan\n")
-    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; go on from before epoch 2")
+    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; continue from before epoch 2")
 
 
 @pytest.mark.parametrize(

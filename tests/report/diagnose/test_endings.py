@@ -90,13 +90,13 @@ def test_a_score_that_is_best_a_little_later_does_not_disagree():
     epoch = int(diagnosed(train).verdicts[0].numbers["epoch"])
     score = 0.3 - 0.01 * np.abs(np.arange(1, 61) - epoch - 2)
     found = diagnosed(train, score=score)
-    assert found.advice.lines[0].endswith(f"go on from epoch {epoch + 2}")
+    assert found.advice.lines[0].endswith(f"continue from epoch {epoch + 2}")
 
 
-def test_a_loss_that_runs_away_goes_on_from_the_epoch_to_ship():
+def test_a_loss_that_runs_away_continues_from_the_epoch_to_ship():
     train = falling(60, noise=0.001) * np.exp(4 * np.maximum(SHARE - 0.75, 0))
     found = diagnosed(train, val=1.1 * train)
-    assert found.advice.lines[0].endswith(f"go on from epoch {found.choice.epoch}")
+    assert found.advice.lines[0].endswith(f"continue from epoch {found.choice.epoch}")
     assert "disagree" not in found.advice.lines[0]
 
 

@@ -178,7 +178,7 @@ def _profiles(found: Comparison) -> Iterator[Element]:
     rows: dict[str, list[Cell]] = {}
     for place, (_, profile) in enumerate(profiled):
         for phase in profile.phases:
-            title = f"{phase.name}, {phase.beside}" if phase.beside else phase.name
+            title = f"{phase.name}, {phase.parallel}" if phase.parallel else phase.name
             cells = rows.setdefault(title, [None] * (2 * len(profiled)))
             cells[2 * place] = words.around(phase.mean_ms, phase.std_ms, 2)
             cells[2 * place + 1] = f"{words.number(100 * phase.share, 1)} %"

@@ -135,7 +135,7 @@ def _damaged(run: ComparedRun) -> str:
     if not np.isfinite(run.fitness).any():
         return "was never evaluated, so its accuracy is unknown."
     missing = int((~np.isfinite(run.column("train/total"))).sum())
-    return f"the training loss of {missing} epochs is not a number; they are left out." if missing else ""
+    return f"the training loss of {missing} epochs is NaN or infinite; they are omitted." if missing else ""
 
 
 def _weights(run: ComparedRun) -> list[str]:

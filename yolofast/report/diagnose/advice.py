@@ -107,7 +107,7 @@ def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> 
 
 
 def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    """How much calmer the loss would be if images middle their size, or changed it less."""
+    """How much calmer the loss would be if images keep their size, or changed it less."""
     calm = around.std * (1 - around.shares.image_size) ** 0.5
     line = (
         f"multi-scale training shows in the loss: at one size the standard deviation would be {calm:.2%} instead of "
@@ -195,9 +195,9 @@ def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> st
     if epoch == epochs.number[0]:
         onward = "begin anew"
     elif rose and choice is not None and not is_later:
-        onward = f"go on from {epochs.unit} {choice.epoch}"
+        onward = f"continue from {epochs.unit} {choice.epoch}"
     else:
-        onward = f"go on from before {epochs.unit} {epoch}"
+        onward = f"continue from before {epochs.unit} {epoch}"
     if choice is None or not is_later:
         return onward
     return (

@@ -45,7 +45,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         first = int(epoch[broken[0]])
         many = "" if len(broken) == 1 else "es" if what == "batch" else "s"
         words = f"{len(broken):,} {what}{many}"
-        text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
+        text = f"the loss was NaN, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
     stretch = stretches(phases, history.epochs.number)
     last = (stretch == stretch[-1]) & np.isfinite(history.epochs.train)
