@@ -1,7 +1,7 @@
 """Who may send requests: browsers of this machine, or whoever knows the token.
 
-Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own:
-otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
+Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own.
+Otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
 since nobody has the cookie under another one. The token travels once in the address; then a cookie holds it, which no
 script can read and other sites' pages cannot send.
 """

@@ -78,7 +78,7 @@ def _pace(run: ComparedRun, images: tuple[int, str] | None) -> str:
         return ""
     return (
         f"batch {batch:g} contradicts the timings. {pace:.3g} it/s for {run.hours:.2f} h are "
-        f"{done:,.0f} iterations, {done / epochs:,.0f} an epoch; {epochs} epochs of batch {batch:g} need {needed:,} "
+        f"{done:,.0f} iterations, {done / epochs:,.0f} an epoch. {epochs} epochs of batch {batch:g} need {needed:,} "
         f"({images[1]}), which would take {needed / pace / 3600:.1f} h. "
         f"A batch of {images[0] * epochs / done:.0f} or somewhat more would fit: evaluations take time too."
     )

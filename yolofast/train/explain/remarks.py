@@ -26,7 +26,7 @@ def _of_resuming(run: Explanation, past: RunSoFar) -> Iterator[str]:
         starts = max(lr.first for lr in first.lr.values())
         yield (
             f"schedule: what ran so far followed that of {past.planned} epochs, what comes that of "
-            f"{run.config.epochs}; the learning rate was {past.lr:.3g} at the end of epoch {past.epochs} and is "
+            f"{run.config.epochs}. The learning rate was {past.lr:.3g} at the end of epoch {past.epochs} and is "
             f"{starts:.3g} at the start of epoch {first.epoch + 1}"
         )
     if run.mosaic_closed_before and first.chances["mosaic"]:
@@ -85,7 +85,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
             if rate >= _FULL_SPEED * highest:
                 yield (
                     f"plan: phase {phase.number + 1} thaws layers at {rate / highest:.0%} of the highest learning "
-                    "rate, which can undo what they know: give it warmup_epochs, or a smaller lr or lr_factors"
+                    "rate, which can undo what they know. Give it warmup_epochs, or a smaller lr or lr_factors"
                 )
     if word := frozen_at_random(plan, run.model, run.anew):
         yield f"freeze: {word}"
