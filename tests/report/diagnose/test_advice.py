@@ -45,7 +45,7 @@ def test_where_every_image_is_a_mosaic_only_mixups_are_advised_against():
     history.settings["mosaic"] = 1.0
     found = diagnose(history)
     assert set(changes(found)) == {"mixup"} and "how many mixups a batch holds" in found.verdicts[0].text
-    assert "lowering mixup from 0.4 to" in found.advice.lines[0] and "mosaic" not in found.advice.lines[0]
+    assert "Lowering mixup from 0.4 to" in found.advice.lines[0] and "mosaic" not in found.advice.lines[0]
 
 
 def test_epochs_without_mosaics_do_not_change_the_forecast():

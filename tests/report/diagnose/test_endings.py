@@ -39,7 +39,7 @@ def test_a_validation_loss_that_still_falls_keeps_the_length():
 def test_a_training_loss_alone_proposes_no_shorter_run():
     found = diagnosed(FLAT)
     assert [verdict.kind for verdict in found.verdicts] == ["plateau"] and not changes(found)
-    assert "without a validation nobody knows" in found.advice.lines[0]
+    assert "Without a validation nobody knows" in found.advice.lines[0]
 
 
 def test_the_log_of_a_loop_proposes_no_shorter_run(tmp_path):

@@ -249,7 +249,7 @@ def against_plateau(verdict: Verdict, history: History, choice: ShipChoice | Non
         key, planned = planned_epochs(history)
         return line, [Change(key, planned, end)]
     if choice is None or choice.measure == BY_TRAINING:
-        why = ". Without a validation nobody knows whether a shorter run is as good, so"
+        why = ". Without a validation nobody knows whether a shorter run is as good. So"
     else:
         why = f", although the {choice.measure} is best in epoch {choice.epoch}:"
     return f"{changed}{why} let the learning rate fall earlier in a run of the same length, {frozen}", []
