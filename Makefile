@@ -35,11 +35,12 @@ examples: install
 
 # Before every push: all tests but those that train, start a process, compile or open a browser; about 90 seconds.
 quick: install
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
-# One worker per core; CI machines have two. Each begins with a half of its own, so files are seldom shared.
+# One worker per core, one thread each; CI machines have two. Each begins with a half of its own, so files are seldom
+# shared.
 test: install
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """What assignment and loss cost on the GPU, per loss, image size and boxes per image.
 
     python -m benchmarks.bench_loss [--losses ota anchor …] [--sizes 320 640] [--boxes 8 15 60] [--batch 64]
-        [--at-once 8]   that many cases in processes of their own: compiling goes on side by side, timing in turn
+        [--at-once 8]   that many cases in processes of their own: they compile side by side, timing in turn
         [--no-compile]  then the graph columns are of the eager step
 
 Predictions are random float32 maps in channels_last order, 80 classes. `eager` runs the functions as they are written,

@@ -201,9 +201,9 @@ def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> Iterator
         for case, gear in cases
     ]  # fmt: skip
     watch = ThreadPoolExecutor(len(processes))
-    asked = [watch.submit(process.stdout.readline) for process in processes if process.stdout]
-    wait(asked, timeout=args.patience)
-    for (case, gear), process, answer in zip(cases, processes, asked, strict=True):
+    requested = [watch.submit(process.stdout.readline) for process in processes if process.stdout]
+    wait(requested, timeout=args.patience)
+    for (case, gear), process, answer in zip(cases, processes, requested, strict=True):
         is_ready = answer.done() and answer.result() == "ready\n"
         if not is_ready:
             process.kill()
@@ -229,7 +229,7 @@ def row(case: str, gear: str, found: dict[str, Any] | None) -> str:
         f"{found['step']:.2f}", f"{found['rate']:,.0f}", f"{found['alone']:.2f}", f"{found['busy']:.1f}",
         f"{found['kernels']:.1f}", f"{found['cpu']:.0f}", f"{found['peak']:.1f}", f"{found['ready']:.0f}",
     ]  # fmt: skip
-    return "| " + " | ".join(cells) + (" |" if not found["bad"] else " | losses that are no numbers |")
+    return "| " + " | ".join(cells) + (" |" if not found["bad"] else " | NaN losses |")
 
 
 def main() -> None:

@@ -147,10 +147,10 @@ def noisy_epochs(noise: float, runs: int) -> Iterator[tuple[str, History]]:
 
 def from_files(runs: int, write: Callable[[History, Path], Path], can_see: bool) -> Iterator[tuple[str, History]]:
     """Of causes that the tests ask for in this format, or of the others, which long runs may show as well."""
-    wanted = [(p, c) for p, c, formats in test_verdicts_of_files.VISIBLE if (write.__name__ in formats) == can_see]
+    plants = [(p, c) for p, c, formats in test_verdicts_of_files.VISIBLE if (write.__name__ in formats) == can_see]
     for epochs, batches in LENGTHS:
         with patch.multiple(planted, EPOCHS=epochs, PER_EPOCH=batches):
-            for plant, cause in wanted:
+            for plant, cause in plants:
                 for _, rng in generators(runs):
                     with tempfile.TemporaryDirectory() as folder:
                         yield cause or "nothing", read_history(write(plant(rng), Path(folder)))

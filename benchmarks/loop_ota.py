@@ -28,7 +28,7 @@ def loop_loss(
         found = _match(raw, rows, found, anchors_px, strides)
     box = cls = obj = raw[0].new_zeros(())
     for level, (raw_map, (image, anchor, y, x, target)) in enumerate(zip(raw, found, strict=True)):
-        wanted = torch.zeros_like(raw_map[..., 0])
+        objectness = torch.zeros_like(raw_map[..., 0])
         if len(image):
             chosen = raw_map[image, anchor, y, x]
             size = torch.tensor([raw_map.shape[3], raw_map.shape[2]] * 2, device=rows.device)
@@ -39,10 +39,10 @@ def loop_loss(
             predicted = torch.cat((sides[:, :2] - 0.5, sides[:, 2:] ** 2 * anchors), 1)
             overlap = ciou_cxcywh(predicted, truth)
             box = box + (1 - overlap).mean()
-            wanted[image, anchor, y, x] = overlap.detach().clamp(0)
+            objectness[image, anchor, y, x] = overlap.detach().clamp(0)
             classes = F.one_hot(rows[target, 1].long(), raw_map.shape[-1] - 5).float()
             cls = cls + F.binary_cross_entropy_with_logits(chosen[:, 5:], classes)
-        obj = obj + _BALANCE[level] * F.binary_cross_entropy_with_logits(raw_map[..., 4], wanted)
+        obj = obj + _BALANCE[level] * F.binary_cross_entropy_with_logits(raw_map[..., 4], objectness)
     return (box * gains[0] + obj * gains[1] + cls * gains[2]) * len(raw[0])
 
 
@@ -94,10 +94,10 @@ def _match(
         expected = one_hot[:, None].expand_as(logit)
         cost = F.binary_cross_entropy_with_logits(logit, expected, reduction="none").sum(-1)
         cost = cost - 3.0 * torch.log(overlap + 1e-8)
-        wanted = overlap.topk(min(10, overlap.shape[1]), 1).values.sum(1).int().clamp(min=1)
+        count = overlap.topk(min(10, overlap.shape[1]), 1).values.sum(1).int().clamp(min=1)
         matching = torch.zeros_like(cost)
         for box in range(len(own)):
-            matching[box, cost[box].topk(wanted[box].item(), largest=False).indices] = 1
+            matching[box, cost[box].topk(count[box].item(), largest=False).indices] = 1
         contested = matching.sum(0) > 1
         if contested.any():
             best = cost[:, contested].argmin(0)

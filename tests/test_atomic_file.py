@@ -30,7 +30,7 @@ def test_what_was_there_stays_and_the_error_names_the_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["results.csv"]
 
 
-def test_a_command_says_which_file_and_how_to_go_on(tmp_path, capfd):
+def test_a_command_says_which_file_and_how_to_continue(tmp_path, capfd):
     path = tmp_path / "batches.csv"
     rows = EpochRowsFile(path, ("epoch", "text"), 0)
     with no_room():

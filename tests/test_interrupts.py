@@ -59,7 +59,7 @@ def test_one_that_got_lost_at_the_end_of_an_epoch_does_not_wait_for_its_evaluati
     assert printed == []
 
 
-def test_other_exceptions_that_are_dropped_are_told(printed):
+def test_other_exceptions_that_are_dropped_are_reported(printed):
     class Fails:
         def __del__(self):
             raise ValueError
@@ -70,7 +70,7 @@ def test_other_exceptions_that_are_dropped_are_told(printed):
     assert printed == [ValueError]
 
 
-def test_who_hears_interrupts_itself_goes_on_doing_so():
+def test_who_handles_interrupts_itself_continues_to_do_so():
     heard = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:

@@ -39,7 +39,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 class Interrupts:
     def __init__(self) -> None:
-        self._asked = False
+        self._requested = False
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -51,7 +51,7 @@ class Interrupts:
         report_dropped = sys.unraisablehook
 
         def report(dropped: "sys.UnraisableHookArgs") -> None:
-            if not (self._asked and dropped.exc_type is KeyboardInterrupt):
+            if not (self._requested and dropped.exc_type is KeyboardInterrupt):
                 report_dropped(dropped)
 
         sys.unraisablehook = report
@@ -64,9 +64,9 @@ class Interrupts:
 
     def check(self) -> None:
         """Raises `KeyboardInterrupt` if it was raised before and got lost."""
-        if self._asked:
+        if self._requested:
             raise KeyboardInterrupt
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True
+        self._requested = True
         signal.default_int_handler(number, frame)

@@ -106,12 +106,12 @@ class Recording(YoloV7Criterion):
 def compare(batch: Batch, kind: str, seen: Counter) -> None:
     rows, raw = batch.rows(), batch.maps()
     plain = [m.detach().float().requires_grad_() for m in raw]
-    wanted = reference_loss(kind, plain, rows, batch)
+    by_reference = reference_loss(kind, plain, rows, batch)
     criterion = Recording(map_reader(TINY, batch.nc, auxiliary=batch.aux), LossSettings(**GAINS), kind, faithful=True)
     terms = criterion(raw, Targets.from_rows(rows, batch.images))
 
     seen["compared"] += 1
-    both = zip(criterion.assigned, (wanted.positives, wanted.aux_positives), strict=False)
+    both = zip(criterion.assigned, (by_reference.positives, by_reference.aux_positives), strict=False)
     for reach, (assignment, reference_positives) in zip((0.5, 1.0), both, strict=False):
         found, expected = Counter(positives(assignment, raw[:3], rows)), Counter(reference_positives)
         if found != expected:
@@ -121,7 +121,7 @@ def compare(batch: Batch, kind: str, seen: Counter) -> None:
             seen["near ties"] += 1
             return
 
-    box, obj, cls, total = wanted.items.tolist()
+    box, obj, cls, total = by_reference.items.tolist()
     assert terms.box.item() == pytest.approx(box, rel=RTOL, abs=1e-7)
     assert terms.obj.item() == pytest.approx(obj, rel=RTOL)
     assert terms.cls.item() == pytest.approx(cls, rel=RTOL, abs=1e-7)
@@ -129,7 +129,7 @@ def compare(batch: Batch, kind: str, seen: Counter) -> None:
     rtol = BF16_RTOL if batch.bf16 else RTOL
     # A box shrunk to a point has an aspect ratio whose gradient is 1/eps on either corner: their sum has few digits.
     compared = slice(4, None) if batch.scale > 10 else slice(None)
-    for gradient, other in zip(gradients(terms.total, raw), gradients(wanted.loss, plain), strict=True):
+    for gradient, other in zip(gradients(terms.total, raw), gradients(by_reference.loss, plain), strict=True):
         assert gradient.isfinite().all()
         gradient, other = gradient.float()[..., compared], other[..., compared]
         assert (gradient - other).norm() <= rtol * other.norm() + 1e-9

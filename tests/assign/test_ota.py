@@ -54,8 +54,8 @@ def test_golden_losses_and_gradients(case, kind, arrays):
     assert terms.total.item() == pytest.approx(total * len(raw[0]), rel=LOSS_RTOL)
     assert terms.total.item() == pytest.approx(arrays[f"{case}.{kind}.loss"].item(), rel=LOSS_RTOL)
     for level, gradient in enumerate(gradients(terms.total, raw)):
-        wanted = torch.from_numpy(arrays[f"{case}.{kind}.grad{level}"])
-        assert (gradient - wanted).norm() < GRAD_RTOL * wanted.norm(), level
+        expected = torch.from_numpy(arrays[f"{case}.{kind}.grad{level}"])
+        assert (gradient - expected).norm() < GRAD_RTOL * expected.norm(), level
 
 
 @pytest.mark.parametrize("case", [case for case in V7_CASES if case != "empty"])
@@ -76,21 +76,21 @@ def test_golden_aux_matched_sets():
     size = (V7["aux"]["size"],) * 2
     reference = aux_ota_loss(raw, rows, W6, size, v7_inputs("aux", W6.strides, 2)[2])
     targets, anchors = Targets.from_rows(rows, len(raw[0])), anchors_in_cells(criterion.model)
-    for reach, wanted in ((0.5, reference.positives), (1.0, reference.aux_positives)):
+    for reach, expected in ((0.5, reference.positives), (1.0, reference.aux_positives)):
         assignment = criterion.assign(raw[:4], targets, anchors, reach=reach, topk=20)
-        assert positives(assignment, raw[:4], rows) == sorted(wanted)
+        assert positives(assignment, raw[:4], rows) == sorted(expected)
 
 
 @pytest.mark.parametrize("kind", ["anchor", "ota"])
 def test_shuffled_rows_of_other_images_and_spare_places_change_nothing(kind):
     """Only the order of rows within an image may matter, and how far it is padded never."""
     criterion, raw, rows = golden_case("crowded", kind)
-    wanted = criterion(raw, Targets.from_rows(rows, len(raw[0])))
+    expected = criterion(raw, Targets.from_rows(rows, len(raw[0])))
     places = rows_in_places(rows, len(raw[0]))
     by_place = [row for image in reversed(places) for row in image]
     for capacity in (None, 100):
         terms = criterion(raw, Targets.from_rows(rows[by_place], len(raw[0]), capacity))
-        torch.testing.assert_close(terms.total, wanted.total, rtol=1e-6, atol=0)
+        torch.testing.assert_close(terms.total, expected.total, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("kind", ["anchor", "ota"])
@@ -98,9 +98,9 @@ def test_maps_as_channels_last_convolutions_give_them(kind):
     """Image, y, x, anchor, channel in memory: another way to the same numbers."""
     criterion, raw, rows = golden_case("nominal", kind)
     targets = Targets.from_rows(rows, len(raw[0]))
-    wanted = criterion(raw, targets).total
+    expected = criterion(raw, targets).total
     strided = [m.detach().permute(0, 2, 3, 1, 4).contiguous().permute(0, 3, 1, 2, 4).requires_grad_() for m in raw]
     found = criterion(strided, targets).total
-    assert found.equal(wanted)
-    for gradient, other in zip(gradients(found, strided), gradients(wanted, raw), strict=True):
+    assert found.equal(expected)
+    for gradient, other in zip(gradients(found, strided), gradients(expected, raw), strict=True):
         torch.testing.assert_close(gradient, other, rtol=1e-6, atol=1e-9)

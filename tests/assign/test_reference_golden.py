@@ -74,9 +74,9 @@ def check_v7(result: LossResult, preds: list[Tensor], arrays: dict[str, np.ndarr
 def check_gradients(preds: list[Tensor], arrays: dict[str, np.ndarray], prefix: str) -> None:
     assert f"{prefix}.grad{len(preds)}" not in arrays
     for level, pred in enumerate(preds):
-        wanted = arrays[f"{prefix}.grad{level}"]
-        assert np.linalg.norm(wanted) > 0
-        difference = np.linalg.norm(pred.grad.numpy() - wanted) / np.linalg.norm(wanted)
+        expected = arrays[f"{prefix}.grad{level}"]
+        assert np.linalg.norm(expected) > 0
+        difference = np.linalg.norm(pred.grad.numpy() - expected) / np.linalg.norm(expected)
         assert difference < GRAD_RTOL, f"{prefix} level {level}: {difference:.2e}"
 
 

@@ -90,8 +90,8 @@ def test_matches_are_the_reference_s_end_to_end(version, other, seed):
     assignment = assign(maps, batch.targets, version)
     cells = reference.all_cells([raw[:, 0].permute(0, 3, 1, 2) for raw in maps], STRIDES)
     for image, image_labels in enumerate(batch.labels()):
-        wanted, _ = reference.simota(reference_rows(maps, image), image_labels, cells, other)
-        assert matches(assignment, maps, image) == wanted
+        expected, _ = reference.simota(reference_rows(maps, image), image_labels, cells, other)
+        assert matches(assignment, maps, image) == expected
 
 
 def test_few_boxes_read_few_cells():
@@ -107,12 +107,12 @@ def test_reading_only_the_cells_near_boxes_changes_nothing(batch):
     maps = [raw.detach() for raw in batch.maps()]
     few = _cells_near_boxes(batch.targets, level_shapes(maps), CURRENT.radius)
     every = all_columns(maps)
-    for got, wanted in zip(
+    for got, expected in zip(
         assign(maps, batch.targets, CURRENT, few), assign(maps, batch.targets, CURRENT, every), strict=True
     ):
-        assert torch.equal(got.positive, wanted.positive)
-        assert torch.equal(got.cell, wanted.cell)
-        assert torch.equal(got.target[got.positive], wanted.target[wanted.positive])
+        assert torch.equal(got.positive, expected.positive)
+        assert torch.equal(got.cell, expected.cell)
+        assert torch.equal(got.target[got.positive], expected.target[expected.positive])
 
 
 @pytest.mark.parametrize("version", [CURRENT, VENDORED])
@@ -123,8 +123,8 @@ def test_some_images_at_a_time_changes_nothing(version, count, monkeypatch):
     maps = Batch((96, 96), 7, targets, torch.float32, 0, 0.7).maps()
     whole = assign(maps, targets, version)
     monkeypatch.setattr(chunks, "MAX_PAIRS", 2 * 16 * 189)
-    for got, wanted in zip(assign(maps, targets, version), whole, strict=True):
-        assert all(torch.equal(getattr(got, name), getattr(wanted, name)) for name in ("cell", "target", "positive"))
+    for got, expected in zip(assign(maps, targets, version), whole, strict=True):
+        assert all(torch.equal(getattr(got, name), getattr(expected, name)) for name in ("cell", "target", "positive"))
 
 
 def test_the_radius_is_strict():
@@ -151,5 +151,5 @@ def test_compiled(version):
     targets = Targets(torch.rand(2, 16, 4) * 0.5 + 0.2, torch.randint(7, (2, 16)), torch.rand(2, 16) < 0.5)
     maps = [raw.detach() for raw in Batch((256, 256), 7, targets, torch.float32, 0, 0.7).maps()]
     compiled = torch.compile(lambda maps: assign(maps, targets, version), fullgraph=True, backend="eager")
-    for got, wanted in zip(compiled(maps), assign(maps, targets, version), strict=True):
-        assert all(torch.equal(getattr(got, name), getattr(wanted, name)) for name in ("cell", "target", "positive"))
+    for got, expected in zip(compiled(maps), assign(maps, targets, version), strict=True):
+        assert all(torch.equal(getattr(got, name), getattr(expected, name)) for name in ("cell", "target", "positive"))

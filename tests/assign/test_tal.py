@@ -85,11 +85,11 @@ def test_against_the_reference(make_head, batch):
     assignment = assign(maps, batch.targets, head)
     ours = dense_alignment(maps, batch.targets, head)
     for image, labels in enumerate(batch.labels()):
-        wanted = reference.alignment(*reference_inputs(maps, image, head.layout.kind), labels)
+        expected = reference.alignment(*reference_inputs(maps, image, head.layout.kind), labels)
         got = [values[image, : len(labels)].detach() for values in ours]
-        torch.testing.assert_close(got[1], wanted[1], rtol=1e-4, atol=1e-6)
-        torch.testing.assert_close(got[0], wanted[0], rtol=1e-3, atol=1e-9)
-        assert torch.equal(got[2], wanted[2])
+        torch.testing.assert_close(got[1], expected[1], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(got[0], expected[0], rtol=1e-3, atol=1e-9)
+        assert torch.equal(got[2], expected[2])
         chosen = reference.match(*got)
         found = matches(assignment, maps, image)
         assert {column: box for column, (box, _) in found.items()} == {c: box for c, (box, _) in chosen.items()}
@@ -153,6 +153,6 @@ def test_some_images_at_a_time_and_compiled_change_nothing(make_head, monkeypatc
     monkeypatch.setattr(chunks, "MAX_PAIRS", 2 * 16 * 84 * head.anchors_px.shape[1])
     results.append(assign(maps, targets, head))
     for result in results:
-        for got, wanted in zip(result, whole, strict=True):
+        for got, expected in zip(result, whole, strict=True):
             for name in ("cell", "target", "positive", "quality"):
-                assert torch.equal(getattr(got, name), getattr(wanted, name))
+                assert torch.equal(getattr(got, name), getattr(expected, name))

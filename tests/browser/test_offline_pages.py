@@ -146,7 +146,7 @@ WIDEST = "Math.max(...[...document.querySelectorAll('main *')].map(node => node.
 CUT_OFF = "name => [...document.querySelectorAll(name)].map(node => node.scrollHeight - node.clientHeight)"
 
 
-def test_eight_curves_can_be_told_apart(watched, tmp_path):
+def test_eight_curves_can_be_distinguished(watched, tmp_path):
     names = [f"runs/train/a_long_name_of_a_run_{i}" for i in range(4)]
     series = [
         Series(f"{name}{more}", (1, 2), (0.1, 0.2), dashed=bool(more), group=name)

@@ -183,7 +183,7 @@ def test_rows_and_runs_appear_while_it_is_open(root, watched):
         look_until(page, lambda: page.locator(".runs li").count() == 3)
 
 
-def test_it_says_when_the_server_has_gone_and_goes_on_when_it_is_back(root, watched):
+def test_it_says_when_the_server_has_gone_and_continues_when_it_is_back(root, watched):
     one = watched()
     with serving(root) as server:
         page, port = opened(one, server), server.server_port
@@ -197,12 +197,12 @@ def test_it_says_when_the_server_has_gone_and_goes_on_when_it_is_back(root, watc
 
 def test_a_hidden_tab_asks_for_nothing(root, watched):
     with serving(root) as server:
-        page, asked = opened(watched(), server), []
-        page.on("request", lambda request: asked.append(request.url))
+        page, requested = opened(watched(), server), []
+        page.on("request", lambda request: requested.append(request.url))
         page.evaluate(HIDE, True)
         page.clock.run_for(10 * LOOK)
         page.wait_for_timeout(50)
-        assert asked == [] and page.locator("#status").inner_text() == "paused"
+        assert requested == [] and page.locator("#status").inner_text() == "paused"
         with page.expect_response("**/api/runs"):
             page.evaluate(HIDE, False)
 

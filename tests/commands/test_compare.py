@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 
-from tests.report.compare.folders import TOLD, ours, published, rising, ultralytics
+from tests.report.compare.folders import GIVEN, ours, published, rising, ultralytics
 from yolofast.cli import main
 
 
@@ -95,8 +95,8 @@ def test_a_damaged_checkpoint_is_a_remark(pair, tmp_path, capsys):
 
 
 def test_the_published_comparison(pair, tmp_path, capsys):
-    told = ["--hours", *map(str, TOLD["hours"]), "--pace", *map(str, TOLD["pace"])]
-    assert main(["compare", *pair, *told, "--price", "2.5", "--markdown", "c.md", "--json", "c.json"]) == 0
+    reported = ["--hours", *map(str, GIVEN["hours"]), "--pace", *map(str, GIVEN["pace"])]
+    assert main(["compare", *pair, *reported, "--price", "2.5", "--markdown", "c.md", "--json", "c.json"]) == 0
     output = capsys.readouterr().out
     for text in (output, (tmp_path / "compare.html").read_text(), (tmp_path / "c.md").read_text().replace("\\", "")):
         assert "+7.5%" in text and "+11.1%" in text and "5.9×" in text and "batch 64 contradicts the timings" in text
@@ -191,7 +191,7 @@ def test_a_page_goes_into_no_file_of_another_kind(pair, tmp_path, capsys, words,
 
 
 def test_the_page_says_that_hours_are_not_comparable(tmp_path, capsys):
-    """Said once, and neither the chart nor the table nor the terminal goes on as if nothing had been said."""
+    """Said once, and neither the chart nor the table nor the terminal continues as if nothing had been said."""
     runs = [
         str(ours(tmp_path / name, rising(20, top), seconds=pace, environment={"gpu": gpu}))
         for name, top, pace, gpu in (("a", 0.4, 30, "H200"), ("b", 0.5, 10, "A100"))

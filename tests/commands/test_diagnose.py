@@ -74,7 +74,7 @@ def test_a_smooth_loss_is_not_divided(tmp_path, capsys):
     assert "very stable" not in output and "conspicuous" not in output
 
 
-def test_the_epoch_to_ship_is_told_by_its_own_numbers(tmp_path, capsys):
+def test_the_epoch_to_ship_is_reported_by_its_own_numbers(tmp_path, capsys):
     scores = [0.1, 0.2, 0.30, 0.31, 0.305, 0.312, 0.306, 0.29]
     val = [9.0, 8.0, 5.0, 4.0, 4.1, 4.5, 4.6, 4.7]
 
@@ -105,7 +105,7 @@ def test_what_was_not_recorded_is_not_called_nothing(tmp_path, capsys):
     assert line.endswith("; not recorded: mosaic and mixup, image size (multi-scale)")
 
 
-def test_remarks_are_told(tmp_path, capsys):
+def test_remarks_are_reported(tmp_path, capsys):
     rows = [f"{i},5,{val}" for i, val in enumerate([1087, 31856, 153] + [5.5] * 27)]
     (tmp_path / "a.csv").write_text("\n".join(["epoch,loss,val_loss", *rows]) + "\n")
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
@@ -117,7 +117,7 @@ def test_remarks_are_told(tmp_path, capsys):
 def test_huge_losses_are_not_called_no_numbers_only(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("epoch,loss\n" + "".join(f"{i},1e300\n" for i in range(60)))
     assert main(["diagnose", str(tmp_path / "a.csv")]) == 0
-    assert "not a number, or above 1e+30, in 60 epochs" in capsys.readouterr().out
+    assert "NaN, or above 1e+30, in 60 epochs" in capsys.readouterr().out
 
 
 def test_yolox_s_log(tmp_path, capsys):

@@ -75,10 +75,12 @@ def test_interrupted_then_better_then_killed(tmp_path, monkeypatch, one_thread):
     assert process.returncode == -signal.SIGKILL
     better(run, 1)
     assert main(["report", str(run)]) == 0
-    told = f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
+    reported = (
+        f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
+    )
     assert list(remarks(run)) == [*OF_EVALUATION, "Worst misses"]
-    assert all(text.startswith(told) and "train --resume" in text for text in remarks(run).values())
-    assert (run / "report.html").read_text().count(told) >= 4
+    assert all(text.startswith(reported) and "train --resume" in text for text in remarks(run).values())
+    assert (run / "report.html").read_text().count(reported) >= 4
 
 
 @pytest.mark.slow
@@ -87,8 +89,10 @@ def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
     run = tmp_path / "runs" / "exp"
     assert json.loads((run / "evaluation.json").read_text())["epoch"] == 1
     better(run, 0)
-    told = "This is of epoch 2 and not of epoch 1, the best one in results.csv: --nosave keeps the last weights alone."
-    assert remarks(run) == dict.fromkeys(OF_EVALUATION, told)
+    reported = (
+        "This is of epoch 2 and not of epoch 1, the best one in results.csv: --nosave keeps the last weights alone."
+    )
+    assert remarks(run) == dict.fromkeys(OF_EVALUATION, reported)
 
 
 def with_classes(folder, **said):
@@ -98,7 +102,7 @@ def with_classes(folder, **said):
     return folder
 
 
-def told(*folders):
+def reported(*folders):
     found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",)))
     return [f"{remark.kind}: {remark.text}" for remark in found.remarks if "class" in remark.text]
 
@@ -106,7 +110,7 @@ def told(*folders):
 def test_compare_says_it_of_the_classes(tmp_path):
     older = with_classes(ours(tmp_path / "a", rising(5)), epoch=2)
     last = with_classes(ours(tmp_path / "b", [0.1, 0.3, 0.2], nosave=True), epoch=2)
-    assert told(older, last) == [
+    assert reported(older, last) == [
         "incomplete: a: its scores per class are of epoch 3 and not of epoch 5, the best one in results.csv: the run "
         "has not ended since (train --resume).",
         "incomplete: b: its scores per class are of epoch 3 and not of epoch 2, the best one in results.csv: --nosave "
@@ -120,7 +124,9 @@ def test_files_that_do_not_say_it_or_are_of_the_best_epoch(tmp_path, said):
     one, other = (
         with_classes(ours(tmp_path / name, rising(5, top)), **said) for name, top in (("a", 0.4), ("b", 0.41))
     )
-    assert len(told(one, other)) == 2 and all("the mean of its classes is 0.2" in text for text in told(one, other))
+    assert len(reported(one, other)) == 2 and all(
+        "the mean of its classes is 0.2" in text for text in reported(one, other)
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_files_that_do_not_say_it_or_are_of_the_best_epoch(tmp_path, said):
 def test_epochs_that_are_equal_and_those_that_rounding_may_have_changed(tmp_path, last, words):
     """The sixth digit of results.csv says nothing."""
     folders = [with_classes(ours(tmp_path / name, [0.1, 0.3, 0.2, 0.2, last]), epoch=1) for name in ("a", "b")]
-    assert len(told(*folders)) == 2 and all(words in text for text in told(*folders))
+    assert len(reported(*folders)) == 2 and all(words in text for text in reported(*folders))
 
 
 def test_equal_epochs_in_results_csv_raise_no_doubt():

@@ -71,7 +71,7 @@ def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, m
     assert not (folder / "runs").exists()
 
 
-def test_sizes_that_change_are_told(folder, data, capsys):
+def test_sizes_that_change_are_reported(folder, data, capsys):
     def sizes(*words):
         assert main(["train", "--data", data, "--device", "cpu", "--epochs", "2", *words, "--explain"]) == 0
         return [line.split(maxsplit=2)[2] for line in capsys.readouterr().out.splitlines() if "image sizes" in line]
@@ -171,14 +171,14 @@ def test_remarks_on_yolox(data):
     assert [row.chances["mosaic"] > 0 for row in run.rows[closes - 1 : closes + 1]] == [True, False]
 
 
-def test_a_fine_tuning_recipe_without_weights_is_told(data):
+def test_a_fine_tuning_recipe_without_weights_is_reported(data):
     """Runs that were taken for fine-tuning have begun with random values, at a sixteenth of the learning rate."""
     tuned = explained_yolox(data, epochs=30, recipe_values=("basic_lr_per_img=9.375e-6",))
     assert any("weights: none are given" in text and "at 1/16.7 of" in text for text in remarks(tuned))
     assert not any("weights:" in text for text in remarks(explained_yolox(data, epochs=30)))
 
 
-def test_weights_that_learn_on_at_full_speed_are_told(folder, data):
+def test_weights_that_learn_on_at_full_speed_are_reported(folder, data):
     weights = str(folder / "nano.pt")
     torch.save({"model": build_model("yolox-nano", nc=len(NAMES)).state_dict()}, weights)
     fast = remarks(explained_yolox(data, weights=weights))
@@ -196,15 +196,15 @@ def test_weights_that_learn_on_at_full_speed_are_told(folder, data):
     ],
 )
 def test_what_would_close_mosaic_really_would(data, values, fix):
-    told = remarks(explained_yolox(data, epochs=300, recipe_values=values))
-    assert any(f"({fix} would close it)" in text for text in told)
+    reported = remarks(explained_yolox(data, epochs=300, recipe_values=values))
+    assert any(f"({fix} would close it)" in text for text in reported)
     helped = explained_yolox(data, epochs=300, recipe_values=(*values, *fix.replace("N", "3").split()[1:]))
     assert not any("never closes" in text for text in remarks(helped))
 
 
-def test_a_recipe_made_for_another_network_is_told(data, folder):
-    told = "recipe: nuscenes-clean-v2 is made for yolox-l, this run trains yolox-nano"
-    assert told in remarks(explained_yolox(data, recipe="nuscenes-clean-v2"))
+def test_a_recipe_made_for_another_network_is_reported(data, folder):
+    reported = "recipe: nuscenes-clean-v2 is made for yolox-l, this run trains yolox-nano"
+    assert reported in remarks(explained_yolox(data, recipe="nuscenes-clean-v2"))
     (folder / "own.yaml").write_text("mosaic_prob: 0.5\n")
     for recipe in ("", "yolox-nano", str(folder / "own.yaml")):
         assert not any("made for" in text for text in remarks(explained_yolox(data, recipe=recipe)))
@@ -266,7 +266,7 @@ def test_scopes_are_named_as_the_plan_would_name_them(folder, data):
     assert last["dark4"].last == pytest.approx(0.1 * last["head"].last)
 
 
-def test_what_is_frozen_at_random_is_told(folder, data):
+def test_what_is_frozen_at_random_is_reported(folder, data):
     run = explained(folder, data, freeze=("backbone",))
     assert any("frozen parameters keep the random values they start with" in text for text in remarks(run))
     assert not any("random" in text for text in remarks(explained(folder, data)))
@@ -284,25 +284,25 @@ def test_weights_of_another_size_leave_what_is_frozen_at_random(folder, data):
     run = explained_yolox(data, cfg="yolox-s", weights=weights, plan="yolox-progressive", epochs=12)
     assert 0 < len(run.anew) < len(list(run.model.parameters()))
     trunk = sum(p.numel() for name, p in run.model.named_parameters() if name.startswith("backbone."))  # the neck too
-    (told,) = [text for text in remarks(run) if text.startswith("freeze:")]
-    assert f"freeze: {trunk:,} frozen parameters keep the random values" in told
+    (reported,) = [text for text in remarks(run) if text.startswith("freeze:")]
+    assert f"freeze: {trunk:,} frozen parameters keep the random values" in reported
     assert not any(text.startswith("weights:") for text in remarks(run))
     fine = explained_yolox(data, cfg="yolox-s", weights=weights, recipe_values=("basic_lr_per_img=2e-5",))
     assert any("weights: most of the network is not in them" in text for text in remarks(fine))
 
 
-def test_class_predictions_that_are_frozen_before_they_learnt_are_told(folder, data):
+def test_class_predictions_that_are_frozen_before_they_learnt_are_reported(folder, data):
     """The run says it too. Everything else is in the weights."""
     weights = nano_weights(folder)
     run = explained_yolox(data, weights=weights, freeze=("head",))
     fresh = sum(p.numel() for p in run.model.head.cls_preds.parameters())
     head = sum(p.numel() for p in run.model.head.parameters())
-    (told,) = [text for text in remarks(run) if text.startswith("freeze:")]
-    assert f"{fresh:,} of {head:,} frozen parameters" in told and "(head.cls_preds.0.weight …)" in told
+    (reported,) = [text for text in remarks(run) if text.startswith("freeze:")]
+    assert f"{fresh:,} of {head:,} frozen parameters" in reported and "(head.cls_preds.0.weight …)" in reported
     assert any("they learn on at the learning rate that is published for random values" in t for t in remarks(run))
     said = []
     prepare_run(run.config, said.append).close()
-    assert told.replace("freeze:", "warning:") in said
+    assert reported.replace("freeze:", "warning:") in said
     known = explained_yolox(data, weights=weights, freeze=("backbone", "neck"))
     assert not any(text.startswith("freeze:") for text in remarks(known))
 
@@ -318,22 +318,22 @@ def test_numbers_are_not_cut_in_a_file(folder, data, capsys):
     assert everything.rstrip().endswith("none"), "nothing is frozen, whatever has no parameters"
 
 
-def test_a_warm_up_of_the_plan_is_the_one_that_is_told(folder, data):
+def test_a_warm_up_of_the_plan_is_the_one_that_is_reported(folder, data):
     (folder / "slow.yaml").write_text("plan: [{until: 5, train: [head], warmup_epochs: 3}, {lr: 0.1}]")
     run = explained_yolox(data, epochs=10, plan=str(folder / "slow.yaml"), weights="")
-    told = remarks(run)
-    assert "recipe: warmup_epochs 5 runs as 3, which the plan says" in told
-    assert not any("warmup_epochs 5 runs as 1" in text for text in told)
+    reported = remarks(run)
+    assert "recipe: warmup_epochs 5 runs as 3, which the plan says" in reported
+    assert not any("warmup_epochs 5 runs as 1" in text for text in reported)
     assert "3 of warm-up" in described(run.config, run.rules.recipe, run.plan)
     (floor,) = {rate.last for rate in run.rows[-1].lr.values()}
-    assert any(f"stays at {floor:.3g} from" in text for text in told), "times what the plan says"
+    assert any(f"stays at {floor:.3g} from" in text for text in reported), "times what the plan says"
 
 
-def test_a_warm_up_that_does_not_end_is_told(folder, data):
+def test_a_warm_up_that_does_not_end_is_reported(folder, data):
     (folder / "slower.yaml").write_text("plan: [{warmup_epochs: 20}]")
-    told = remarks(explained_yolox(data, epochs=10, plan=str(folder / "slower.yaml")))
-    assert "warm-up: 20 epochs, the run has 10: it never gets beyond 25% of 0.00125" in told
-    assert not any("cosine" in text for text in told), "there is none"
+    reported = remarks(explained_yolox(data, epochs=10, plan=str(folder / "slower.yaml")))
+    assert "warm-up: 20 epochs, the run has 10: it never gets beyond 25% of 0.00125" in reported
+    assert not any("cosine" in text for text in reported), "there is none"
 
 
 def test_the_lowest_rate_is_that_of_the_plan(folder, data):

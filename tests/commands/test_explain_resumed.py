@@ -24,7 +24,7 @@ plan:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """Three epochs of YOLOX, mosaics closed in the last of them; and its twin, to go on with."""
+    """Three epochs of YOLOX, mosaics closed in the last of them; and its twin, to resume."""
     folder = tmp_path_factory.mktemp("resumed")
     (folder / "plan.yaml").write_text(PLAN)
     words = flags(folder, cfg="yolox-nano", name="run", plan=folder / "plan.yaml", weights="")
@@ -32,7 +32,7 @@ def ran(tmp_path_factory):
     return folder / "runs" / "run"
 
 
-def told(run, *more):
+def reported(run, *more):
     config = from_args(TrainConfig, parse(["train", "--resume", str(run), *more]))
     begun = beginning(config, {"epochs": config.epochs} if more else {})
     return explain(begun.findable, lambda text: None, begun.plan, begun.past)
@@ -40,7 +40,7 @@ def told(run, *more):
 
 @pytest.mark.slow
 def test_what_is_to_come_is_what_then_runs(ran, capsys):
-    run = told(ran, "--epochs", "6")
+    run = reported(ran, "--epochs", "6")
     assert main(["train", "--resume", str(ran), "--epochs", "6", "--explain"]) == 0
     out = capsys.readouterr().out
     assert "resuming with epoch 4 of 6 epochs" in out and "to come" in out
@@ -95,7 +95,7 @@ def test_a_warm_up_of_a_phase_that_is_over_is_not_to_come(planned, capsys, done,
     assert ("rising for an epoch" in " ".join(capsys.readouterr().out.split())) == rises
 
 
-@pytest.mark.parametrize(("done", "told"), [(5, True), (6, False)])
-def test_nothing_is_remarked_on_a_phase_that_is_over(planned, done, told):
+@pytest.mark.parametrize(("done", "reported"), [(5, True), (6, False)])
+def test_nothing_is_remarked_on_a_phase_that_is_over(planned, done, reported):
     found = remarks(explain(planned, lambda text: None, None, RunSoFar(epochs=done, planned=10, lr=0.01)))
-    assert any("phase 2 warms up for 3 epochs and has 2" in text for text in found) == told
+    assert any("phase 2 warms up for 3 epochs and has 2" in text for text in found) == reported

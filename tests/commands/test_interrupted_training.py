@@ -1,4 +1,4 @@
-"""What an interrupted run says, and how others can tell that it does not go on."""
+"""What an interrupted run says, and how others can tell that it does not continue."""
 
 import json
 import shutil
@@ -66,23 +66,23 @@ def run(stopped, tmp_path):
     return shutil.copytree(stopped, tmp_path / "run")
 
 
-def test_before_anything_was_saved_there_is_nothing_to_go_on_from(tmp_path, words, monkeypatch, capsys):
+def test_before_anything_was_saved_there_is_nothing_to_resume_from(tmp_path, words, monkeypatch, capsys):
     interrupt(monkeypatch, before_epoch=0)
     assert main(words) == EXIT_INTERRUPTED
     printed = capsys.readouterr().out
     assert "interrupted; nothing was saved yet. To start again: the same command, or " in printed
-    assert f"train --resume {tmp_path / 'runs' / 'run'} for the same folder" in printed and "to go on" not in printed
+    assert f"train --resume {tmp_path / 'runs' / 'run'} for the same folder" in printed and "to resume" not in printed
 
 
-def test_after_an_epoch_it_goes_on_from_there(words, monkeypatch, capsys):
+def test_after_an_epoch_it_resumes_from_there(words, monkeypatch, capsys):
     interrupt(monkeypatch, before_epoch=1)
     assert main(words) == EXIT_INTERRUPTED
     printed = capsys.readouterr().out
-    assert "interrupted; to go on: " in printed and "nothing was saved" not in printed
+    assert "interrupted; to resume: " in printed and "nothing was saved" not in printed
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
-def test_watch_knows_that_it_was_interrupted_until_it_goes_on(tmp_path, words, monkeypatch, epochs):
+def test_watch_knows_that_it_was_interrupted_until_it_is_resumed(tmp_path, words, monkeypatch, epochs):
     run = tmp_path / "runs" / "run"
     with monkeypatch.context() as patches:
         interrupt(patches, before_epoch=epochs)
@@ -112,7 +112,7 @@ def test_so_is_a_resumed_run(run, monkeypatch, capsys, where):
     (run / "interrupted.json").unlink()
     interrupted_at(monkeypatch, f"yolofast.train.session.{where}", ["train", "--resume", str(run), "--device", "cpu"])
     assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 1}
-    assert "interrupted; to go on: " in capsys.readouterr().out
+    assert "interrupted; to resume: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
 
 
@@ -146,7 +146,7 @@ def test_so_is_one_whose_end_was_to_be_made_again(trained_folder, tmp_path, monk
 def test_before_the_summary_there_is_an_end_to_be_made(tmp_path, words, monkeypatch, capsys):
     run = tmp_path / "runs" / "run"
     interrupted_at(monkeypatch, "yolofast.train.record.Recorder.summary", words)
-    assert "interrupted; to go on: " in capsys.readouterr().out
+    assert "interrupted; to resume: " in capsys.readouterr().out
     assert state_of(run) == "stopped"
     assert main(["train", "--resume", str(run)]) == 0
     assert state_of(run) == "finished"
@@ -159,4 +159,4 @@ def test_a_mark_that_cannot_be_written_is_done_without(words, monkeypatch, capsy
     interrupt(monkeypatch, before_epoch=1)
     monkeypatch.setattr(Recorder, "interrupted", full)
     assert main(words) == EXIT_INTERRUPTED
-    assert "to go on" in capsys.readouterr().out
+    assert "to resume" in capsys.readouterr().out

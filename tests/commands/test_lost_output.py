@@ -1,4 +1,4 @@
-"""A run whose output nobody can read any more goes on: its folder is what it is for."""
+"""A run whose output nobody can read any more continues: its folder is what it is for."""
 
 import signal
 import subprocess
@@ -64,7 +64,7 @@ def test_nor_a_log_on_a_full_disk(tmp_path, command):
     assert_whole(tmp_path / "runs" / "run")
 
 
-def test_an_interrupt_is_then_told_on_standard_error(tmp_path):
+def test_an_interrupt_is_then_reported_on_standard_error(tmp_path):
     """`| tee`: Ctrl+C ends both, and what to type next would be lost."""
     run = tmp_path / "runs" / "run"
     process = subprocess.Popen(train(tmp_path, 1000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

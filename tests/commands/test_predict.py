@@ -38,7 +38,7 @@ def test_a_video_becomes_a_video(weights, tmp_path, capsys):
     assert video_facts(tmp_path / "thin" / "exp" / "street.mp4") == (3, pytest.approx(4))
 
 
-def test_pictures_of_one_name_are_told_apart_and_damaged_ones_named(weights, tmp_path, capfd):
+def test_pictures_of_one_name_are_distinguished_and_damaged_ones_named(weights, tmp_path, capfd):
     for place in ("a", "b"):
         (tmp_path / place).mkdir()
         cv2.imwrite(str(tmp_path / place / "street.png"), picture(ord(place)))

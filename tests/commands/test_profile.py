@@ -93,7 +93,7 @@ def test_against_prints_both_and_the_difference(few, folder, capsys):
         (["--against", "--name 'x"], "close the quotation mark"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_measured(words, message, capsys):
+def test_mistakes_are_reported_before_anything_is_measured(words, message, capsys):
     try:
         code = main(["profile", *words])
     except SystemExit as stop:

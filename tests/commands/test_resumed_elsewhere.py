@@ -1,4 +1,4 @@
-"""A run goes on from any folder, and without files it was started with."""
+"""A run is resumed from any folder, and without files it was started with."""
 
 import dataclasses
 import shutil
@@ -13,7 +13,7 @@ from yolofast.config.resumed import from_yaml, is_gone, with_lasting_names
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.resources import find_resource
-from yolofast.train.resume import beginning, copies_used, with_kept_copies
+from yolofast.train.resume import beginning, copies_used, with_saved_copies
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def test_with_its_files_and_with_its_own_copies_it_learns_the_same(folder, copie
     said = capsys.readouterr().out
     for flag, name in (("--cfg", "net.yaml"), ("--hyp", "hyp.yaml")):
         assert f"{flag} {folder / name} is not there any more: the run's own copy is used" in said
-    assert "again, going on with epoch 2 of 2\n" in said
+    assert "again, resumes with epoch 2 of 2\n" in said
     assert "weights:" not in said, "a resumed run has its own"
     assert_same_state(state_of(again), state_of(copied))
     kept = from_yaml(TrainConfig, again / "args.yaml")
@@ -88,7 +88,7 @@ def test_a_damaged_checkpoint_is_no_copy_of_the_network(copied, without, capsys)
     without("net.yaml")
     assert resume(copied, epochs=2) == 0
     said = capsys.readouterr().out
-    assert "going on from last.previous.pt" in said and "the run's own copy is used" in said
+    assert "the run continues from last.previous.pt" in said and "the run's own copy is used" in said
     assert_same_state(state_of(copied), expected)
 
 
@@ -123,9 +123,9 @@ def test_a_plan_that_has_gone(folder, copied):
     config = from_yaml(TrainConfig, copied / "args.yaml")
     config = dataclasses.replace(config, plan=str(folder / "plan.yaml"))
     with pytest.raises(UserError, match=r"--plan .*plan\.yaml, which is not there any more(.|\n)*--plan NEW"):
-        with_kept_copies(config, copied, None)
+        with_saved_copies(config, copied, None)
     (copied / "plan.yaml").write_text("plan: [{train: [head]}]\n")
-    found = with_kept_copies(config, copied, None)
+    found = with_saved_copies(config, copied, None)
     assert found == dataclasses.replace(config, plan=str(copied / "plan.yaml"))
     assert copies_used(config, found) == [f"--plan {config.plan} is not there any more: the run's own copy is used"]
 
@@ -147,7 +147,7 @@ def test_a_data_set_that_has_moved(folder, copied, without, capsys):
     assert from_yaml(TrainConfig, copied / "args.yaml").data == str(moved)
 
 
-def test_images_that_have_come_or_gone_are_told(folder, copied, without, capsys):
+def test_images_that_have_come_or_gone_are_reported(folder, copied, without, capsys):
     images = sorted((folder / "shapes" / "images" / "train").iterdir())
     without(images[0].relative_to(folder))
     assert resume(copied) == 0

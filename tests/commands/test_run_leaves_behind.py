@@ -85,7 +85,7 @@ def test_a_run_that_got_no_better_draws_its_best_all_the_same(folder, output, ca
     (run / "PR_curve.png").unlink()
     words = ["--resume", str(run / "weights" / "last.pt"), "--device", "cpu"]
     assert main(["train", *words]) == 0  # it has all its epochs: nothing is left but the end
-    assert "the run has all its 1 epoch: only its end is made again; to go on:" in capsys.readouterr().out
+    assert "the run has all its 1 epoch: only its end is made again; to continue:" in capsys.readouterr().out
     assert (run / "PR_curve.png").is_file() and json.loads((run / "summary.json").read_text())["epochs"] == 1
 
 

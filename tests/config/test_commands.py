@@ -71,7 +71,7 @@ def test_every_command_is_there(command):
     assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_names_are_told_apart():
+def test_names_are_distinguished():
     names = [command.name for command in commands.COMMANDS]
     assert len(names) == len(set(names))
 
@@ -83,13 +83,13 @@ def test_values_with_commas_are_one_word():
 
 
 def test_spelling_is_forgiven_in_every_command():
-    asked = from_args(CheckConfig, parse(["check", "--data", "d", "--single_cls", "--pl", "x.jpg"]))
-    assert asked.single_cls and asked.plot == "x.jpg"
+    requested = from_args(CheckConfig, parse(["check", "--data", "d", "--single_cls", "--pl", "x.jpg"]))
+    assert requested.single_cls and requested.plot == "x.jpg"
 
 
 def test_profile_has_the_flags_of_training_too():
     """Cut short they mean the same as there: --tr is --transfer-weights, not --trace."""
     args = parse(["profile", "--warm_up", "3", "--comp", "--tr", "--weights", "w.pt", "--epochs", "7"])
-    asked, training = from_args(ProfileConfig, args), from_args(TrainConfig, args)
-    assert (asked.warm_up, asked.steps, asked.trace, asked.compile_report) == (3, 50, None, False)
+    requested, training = from_args(ProfileConfig, args), from_args(TrainConfig, args)
+    assert (requested.warm_up, requested.steps, requested.trace, requested.compile_report) == (3, 50, None, False)
     assert (training.gear, training.transfer_weights, training.epochs) == ("compile", True, 7)

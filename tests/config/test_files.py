@@ -85,8 +85,8 @@ STORED = TrainConfig(epochs=50, batch_size=8, cfg="yolov7-tiny", img_size=(320,)
 
 
 def test_resuming():
-    asked = {"resume": True, "epochs": 80, "workers": 2, "batch_size": 8, "img_size": [320]}
-    config = resumed(STORED, asked)
+    requested = {"resume": True, "epochs": 80, "workers": 2, "batch_size": 8, "img_size": [320]}
+    config = resumed(STORED, requested)
     assert (config.epochs, config.workers, config.batch_size, config.resume) == (80, 2, 8, True)
     assert resumed(STORED, {}) == STORED
 

@@ -95,7 +95,7 @@ def test_an_image_that_another_split_lists_is_no_stranger(clean):
     assert faults_of(clean) == []
 
 
-def test_text_files_beside_images_may_be_anything(tmp_path):
+def test_text_files_next_to_images_may_be_anything(tmp_path):
     image(tmp_path / "pics/1.jpg")
     write(tmp_path / "pics/1.txt", "0 .5 .5 .5 .5")
     write(tmp_path / "pics/classes.txt", "cat")

@@ -28,11 +28,11 @@ def found_on(index, place):
 
 
 def filled(index, batches):
-    tally = MetricAccumulator(len(index.names), keep=True)
+    metrics = MetricAccumulator(len(index.names), keep=True)
     for batch in batches:
-        tally.add(index, np.array(batch), [found_on(index, place) for place in batch])
-        tally.add_losses([{"box": 0.1 * batch[0], "obj": 0.7, "cls": 1e-9 * batch[-1]}])
-    return tally
+        metrics.add(index, np.array(batch), [found_on(index, place) for place in batch])
+        metrics.add_losses([{"box": 0.1 * batch[0], "obj": 0.7, "cls": 1e-9 * batch[-1]}])
+    return metrics
 
 
 def test_the_order_and_the_number_of_processes_change_nothing(index):
@@ -52,7 +52,7 @@ def test_the_order_and_the_number_of_processes_change_nothing(index):
 
 
 def test_nothing_is_kept_and_no_loss_is_known_unless_asked_for(index):
-    tally = MetricAccumulator(len(index.names))
-    tally.add(index, np.array([3]), [found_on(index, 3)])
-    result = tally.result()
+    metrics = MetricAccumulator(len(index.names))
+    metrics.add(index, np.array([3]), [found_on(index, 3)])
+    result = metrics.result()
     assert result.found == () and result.losses == {} and result.metrics.images == 1

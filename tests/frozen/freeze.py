@@ -301,7 +301,7 @@ def record(root: Path, only: list[str], at_once: int) -> dict[str, Any]:
 
 
 def outcome(job: Callable[[], Any]) -> Any:
-    """What a job records; one that fails says so, and the others go on."""
+    """What a job records; one that fails says so, and the others continue."""
     try:
         return job()
     except FailedError as error:

@@ -83,7 +83,7 @@ def test_other_threads_may_ask_for_pinned_memory_while_a_graph_is_captured():
     assert not errors and gear.captured == 3 and len(held) > 10
 
 
-def test_after_a_capture_that_failed_all_goes_on():
+def test_after_a_capture_that_failed_all_continues():
     """Also random numbers: torch leaves its generator believing that it is being captured."""
     said, step = [], make_step("bf16")
     inner = step.criterion
@@ -151,7 +151,7 @@ def test_a_graph_follows_the_loss_that_is_set():
     assert seen[1] > 1.5 * seen[0]
 
 
-def test_float16_leaves_out_what_overflows_and_goes_on():
+def test_float16_omits_what_overflows_and_continues():
     step = make_step("fp16")
     step.loss_scale.scale.fill_(2.0**24)
     before = [p.detach().clone() for p in step.model.parameters()]

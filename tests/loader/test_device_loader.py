@@ -184,7 +184,7 @@ def test_a_batch_stays_as_it_is_until_the_next_is_asked_for(data):
 
 
 def test_the_buffers_are_the_same_in_every_epoch(data):
-    """So that a captured graph can go on reading them."""
+    """So that a captured graph can still read them."""
     loader = loader_for(data, slots=2, batch=5)
     places = [{batch.images.data_ptr() for batch in loader.epoch(epoch)} for epoch in range(2)]
     assert places[0] == places[1]

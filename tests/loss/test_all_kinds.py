@@ -73,10 +73,10 @@ def test_half_precision_maps_give_float32_terms(kind):
     targets = Targets.from_rows(random_rows(12), 2)
     half = [m.detach().bfloat16().requires_grad_() for m in raw]
     exact = [m.detach().float().requires_grad_() for m in half]
-    terms, wanted = loss(half, targets), loss(exact, targets)
+    terms, expected = loss(half, targets), loss(exact, targets)
     assert terms.total.dtype == torch.float32
-    torch.testing.assert_close(terms.total, wanted.total, rtol=1e-6, atol=0)
-    for gradient, other in zip(gradients(terms.total, half), gradients(wanted.total, exact), strict=True):
+    torch.testing.assert_close(terms.total, expected.total, rtol=1e-6, atol=0)
+    for gradient, other in zip(gradients(terms.total, half), gradients(expected.total, exact), strict=True):
         assert gradient.dtype == torch.bfloat16
         assert (gradient.float() - other).norm() <= 2.0**-8 * other.norm()
 
@@ -90,9 +90,9 @@ def test_compiles_as_one_graph(kind, faithful):
     def step(*some):
         return loss(some, targets).total
 
-    wanted = step(*raw)
+    expected = step(*raw)
     torch._dynamo.reset()
     found = torch.compile(step, fullgraph=True, backend="eager")(*raw)
-    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0)
-    for gradient, other in zip(gradients(found, raw), gradients(wanted, raw), strict=True):
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
+    for gradient, other in zip(gradients(found, raw), gradients(expected, raw), strict=True):
         torch.testing.assert_close(gradient, other, rtol=1e-5, atol=1e-8)

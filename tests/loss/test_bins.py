@@ -47,7 +47,7 @@ def test_bin_loss_by_hand():
     ("size", "nearest"),
     [(0.0, 0), (0.9 * STEP, 0), (1.1 * STEP, 1), (1.0, 5), (3.99, 20), (4.0, 20), (7.5, 20), (-1.0, 0)],
 )
-def test_the_nearest_bin_is_wanted(size, nearest):
+def test_the_nearest_bin_is_the_target(size, nearest):
     """At logit 0 the gradient shows the target: −0.5 where it is 1, +0.5 where it is 0. Ends take what lies beyond."""
     logits = torch.zeros(1, 1, 2, BINS, requires_grad=True)
     bin_loss(logits, torch.full((1, 1, 2), size)).sum().backward()
@@ -77,9 +77,9 @@ def bin_term(raw: list[Tensor], rows: Tensor, positives: list[Candidate]) -> Ten
             for side in range(2):
                 first = 2 + side * (BINS + 1) + 1
                 logits = raw_map[p.image, p.anchor, p.gj, p.gi, first : first + BINS]
-                wanted = torch.zeros(BINS)
-                wanted[min(int(size[side].clamp(0, 4) / STEP), BINS - 1)] = 1
-                total = total + F.binary_cross_entropy_with_logits(logits, wanted) / len(here)
+                target = torch.zeros(BINS)
+                target[min(int(size[side].clamp(0, 4) / STEP), BINS - 1)] = 1
+                total = total + F.binary_cross_entropy_with_logits(logits, target) / len(here)
     return total
 
 
@@ -89,18 +89,18 @@ def test_is_the_loss_of_the_same_boxes_and_the_bin_term(assigner, columns):
     raw, rows = bin_maps(columns=columns), random_rows(20)
     plain, settings = as_anchor_maps(raw), reference.LossSettings(**GAINS)
     if assigner == "anchor":
-        wanted = reference.anchor_loss(plain, rows, GRID, settings)
+        by_reference = reference.anchor_loss(plain, rows, GRID, settings)
     else:
-        wanted = reference.ota_loss(plain, rows, GRID, (64, 8 * columns), settings)
-    extra = bin_term(raw, rows, wanted.positives)
+        by_reference = reference.ota_loss(plain, rows, GRID, (64, 8 * columns), settings)
+    extra = bin_term(raw, rows, by_reference.positives)
     terms = criterion(assigner)(raw, Targets.from_rows(rows, 2))
-    assert terms.box.item() == pytest.approx(wanted.items[0].item() + GAINS["box"] * extra.item(), rel=1e-5)
-    assert terms.obj.item() == pytest.approx(wanted.items[1].item(), rel=1e-5)
-    assert terms.cls.item() == pytest.approx(wanted.items[2].item(), rel=1e-5)
+    assert terms.box.item() == pytest.approx(by_reference.items[0].item() + GAINS["box"] * extra.item(), rel=1e-5)
+    assert terms.obj.item() == pytest.approx(by_reference.items[1].item(), rel=1e-5)
+    assert terms.cls.item() == pytest.approx(by_reference.items[2].item(), rel=1e-5)
 
     bins = [c for side in range(2) for c in range(3 + side * (BINS + 1), 3 + side * (BINS + 1) + BINS)]
     same = [0, 1, *range(READER.objectness, raw[0].shape[-1])]
-    expected = zip(gradients(wanted.loss, plain), gradients(extra * GAINS["box"] * 2, raw), strict=True)
+    expected = zip(gradients(by_reference.loss, plain), gradients(extra * GAINS["box"] * 2, raw), strict=True)
     for gradient, (of_boxes, of_bins) in zip(gradients(terms.total, raw), expected, strict=True):
         kept = gradient[..., same]
         others = of_boxes[..., [0, 1, *range(4, plain[0].shape[-1])]]

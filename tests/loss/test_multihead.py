@@ -30,13 +30,13 @@ def flat(head_maps):
     return [m for levels in head_maps for m in levels]
 
 
-def assert_same(terms, wanted, raw):
-    box, obj, cls, total = wanted.items.tolist()
+def assert_same(terms, expected, raw):
+    box, obj, cls, total = expected.items.tolist()
     assert terms.box.item() == pytest.approx(box, rel=1e-6)
     assert terms.obj.item() == pytest.approx(obj, rel=1e-6)
     assert terms.cls.item() == pytest.approx(cls, rel=1e-6)
     assert terms.total.item() == pytest.approx(total * len(raw[0]), rel=1e-6)
-    for gradient, other in zip(gradients(terms.total, raw), gradients(wanted.loss, raw), strict=True):
+    for gradient, other in zip(gradients(terms.total, raw), gradients(expected.loss, raw), strict=True):
         assert (gradient - other).norm() <= 1e-5 * other.norm()
 
 
@@ -46,7 +46,7 @@ def assert_same(terms, wanted, raw):
 def test_anchor_per_head_is_the_reference(full, ignore, weight, columns):
     by_head, rows = head_maps(full, columns=columns), random_rows(20)
     cut = [own_channels(m, head) for m, head in zip(by_head, REFERENCE_HEADS, strict=True)] if full else by_head
-    wanted = multihead_loss(
+    expected = multihead_loss(
         cut,
         rows,
         REFERENCE_HEADS,
@@ -58,7 +58,7 @@ def test_anchor_per_head_is_the_reference(full, ignore, weight, columns):
     loss = MultiHeadCriterion(
         heads_reader(full), LossSettings(**GAINS), "anchor", True, ignore_other_heads=ignore, ignore_weight=weight
     )
-    assert_same(loss(flat(by_head), Targets.from_rows(rows, 2)), wanted, flat(by_head))
+    assert_same(loss(flat(by_head), Targets.from_rows(rows, 2)), expected, flat(by_head))
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -71,8 +71,8 @@ def test_ota_per_head_is_the_weighted_sum_of_ota_losses(full):
         result = reference.ota_loss(mine, own_targets(rows, head)[1], GRID, (64, 64), settings)
         items, total = items + head.weight * result.items, total + head.weight * result.loss
     loss = MultiHeadCriterion(heads_reader(full), LossSettings(**GAINS), "ota", True)
-    wanted = reference.LossResult(total, items, [], [])
-    assert_same(loss(flat(by_head), Targets.from_rows(rows, 2)), wanted, flat(by_head))
+    expected = reference.LossResult(total, items, [], [])
+    assert_same(loss(flat(by_head), Targets.from_rows(rows, 2)), expected, flat(by_head))
 
 
 @pytest.mark.parametrize("assigner", ["anchor", "ota", "tal"])

@@ -39,14 +39,16 @@ def test_options_against_the_reference(options, assigner):
     raw, rows = maps(), random_rows(20)
     settings = reference.LossSettings(**GAINS, **options)
     if assigner == "anchor":
-        wanted = reference.anchor_loss(raw, rows, GRID, settings)
+        expected = reference.anchor_loss(raw, rows, GRID, settings)
     else:
-        wanted = reference.ota_loss(raw, rows, GRID, (64, 64), settings)
+        expected = reference.ota_loss(raw, rows, GRID, (64, 64), settings)
     terms = criterion(assigner, **options)(raw, Targets.from_rows(rows, 2))
     plain = criterion(assigner)(raw, Targets.from_rows(rows, 2))
     assert terms.total != plain.total
-    assert torch.stack([terms.box, terms.obj, terms.cls]).tolist() == pytest.approx(wanted.items[:3].tolist(), rel=1e-5)
-    for gradient, other in zip(gradients(terms.total, raw), gradients(wanted.loss, raw), strict=True):
+    assert torch.stack([terms.box, terms.obj, terms.cls]).tolist() == pytest.approx(
+        expected.items[:3].tolist(), rel=1e-5
+    )
+    for gradient, other in zip(gradients(terms.total, raw), gradients(expected.loss, raw), strict=True):
         assert (gradient - other).norm() <= 1e-5 * other.norm()
 
 
@@ -75,8 +77,8 @@ def test_label_smoothing_by_hand():
     rows = [[0, 2, 4.5 / 8, 4.5 / 8, 0.25, 0.25]]  # in the middle of a cell: no neighbours
     gradient = gradients(criterion(label_smoothing=0.1)(raw, targets_of(rows)).total, raw)[0][0, 0, 4, 4, 5:]
     per_element = GAINS["cls"] / (2 * NC)  # the box fits both anchors of this level
-    wanted = torch.tensor([0.45, 0.45, -0.45, 0.45]) * per_element
-    torch.testing.assert_close(gradient, wanted)
+    expected = torch.tensor([0.45, 0.45, -0.45, 0.45]) * per_element
+    torch.testing.assert_close(gradient, expected)
 
 
 def test_autobalance():
@@ -106,8 +108,8 @@ def test_gains_are_scaled_by_levels_classes_and_image_size():
     hyp = {"box": 0.05, "obj": 0.7, "cls": 0.3, "lr0": 0.01}  # lr0 is not the loss's
     found = build_loss(map_reader(GRID, NC), hyp, image_size=320, assigner="anchor")(raw, targets)
     scaled = {"box": 0.05 * 1.5, "obj": 0.7 * 0.25 * 1.5, "cls": 0.3 * NC / 80 * 1.5}
-    wanted = criterion(**scaled)(raw, targets)
-    assert (found.box, found.obj, found.cls) == (wanted.box, wanted.obj, wanted.cls)
+    expected = criterion(**scaled)(raw, targets)
+    assert (found.box, found.obj, found.cls) == (expected.box, expected.obj, expected.cls)
     torch.testing.assert_close(found.total, (found.box + found.obj + found.cls) * 2)  # times the batch size
 
 

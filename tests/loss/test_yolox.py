@@ -45,8 +45,8 @@ def items(terms: LossTerms) -> Tensor:
     return torch.stack([terms.total.detach(), terms.iou, terms.obj, terms.cls, terms.l1, terms.foreground])
 
 
-def assert_gradients_close(got: list[Tensor], wanted: list[Tensor], rtol: float) -> None:
-    for level, (mine, other) in enumerate(zip(got, wanted, strict=True)):
+def assert_gradients_close(got: list[Tensor], expected: list[Tensor], rtol: float) -> None:
+    for level, (mine, other) in enumerate(zip(got, expected, strict=True)):
         difference = (mine.float() - other.float()).norm() / other.float().norm().clamp(min=1e-30)
         assert difference < rtol, f"level {level}: {difference:.2e}"
 
@@ -73,8 +73,8 @@ def test_golden(case, memory, golden):
     terms = criterion(given_maps, targets)
     terms.total.backward()
     np.testing.assert_allclose(items(terms).numpy(), golden[f"{case}.items"], rtol=LOSS_RTOL)
-    wanted = [torch.from_numpy(golden[f"{case}.grad{level}"]) for level in range(3)]
-    assert_gradients_close([raw.grad for raw in maps], wanted, GRAD_RTOL)
+    expected = [torch.from_numpy(golden[f"{case}.grad{level}"]) for level in range(3)]
+    assert_gradients_close([raw.grad for raw in maps], expected, GRAD_RTOL)
 
 
 @pytest.mark.parametrize(("version", "other"), [(CURRENT, reference.CURRENT), (VENDORED, reference.VENDORED)])
@@ -89,7 +89,7 @@ def test_against_the_reference(version, other, batch):
     for padded, real in zip(labels, batch.labels(), strict=True):
         padded[: len(real)] = real
     planes = [raw[:, 0].permute(0, 3, 1, 2) for raw in reference_maps]
-    wanted = reference.yolox_loss(planes, labels, STRIDES, use_l1=True, version=other)
+    expected = reference.yolox_loss(planes, labels, STRIDES, use_l1=True, version=other)
     cells = [0, *np.cumsum([raw.shape[2] * raw.shape[3] for raw in maps])]
     found = [
         {
@@ -99,11 +99,11 @@ def test_against_the_reference(version, other, batch):
         }
         for image in range(len(labels))
     ]
-    assume(found == wanted.matches)
+    assume(found == expected.matches)
     terms = criterion(maps, batch.targets)
-    torch.testing.assert_close(items(terms), wanted.items, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(items(terms), expected.items, rtol=1e-5, atol=1e-6)
     terms.total.backward()
-    wanted.loss.backward()
+    expected.loss.backward()
     rtol = 1e-5 if batch.dtype == torch.float32 else 1e-2  # the gradients of bf16 maps are bf16
     assert_gradients_close([raw.grad for raw in maps], [raw.grad for raw in reference_maps], rtol)
 

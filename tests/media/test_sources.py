@@ -46,7 +46,7 @@ def test_a_folder_a_glob_and_a_file(folder):
     assert [frame.name for frame in frames(folder / "b.png")[0]] == [str(folder / "b.png")]
 
 
-def test_a_damaged_file_is_named_and_the_rest_goes_on(folder):
+def test_a_damaged_file_is_named_and_the_rest_continues(folder):
     (folder / "aa.jpg").write_bytes(b"\xff\xd8\xff nothing")
     (folder / "ab.mp4").write_bytes(b"no video")
     found, faults = frames(folder)

@@ -1,4 +1,4 @@
-"""Grouped anew, an optimizer goes on with the parameters it knows as if nothing had happened."""
+"""Grouped anew, an optimizer continues with the parameters it knows as if nothing had happened."""
 
 import pytest
 import torch

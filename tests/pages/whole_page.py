@@ -74,13 +74,13 @@ class Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags, self.attributes, self.text, self.inside = [], [], [], {"script": [], "style": []}
         self._open = None
-        self._goes_on = False
+        self._continues = False
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         if tag == "wbr" and not attrs:
-            self._goes_on = True
+            self._continues = True
             return
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
@@ -95,8 +95,8 @@ class Reader(HTMLParser):
     def handle_data(self, data):
         if self._open:
             self.inside[self._open][-1] += data
-        elif self._goes_on:
+        elif self._continues:
             self.text[-1] += data
         else:
             self.text.append(data)
-        self._goes_on = False
+        self._continues = False

@@ -29,7 +29,7 @@ def test_graphs_that_are_not_looked_into_tell_what_happened_around_them():
     assert [phase.name for phase in phase_figures([whole, whole, short])] == [DATA_WAIT, FORWARD, GRAPH, REST]
 
 
-def test_beside_is_measured_in_steps():
+def test_parallel_phases_are_measured_in_steps():
     assert parallel_phase("augment", [2.0, 4.0], 10.0, "elsewhere").share == pytest.approx(0.3)
 
 

@@ -188,7 +188,7 @@ def test_a_gear_that_failed_is_not_advised():
         (NO_GRAPH, 0.1, {LOSS: 30.0, ASSIGN: 30.0}, LOSS, {LOSSES: 32.18, ASSIGNMENT: 30.0}),
     ],
 )  # fmt: skip
-def test_no_time_is_told_twice(setup, busy, phases, waiting, kinds):
+def test_no_time_is_reported_twice(setup, busy, phases, waiting, kinds):
     profile = made_up(setup, phases=phases, usage={"gpu_busy": busy}, waits=waits(waiting, 2.0))
     found = {one.kind: one.saved_ms for one in verdicts(profile)}
     assert found == pytest.approx(kinds, abs=0.005)
@@ -206,7 +206,7 @@ def test_waits_matter_where_nobody_knows_how_busy_the_gpu_is():
     assert only.kind == WAIT and "5 times a step (somewhere/a.py:7)" in only.text and only.gain == ""
 
 
-def test_sleep_in_a_compiled_loss_is_told_with_the_loss():
+def test_sleep_in_a_compiled_loss_is_reported_with_the_loss():
     part = {"mean_ms": 0.0, "std_ms": 0.0, "median_ms": 0.0}
     split = (PhaseFigures(name=ASSIGN, share=0.1, **part), PhaseFigures(name=LOSS, share=0.9, **part))
     phases = {ASSIGN: 0.0, LOSS: 0.0, FUSED: 20.0}
@@ -234,7 +234,7 @@ def test_a_compiled_region_is_judged_by_its_twin():
     assert first.saved_ms == pytest.approx(14.0)
 
 
-def test_what_runs_beside_the_step_costs_it_nothing():
+def test_what_runs_parallel_to_the_step_costs_it_nothing():
     profile = made_up(ON_GPU)
     beside = PhaseFigures(name=AUGMENT, mean_ms=9.0, std_ms=0.0, median_ms=9.0, share=0.9, beside="a side stream")
     assert verdicts(replace(profile, phases=(*profile.phases, beside)))[0].kind == NOTHING

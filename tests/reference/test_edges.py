@@ -79,7 +79,7 @@ def test_candidate_order():
 
 
 def test_matching_tie_rules():
-    """Equal costs: the lower column. A column wanted twice: the cheapest of all boxes, the first among equals."""
+    """Equal costs: the lower column. A column chosen twice: the cheapest of all boxes, the first among equals."""
     iou = torch.full((2, 3), 0.1)
     assert ota.dynamic_k_match(torch.tensor([[1.0, 1.0, 1.0]]), iou[:1], 10) == [0, None, None]
     assert ota.dynamic_k_match(torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), iou, 10) == [0, None, None]
@@ -106,8 +106,8 @@ def test_class_cost_of_saturated_scores_is_cut_off():
 def test_published_and_clamped_class_cost_are_the_same_function():
     row = torch.randn(50, 12) * 4
     y = (row[:, 5:].sigmoid() * row[:, 4:5].sigmoid()).sqrt()
-    wanted = torch.nn.functional.one_hot(torch.tensor(3), 7).float().expand_as(y)
-    clamped = torch.nn.functional.binary_cross_entropy(y, wanted, reduction="none").sum(-1)
+    target = torch.nn.functional.one_hot(torch.tensor(3), 7).float().expand_as(y)
+    clamped = torch.nn.functional.binary_cross_entropy(y, target, reduction="none").sum(-1)
     torch.testing.assert_close(ota.class_cost(row, 3), clamped, rtol=1e-5, atol=1e-5)
 
 
@@ -194,8 +194,8 @@ def test_gr_mixes_one_into_the_objectness_target():
     targets = torch.tensor([[0, 0, 5.5 / 8, 4.5 / 8, 0.25, 0.25]])
     positive = [Candidate(0, 0, 0, 4, 4, 0)]
     terms(preds, targets, positive, GRID, LossSettings(gr=0.25)).obj.backward()
-    wanted = 0.75 + 0.25 * (2 / 6 - 1 / 13)
-    assert preds[0].grad[0, 0, 4, 4, 4].item() == pytest.approx(4 / 128 * (0.5 - wanted), abs=1e-6)
+    target = 0.75 + 0.25 * (2 / 6 - 1 / 13)
+    assert preds[0].grad[0, 0, 4, 4, 4].item() == pytest.approx(4 / 128 * (0.5 - target), abs=1e-6)
 
 
 def test_complete_iou_by_hand():

@@ -120,8 +120,8 @@ def terms(
                 cell = (positive.image, positive.anchor, positive.gj, positive.gi)
                 obj_target[cell] = (1 - settings.gr) + settings.gr * score
             if pred.shape[-1] - 5 > 1:
-                wanted = class_targets(targets, here, pred.shape[-1] - 5, settings.label_smoothing)
-                cls_loss = bce(rows[:, 5:], wanted, settings.cls_pw, settings.fl_gamma)
+                expected = class_targets(targets, here, pred.shape[-1] - 5, settings.label_smoothing)
+                cls_loss = bce(rows[:, 5:], expected, settings.cls_pw, settings.fl_gamma)
         ignored_here = None if ignored is None else ignored[level]
         obj_loss = objectness_loss(pred[..., 4], obj_target, settings, ignored_here, ignore_weight)
         total = total + Terms(box_loss, obj_loss * balance(len(preds))[level], cls_loss)
@@ -161,10 +161,10 @@ def target_boxes(targets: Tensor, positives: Sequence[Candidate], pred: Tensor) 
 
 def class_targets(targets: Tensor, positives: Sequence[Candidate], nc: int, smoothing: float) -> Tensor:
     """[N, nc]: 1 - smoothing/2 at the class of the target, smoothing/2 elsewhere."""
-    wanted = torch.full((len(positives), nc), smoothing / 2)
+    expected = torch.full((len(positives), nc), smoothing / 2)
     for row, positive in enumerate(positives):
-        wanted[row, int(targets[positive.target, 1])] = 1 - smoothing / 2
-    return wanted
+        expected[row, int(targets[positive.target, 1])] = 1 - smoothing / 2
+    return expected
 
 
 def objectness_loss(

@@ -90,8 +90,8 @@ def test_is_watched(trained, rows):
     detail = Runs(trained.parent).detail("exp", "", 0, 0)
     place = detail["columns"].index(F1.name)
     assert [row[place] for row in detail["rows"]] == [row[F1.name] for row in rows]
-    told = next(line for line in layout_script().decode().splitlines() if line.startswith("export const METRICS"))
-    assert json.loads(told.partition("=")[2].rstrip(";"))[-1] == {
+    reported = next(line for line in layout_script().decode().splitlines() if line.startswith("export const METRICS"))
+    assert json.loads(reported.partition("=")[2].rstrip(";"))[-1] == {
         "name": F1.name, "title": F1.title, "chart": F1.title, "better": 1,
     }  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_every_kind_opens_and_says_why(index, cache, kind, form):
         assert np.abs(images.image(number).astype(int) - expected).max() <= tolerance
 
 
-def test_stores_lie_beside_the_data_set(index, tmp_path):
+def test_stores_lie_next_to_the_data_set(index, tmp_path):
     for cache in ("off", "disk"):
         assert not (tmp_path / "set" / ".yolofast").exists(), "without a store there is no folder"
         open_images(index, 48, 48, cache, say=str)

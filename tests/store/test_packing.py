@@ -66,7 +66,7 @@ def counted():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flavour", ["pixels", "jpeg"])
-def test_a_killed_pack_goes_on_where_it_was(tmp_path, counted, flavour):
+def test_a_killed_pack_continues_where_it_was(tmp_path, counted, flavour):
     make = {"pixels": pack, "jpeg": pack_jpeg}[flavour]
     files = some_pictures(tmp_path / "images", 20)
     process = start(tmp_path / "images", tmp_path / "killed", flavour, die_after=13)
@@ -91,7 +91,7 @@ def stop_after(count):
 
 
 @pytest.mark.parametrize("damage", ["data", "data cut", "journal cut", "source"])
-def test_going_on_trusts_nothing_that_has_changed(tmp_path, counted, damage):
+def test_a_resumed_pack_trusts_nothing_that_has_changed(tmp_path, counted, damage):
     files = some_pictures(tmp_path / "images", 8)
     store_folder = tmp_path / "store"
     with pytest.raises(KeyboardInterrupt):

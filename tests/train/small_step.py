@@ -15,8 +15,8 @@ class SquaredLevels:
 
     def __call__(self, raw, targets: Targets) -> LossTerms:
         there = targets.valid[..., None]
-        wanted = (targets.boxes * there).sum() / (4 * there.sum().clamp(min=1))
-        losses = [(level - wanted).square().mean() for level in raw]
+        expected = (targets.boxes * there).sum() / (4 * there.sum().clamp(min=1))
+        losses = [(level - expected).square().mean() for level in raw]
         none = losses[0] * 0
         return LossTerms(losses[0] * 4, {"box": losses[0], "obj": none, "cls": none}, times_images=True)
 

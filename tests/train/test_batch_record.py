@@ -124,7 +124,7 @@ def test_the_assigner_of_several_heads_has_a_name():
     assert assigner_of(loss) == assigner_of(QuadLoss(loss)) == "ota"
 
 
-def test_a_file_that_goes_on_has_no_epoch_twice(tmp_path):
+def test_a_file_that_is_continued_has_no_epoch_twice(tmp_path):
     row = (1.5,) * (len(COLUMNS) - 3)
     path = tmp_path / "batches.csv"
     file = EpochRowsFile(path, COLUMNS, 0)

@@ -50,7 +50,7 @@ def test_a_disk_without_second_names_gets_copies(tmp_path, monkeypatch):
     assert best.read_bytes() == last.read_bytes() and not best.samefile(last)
 
 
-def test_what_could_not_be_written_is_told_and_the_one_before_is_there(tmp_path, monkeypatch):
+def test_what_could_not_be_written_is_reported_and_the_one_before_is_there(tmp_path, monkeypatch):
     checkpoints, last = Checkpoints(tmp_path / "weights"), tmp_path / "weights" / "last.pt"
     checkpoints.save({"step": {}, "epoch": 0}, "best.pt")
     checkpoints.finish()
@@ -60,7 +60,7 @@ def test_what_could_not_be_written_is_told_and_the_one_before_is_there(tmp_path,
 
     monkeypatch.setattr(module, "save_checkpoint", full)
     checkpoints.save({"step": {}, "epoch": 1}, "best.pt")
-    with pytest.raises(UserError, match=r"weights: the checkpoint .* No space left(.|\n)* go on with --resume"):
+    with pytest.raises(UserError, match=r"weights: the checkpoint .* No space left(.|\n)* continue with --resume"):
         checkpoints.save({"step": {}, "epoch": 2})
     assert read_state(last)[0]["epoch"] == 0 and read(last.with_name("best.pt"))["epoch"] == 0
     checkpoints.finish()
@@ -89,7 +89,7 @@ def test_a_copy_that_finds_no_room_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     monkeypatch.setattr(shutil, "copyfile", full)
     checkpoints.save({"step": {}, "epoch": 1}, "best.pt")
-    with pytest.raises(UserError, match=r"could not be written: No space left(.|\n)* go on with --resume"):
+    with pytest.raises(UserError, match=r"could not be written: No space left(.|\n)* continue with --resume"):
         checkpoints.finish()
     assert not list(folder.glob(".*"))
     assert read(folder / "best.pt")["epoch"] == 0 and read_state(folder / "last.pt")[0]["epoch"] == 0

@@ -200,8 +200,8 @@ class ListLogger:
 
 
 @pytest.mark.slow
-def test_a_logger_is_told_of_a_run(tmp_path, monkeypatch):
-    monkeypatch.setitem(LOGGERS, "list", lambda asked: ListLogger())
+def test_a_logger_hears_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOGGERS, "list", lambda requested: ListLogger())
     train(tmp_path)
     assert SEEN == ["start", "mAP", "complete: True"]
 

@@ -1,4 +1,4 @@
-"""On the built-in data set a small network learns visibly within seconds; `make demo` goes on until it is good."""
+"""On the built-in data set a small network learns visibly within seconds; `make demo` continues until it is good."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""A step that does not fit: a message names a batch that does, or the run goes on with it from the epoch's start."""
+"""A step that does not fit: a message names a batch that does, or the run continues with it from the epoch's start."""
 
 import pytest
 import torch
@@ -63,7 +63,7 @@ def test_the_first_epoch_starts_again_with_a_smaller_batch(folder, monkeypatch, 
 
 @pytest.mark.slow
 def test_a_later_epoch_starts_again_from_its_own_start(folder, monkeypatch):
-    """As a run that was stopped before the epoch and went on with smaller batches."""
+    """As a run that was stopped before the epoch and continued with smaller batches."""
     with monkeypatch.context() as patch:
         run_out_of_memory(patch, after_steps=4)  # of three in an epoch
         assert train(folder, "--reduce-batch", name="later", epochs=2) == 0

@@ -22,7 +22,7 @@ _FAST_STEP = 10e-3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two epochs of three batches, with every second step timed and without; and the timed one going on for a third."""
+    """Two epochs of three batches, with every second step timed and without; and the timed one resumed for a third."""
     folder = tmp_path_factory.mktemp("runs")
     before = torch.get_num_threads()
     torch.set_num_threads(1)

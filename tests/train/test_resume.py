@@ -51,7 +51,7 @@ def assert_same_state(a, b, where="state"):
 
 @pytest.mark.parametrize("moment", ["environment", "epoch"])
 def test_killed_before_anything_was_saved(whole, moment, capsys):
-    """`--resume` alone goes on with it, rather than with the older run beside it."""
+    """`--resume` alone resumes it, rather than the older run next to it."""
     folder, expected = whole
     name = f"before-{moment}"
     process = start(folder, name=name, program=killed_at(moment, 1))

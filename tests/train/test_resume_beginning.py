@@ -8,7 +8,7 @@ from yolofast.errors import UserError
 from yolofast.train.resume import beginning, write_hyp
 
 
-def test_a_default_that_is_not_there_means_from_scratch_and_is_told(tmp_path, monkeypatch):
+def test_a_default_that_is_not_there_means_from_scratch_and_is_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = TrainConfig(weights="yolo7.pt", cfg="yolov7-tiny")
     begun = beginning(config, {})

@@ -93,7 +93,7 @@ def test_the_last_two_states_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("left", [0, 10, 30_000])
-def test_a_state_that_was_cut_off_is_told_in_plain_words(tmp_path, left):
+def test_a_state_that_was_cut_off_is_reported_in_plain_words(tmp_path, left):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(2):
         checkpoints.save({"step": {"some": torch.zeros(10_000)}, "epoch": epoch})
@@ -102,7 +102,9 @@ def test_a_state_that_was_cut_off_is_told_in_plain_words(tmp_path, left):
     last.write_bytes(last.read_bytes()[:left])
     state, warning = read_state(last)
     assert state["epoch"] == 0
-    assert warning.startswith(f"last.pt is damaged or cut off ({left:,} bytes); going on from last.previous.pt")
+    assert warning.startswith(
+        f"last.pt is damaged or cut off ({left:,} bytes); the run continues from last.previous.pt"
+    )
 
 
 def test_a_checkpoint_of_another_program(tmp_path):

@@ -1,4 +1,4 @@
-"""Options that change what is learnt work in a whole run, and a run with them that is stopped goes on exactly."""
+"""Options that change what is learnt work in a whole run, and a run with them that is stopped resumes exactly."""
 
 import pytest
 import torch
@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
-def test_a_stopped_run_goes_on_exactly(folder, monkeypatch, options):
+def test_a_stopped_run_resumes_exactly(folder, monkeypatch, options):
     monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
     name = str(list(RUNS.values()).index(options))
     words = options.format(autobalance=folder / "autobalance.yaml", heads=folder / "heads.yaml").split()

@@ -1,4 +1,4 @@
-"""What is written down about an epoch that was undone, because its loss was not a number."""
+"""What is written down about an epoch that was undone, because its loss was NaN."""
 
 import csv
 import dataclasses

@@ -85,7 +85,7 @@ def test_states(tmp_path):
     )
 
 
-def test_an_interrupted_run_has_stopped_until_it_goes_on(tmp_path):
+def test_an_interrupted_run_has_stopped_until_it_is_resumed(tmp_path):
     overview = Overview(FoundRun("run", "run", make_run(tmp_path / "run", done=3, finished=False)))
     assert overview.line()["state"] == "running"
     (tmp_path / "run" / "interrupted.json").write_text('{"epochs": 3}')
@@ -102,7 +102,7 @@ def test_a_complete_run_is_finished_whatever_came_later(tmp_path):
     assert state(run) == "finished"
 
 
-def test_one_that_was_to_go_on_and_was_interrupted_at_once_has_stopped(tmp_path):
+def test_one_that_was_resumed_and_interrupted_at_once_has_stopped(tmp_path):
     run = make_run(tmp_path / "run")
     (run / "args.yaml").write_text("epochs: 20\n")
     (run / "interrupted.json").write_text('{"epochs": 10}')

@@ -25,7 +25,7 @@ def test_only_whole_lines_and_each_once(tmp_path):
     assert (news.lines, news.restarted) == ([b"3,4", b"5,6"], False)
 
 
-def test_replaced_by_a_longer_one_goes_on(tmp_path):
+def test_replaced_by_a_longer_one_continues(tmp_path):
     """As `train` writes results.csv: anew and whole after every epoch."""
     path, newer = tmp_path / "results.csv", tmp_path / "newer"
     path.write_bytes(b"a\n1\n")

@@ -78,8 +78,8 @@ def load_weights(model: nn.Module, path: str | Path, transfer: bool = False) -> 
     """Loads the weights of `path` into `model`, cast to the model's precision, and says what happened.
 
     Without `transfer`, file and model must hold the same names and shapes (step counters of batch normalisation may
-    be absent). With it, tensors that agree in name and shape are loaded and the rest is reported; what would change
-    the meaning of the model is left out: anchors other than its own, and heads that own other classes (1B4H). A file
+    be absent). With it, tensors that agree in name and shape are loaded and the rest is reported. What would change
+    the meaning of the model is omitted: anchors other than its own, and heads that own other classes (1B4H). A file
     that does not fit, or with `transfer` has nothing in common with the model, is a `UserError` and changes nothing.
     Class names come along when there is one for each class of the model.
     """

@@ -102,8 +102,8 @@ def _print_fluctuation(out: Console, found: Diagnosis) -> None:
         return
     if around is None:
         out.print(
-            f"no phase has {LEAST} losses after the warm-up and the first tenth of the run (or some are not above 0): "
-            "too few to explain their fluctuation"
+            f"no phase has {LEAST} losses after the warm-up and the first tenth of the run (or some are not above 0). "
+            "That is too few to explain their fluctuation"
         )
         return
     varies = f"around its smooth course the loss varies by {around.std:.1%}"

@@ -36,7 +36,7 @@ def with_lasting_names(config: TrainConfig) -> TrainConfig:
     return dataclasses.replace(config, **changes)
 
 
-def kept_config(config: TrainConfig) -> dict[str, Any]:
+def saved_config(config: TrainConfig) -> dict[str, Any]:
     """As plain values."""
     return _plain_values(with_lasting_names(config))
 

@@ -58,8 +58,8 @@ class TrainConfig(RunConfig):
     img_size: tuple[int, ...] = section.data(
         (320,), "--img-size", "--img", "--imgsz", published=(640, 640), yolov7=True, least=32, most=32_768,
         counts=(1, 2),
-        help="pixels of the long side to train and to test at; one value serves for both; rounded up to a multiple of "
-        "the stride; for YOLOX: height and width")
+        help="long side in pixels to train and to test at, or one value for both; rounded up to a multiple of the "
+        "stride; YOLOX: height and width")
     single_cls: bool = section.data(False, "--single-cls", yolov7=True, help="treat all classes as one")
     fraction: float = section.data(1.0, "--fraction", above=0, most=1, help="share of the training images to use")
     skip_bad: bool = section.data(

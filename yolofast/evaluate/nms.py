@@ -1,7 +1,8 @@
 """Non-maximum suppression: decoded predictions in, the detections of each image out.
 
-The result is that of the plain greedy algorithm, on any device and for a whole batch at once. torchvision's operator is
-not used: it takes one image at a time, and waits for the device at each (`benchmarks.bench_val` measures it too).
+The result is that of the plain greedy algorithm, on any device and for a whole batch at once. The operator of
+torchvision is not used: it takes one image at a time, and waits for the device at each (`benchmarks.bench_val` measures
+it too).
 
 The host has to know two things: how many rows enter, and what is found. `non_max_suppression` waits for both. Code that
 has a next batch calls `Thresholds.begin`, launches that batch, and asks afterwards: then the device never idles.

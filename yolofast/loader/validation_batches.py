@@ -3,10 +3,10 @@
 Threads make them, because there is little to compute and OpenCV and NumPy release the interpreter's lock. Stored images
 are never resized again, so boxes map back exactly: x of the original times `gain` plus `pad` is x in the input.
 
-Training evaluates on the same batches after every epoch, so `BatchCache` caches those that are made a second time: on
-the device, up to 3 % of the memory free there when the first is cached; then on the host (pinned, where there is a
-GPU), up to 10 % of what is free, divided among the processes of a machine. The shares are small: the device's memory is
-for activations, and the page cache holds the same pixels already.
+Training evaluates on the same batches after every epoch, so `BatchCache` caches those that are made a second time. On
+the device they take up to 3 % of the memory free there when the first is cached. Then they are on the host (pinned,
+where there is a GPU), up to 10 % of what is free, divided among the processes of a machine. The shares are small: the
+device's memory is for activations, and the page cache holds the same pixels already.
 """
 
 import os

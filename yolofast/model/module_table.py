@@ -173,7 +173,7 @@ def _rep_conv(
 ) -> tuple[nn.Module, MapShape]:
     _check_groups(x, c2, g)
     if p not in (None, 1):
-        raise LayerProblem(f"padding is {p}", "leave it out: a RepConv is 3×3 with padding 1")
+        raise LayerProblem(f"padding is {p}", "omit it: a RepConv is 3×3 with padding 1")
     return RepConv(x.channels, c2, k, s, g, act), _strided(x, c2, k, s, 1)
 
 

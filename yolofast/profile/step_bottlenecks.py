@@ -184,7 +184,7 @@ def _why_idle(profile: Profile, busy: float) -> str:
     if profile.setup.captured and profile.usage.main_cpu < _HOST_IS_BUSY:
         return (
             f"short kernels: the GPU is busy {busy:.0%} of the time, although the step is launched as a whole and the "
-            f"training process uses only {core}; the rest are most likely the gaps between kernels"
+            f"training process uses only {core}. The rest are most likely the gaps between kernels"
         )
     return (
         f"the GPU waits for the host: it is busy {busy:.0%} of the time, while the training process uses {core} "

@@ -72,7 +72,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def forget_earlier_run(folder: Path) -> None:
     """Removes only what runs write. The new run's settings are in the folder by then, and checkpoints are removed
-    first: a kill in between leaves either the earlier run as it was, or the new one, which can be started again."""
+    first. A kill in between leaves either the earlier run as it was, or the new one, which can be started again."""
     for pattern in _LEFT_BEHIND:
         for path in folder.glob(pattern):
             if path.is_dir() and not path.is_symlink():

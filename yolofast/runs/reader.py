@@ -43,7 +43,7 @@ class PhaseTime:
     mean_ms: float
     std_ms: float
     share: float
-    beside: str = ""
+    parallel: str = ""
     """Where it happens, if it runs in parallel to the step."""
 
 
@@ -264,8 +264,8 @@ def _phase(row: Mapping[str, Any]) -> PhaseTime | None:
     if "name" not in row or mean is None:
         return None
     nan = float("nan")
-    beside = str(row.get("beside") or "")
-    return PhaseTime(str(row["name"]), mean, nan if std is None else std, nan if share is None else share, beside)
+    parallel = str(row.get("beside") or "")
+    return PhaseTime(str(row["name"]), mean, nan if std is None else std, nan if share is None else share, parallel)
 
 
 def epoch_of(values: Mapping[str, Any]) -> int | None:
@@ -286,6 +286,6 @@ def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floa
     gap = fitness[best] - fitness[epochs == evaluated]
     if (gap <= _ROUNDING * fitness[best]).any():
         return ""
-    as_asked = nosave and evaluated == epochs[-1]
-    why = "--nosave keeps the last weights alone" if as_asked else "the run has not ended since (train --resume)"
+    as_requested = nosave and evaluated == epochs[-1]
+    why = "--nosave keeps the last weights alone" if as_requested else "the run has not ended since (train --resume)"
     return f"of epoch {evaluated} and not of epoch {epochs[best]:.0f}, the best one in {FILES.results}: {why}"

@@ -17,7 +17,9 @@ from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError
 from yolofast.runs.layout import FILES
 
-_GO_ON = "check that the disk has room and the folder is writable, then go on with --resume; earlier states are intact"
+_RESUME = (
+    "see that the disk has room and the folder is writable, then continue with --resume; earlier states are intact"
+)
 
 
 class Checkpoints:
@@ -61,7 +63,7 @@ class Checkpoints:
             for name in names:
                 same_file_as(fresh, self.folder / name)
         except UserError as error:
-            raise UserError(error.what, where=self.folder, fix=_GO_ON) from error
+            raise UserError(error.what, where=self.folder, fix=_RESUME) from error
         last = self.folder / FILES.last
         if last.exists():
             last.replace(self.folder / FILES.previous)
@@ -108,7 +110,7 @@ def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
             continue
         if not isinstance(content, dict) or "step" not in content:
             raise UserError("it holds weights, but not the state of a run", where=path, fix=fix)
-        return content, f"{problems[0]}; going on from {path.name}, an epoch earlier" if problems else None
+        return content, f"{problems[0]}; the run continues from {path.name}, an epoch earlier" if problems else None
     best = last.with_name(FILES.best)
     again = f"start a new run from its best weights: --weights {best}" if best.exists() else "start a new run"
     raise UserError(f"the run cannot be resumed: {'; '.join(problems)}", where=last.parent, fix=again)

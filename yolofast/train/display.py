@@ -30,7 +30,7 @@ class LastingConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """Rich would end the program."""
-        self._go_on_without("was closed")
+        self._continue_without("was closed")
 
     def _check_buffer(self) -> None:
         """Where Rich writes. A terminal that is gone and a log on a full disk are no broken pipes, and the first
@@ -40,9 +40,9 @@ class LastingConsole(Console):
         except BrokenPipeError:
             self.on_broken_pipe()
         except OSError as error:
-            self._go_on_without(f"cannot be written ({error.strerror or error})")
+            self._continue_without(f"cannot be written ({error.strerror or error})")
 
-    def _go_on_without(self, why: str) -> None:
+    def _continue_without(self, why: str) -> None:
         self.quiet = True
         _write_to_nothing(self.file)  # also what others print, and what Python still holds when it ends
         self._on_lost(why)

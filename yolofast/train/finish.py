@@ -44,12 +44,12 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     leave_report(folder, trainer.best_found, run.data.val.names, display.say)
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
-    best_is_saved = progress.kept_epoch == progress.best_epoch
+    best_is_saved = progress.saved_epoch == progress.best_epoch
     display.say("\n".join(["", *_results(summary, folder, best_is_saved), "", "next:", *commands]))
 
 
 def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
-    """Leaves a mark and says how to go on; neither if only the report of a complete run is missing."""
+    """Leaves a mark and says how to resume; neither if only the report of a complete run is missing."""
     folder, yolofast = recorder.folder, own_command()
     if recorder.is_complete(run.config.epochs):
         display.insist(f"interrupted; the run is complete. To make its report: {yolofast} report {_quoted(folder)}")
@@ -59,7 +59,7 @@ def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
     resume = f"{yolofast} train --resume {_quoted(folder)}"
     is_saved = run_to_resume(str(folder), folder.parent).checkpoint is not None
     again = f"nothing was saved yet. To start again: the same command, or {resume} for the same folder"
-    display.insist(f"interrupted; {f'to go on: {resume}' if is_saved else again}")
+    display.insist(f"interrupted; {f'to resume: {resume}' if is_saved else again}")
 
 
 def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
@@ -76,12 +76,12 @@ def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
 def nothing_left(config: TrainConfig, folder: Path) -> str:
     """Of a run that is resumed after its last epoch."""
     command = f"{own_command()} train --resume {_quoted(folder)} --epochs {2 * config.epochs}"
-    return f"the run has all its {counted(config.epochs, 'epoch')}: only its end is made again; to go on: {command}"
+    return f"the run has all its {counted(config.epochs, 'epoch')}: only its end is made again; to continue: {command}"
 
 
 def _evaluate_again(run: Run, trainer: Trainer, best: Path) -> None:
     detector = ImageDetector(best, device=str(run.step.precision.device))
-    trainer.best_found = run.evaluation.of_all_ranks(detector.predictor.models[0], trainer.progress.kept_epoch)
+    trainer.best_found = run.evaluation.of_all_ranks(detector.predictor.models[0], trainer.progress.saved_epoch)
 
 
 def _draw_best(run: Run, trainer: Trainer, best: Path) -> None:

@@ -118,7 +118,7 @@ def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
 
 
 def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
-    """After memory has run out: the settings to go on with, or without `--reduce-batch` a message that names them."""
+    """After memory has run out: settings to continue with, or without `--reduce-batch` a message that names them."""
     device, least = device_of_rank(config.device), world() * _joined(config)
     if device.type == "cuda" and world() == 1:
         found, how = _measured(config, device, most=config.batch_size - 1), "which fits, measured"
@@ -129,7 +129,7 @@ def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
         raise UserError(f"{what}, and no smaller one fits", fix="a smaller --img-size or --cfg")
     if not config.reduce_batch or world() > 1:
         fix = f"--batch-size {found} ({how})"
-        raise UserError(what, fix=fix if world() > 1 else f"{fix}, or --reduce-batch to go on by itself")
+        raise UserError(what, fix=fix if world() > 1 else f"{fix}, or --reduce-batch to continue by itself")
     say(f"{what}: the epoch starts again with {found} ({how})")
     return dataclasses.replace(config, batch_size=found)
 

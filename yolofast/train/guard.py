@@ -86,15 +86,15 @@ class NanGuard:
         self._in_a_row += 1
         if self._in_a_row >= _MOST_IN_A_ROW:
             raise UserError(
-                f"the loss was not a number {self._in_a_row} times in a row, although the learning rate was lowered to "
-                f"{self.lr_factor:g} of the schedule's",
+                f"the loss was NaN or infinite {self._in_a_row} times in a row, although the learning rate was lowered "
+                f"to {self.lr_factor:g} of the schedule's",
                 fix=f"{self._lower_rate}, look at the labels with `{own_command()} check`, or train with --precision "
                 "fp32; a checkpoint, if there is one yet, is that of a good epoch",
             )
         self.back_to_start()
         self.lr_factor *= _LR_FACTOR
         return (
-            "the loss was not a number: back to the state at the start of the epoch, "
+            "the loss was NaN or infinite: back to the state at the start of the epoch, "
             f"with {self.lr_factor:g} of the schedule's learning rate"
         )
 

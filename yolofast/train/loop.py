@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from yolofast.checkpoint.save import model_content
-from yolofast.config.resumed import kept_config
+from yolofast.config.resumed import saved_config
 from yolofast.detect.accumulator import Evaluated
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
@@ -47,10 +47,10 @@ class Progress:
     """The next one."""
     best_fitness: float = -1.0
     best_epoch: int = -1
-    kept_epoch: int = -1
+    saved_epoch: int = -1
     """Whose weights `best.pt` has: with `--nosave` not always those of the best one."""
     lr_factor: float = 1.0
-    """Below 1 after a loss that was not a number."""
+    """Below 1 after a loss that was NaN or infinite."""
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -122,7 +122,7 @@ class Trainer:
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
         self._saved_settings = {  # once: the files they name may go
-            "config": kept_config(self._config),
+            "config": saved_config(self._config),
             "hyp": self.run.hyp,
             "img_shape": list(self.run.rules.evaluation_shape),
             "images": len(self.run.data.train),
@@ -230,9 +230,9 @@ class Trainer:
         names = []
         # Before the last state, which knows which epoch was the best: a kill in between repeats the epoch.
         progress, best = self.progress, layout.FILES.best
-        is_missing = last and (progress.kept_epoch != progress.best_epoch or not self.checkpoints.has(best))
+        is_missing = last and (progress.saved_epoch != progress.best_epoch or not self.checkpoints.has(best))
         if progress.best_epoch == epoch or is_missing:
-            progress.kept_epoch, self.best_found = epoch, self._latest_found
+            progress.saved_epoch, self.best_found = epoch, self._latest_found
             names.append(best)
         if self._config.save_period > 0 and (epoch + 1) % self._config.save_period == 0:
             names.append(layout.weights_of_epoch(epoch + 1))
@@ -249,7 +249,7 @@ class Trainer:
             next_epoch=progress.epoch,
             best_fitness=progress.best_fitness,
             best_epoch=progress.best_epoch,
-            kept_epoch=progress.kept_epoch,
+            kept_epoch=progress.saved_epoch,
             lr_factor=progress.lr_factor,
             rows=progress.rows,
             **self._saved_settings,

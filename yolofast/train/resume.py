@@ -91,7 +91,7 @@ def _latest_run(project: Path) -> Path:
 class Beginning(NamedTuple):
     config: TrainConfig
     folder: Path | None = None
-    """That of the run to go on with; a new run makes its own."""
+    """That of the run to resume; a new run makes its own."""
     state: dict[str, Any] | None = None
     """None: from the first epoch on."""
     hyp: Mapping[str, Any] | None = None
@@ -99,7 +99,7 @@ class Beginning(NamedTuple):
     note: str | None = None
     """For the user."""
     plan: PlanSpec | None = None
-    """That of the run to go on with, if it has a copy of one."""
+    """That of the run to resume, if it has a copy of one."""
     checkpoint: Path | None = None
     """Where the state comes from."""
 
@@ -108,7 +108,7 @@ class Beginning(NamedTuple):
         """The settings to build the run from: where files they name have gone, the run's own copies."""
         if self.folder is None:
             return self.config
-        return with_kept_copies(self.config, self.folder, self.checkpoint)
+        return with_saved_copies(self.config, self.folder, self.checkpoint)
 
     @property
     def past(self) -> RunSoFar | None:
@@ -136,13 +136,13 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
         stored = resumed(from_yaml(TrainConfig, run.folder / FILES.settings), given)
         config = dataclasses.replace(stored, resume=False)  # by which others know that its hours are all there were
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
-        plan = kept_plan(config, run.folder)
+        plan = saved_plan(config, run.folder)
         return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note, plan=plan)
     state, warning = read_state(run.checkpoint)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
     note = f"warning: {warning}" if warning else None
     read = run.checkpoint.with_name(FILES.previous) if warning else run.checkpoint
-    return Beginning(config, run.folder, state, state["hyp"], note, kept_plan(config, run.folder), read)
+    return Beginning(config, run.folder, state, state["hyp"], note, saved_plan(config, run.folder), read)
 
 
 def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:
@@ -162,7 +162,7 @@ def own_copies(config: TrainConfig, hyp: Mapping[str, Any]) -> dict[str, bytes]:
     return copies
 
 
-def kept_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
+def saved_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
     """The plan of a resumed run; None if it has none of its own. The file it came from may be gone by now."""
     path = folder / FILES.plan
     if not config.plan or not path.is_file():
@@ -194,7 +194,7 @@ _WITH_COPY = (*_OF_THE_NETWORK, "hyp", "recipe", "plan")
 _ONLY_IN_RECIPES = "input_size"
 
 
-def with_kept_copies(config: TrainConfig, folder: Path, checkpoint: Path | None) -> TrainConfig:
+def with_saved_copies(config: TrainConfig, folder: Path, checkpoint: Path | None) -> TrainConfig:
     """The settings to build the run of `folder` from; `checkpoint` is what its state was read from, if it has one."""
     changes: dict[str, Any] = {}
     if checkpoint is not None and any(is_gone(config, name) for name in _OF_THE_NETWORK):
@@ -220,7 +220,7 @@ def with_kept_copies(config: TrainConfig, folder: Path, checkpoint: Path | None)
 
 
 def copies_used(config: TrainConfig, found: TrainConfig) -> list[str]:
-    """Of `with_kept_copies`: what there is to tell about each file that has gone."""
+    """Of `with_saved_copies`: what there is to tell about each file that has gone."""
     declared = settings_of(TrainConfig)
     gone = [name for name in _WITH_COPY if is_gone(config, name) and not is_gone(found, name)]
     words = "is not there any more: the run's own copy is used"

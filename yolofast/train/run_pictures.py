@@ -127,7 +127,7 @@ class RunPictures:
         self._draw(FILES.labels, lambda path: draw_overview(index, path))
 
     def trained_on(self, epoch: int, number: int, batch: Batch) -> None:
-        """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind what is going on."""
+        """Keeps the first batches of a run. Never waits: on a GPU the copy is queued behind the work under way."""
         if self._folder is not None and epoch == 0 and number < _BATCHES:
             self._copies.append(copy_of_first(batch, _IMAGES_OF_A_BATCH))
 

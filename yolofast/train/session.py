@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from yolofast.config.resumed import as_text, check_same_classes, kept_config, other_images, to_yaml, with_lasting_names
+from yolofast.config.resumed import as_text, check_same_classes, other_images, saved_config, to_yaml, with_lasting_names
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.exit_codes import call
@@ -85,7 +85,7 @@ def _run(begun: Beginning) -> Path:
 
 
 def _lead(run: Run, begun: Beginning, display: Display) -> tuple[Path, dict[str, Any] | None]:
-    """What the first rank does, who writes. Its folder, and the state to go on from if memory ran out.
+    """What the first rank does, who writes. Its folder, and the state to continue from if memory ran out.
 
     An interrupt leaves its mark from the moment the folder has changed.
     """
@@ -122,8 +122,8 @@ def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display
     if state is None:
         forget_earlier_run(folder)
     progress = _restore(run, state) if state else Progress()
-    goes_on = f", going on with epoch {progress.epoch + 1} of {config.epochs}"
-    display.say(f"run: {folder}{goes_on if 0 < progress.epoch < config.epochs else ''}")
+    resumes = f", resumes with epoch {progress.epoch + 1} of {config.epochs}"
+    display.say(f"run: {folder}{resumes if 0 < progress.epoch < config.epochs else ''}")
     if progress.epoch >= config.epochs:
         display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
@@ -174,8 +174,8 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
     run.load_state_dict(state["run"])
     run.step.load_state_dict(state["step"])
     names = ("best_fitness", "best_epoch", "lr_factor", "rows")
-    kept = state.get("kept_epoch", state["best_epoch"])  # older checkpoints do not say
-    return Progress(epoch=state["next_epoch"], kept_epoch=kept, **{name: state[name] for name in names})
+    saved = state.get("kept_epoch", state["best_epoch"])  # older checkpoints do not say
+    return Progress(epoch=state["next_epoch"], saved_epoch=saved, **{name: state[name] for name in names})
 
 
 def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:
@@ -198,7 +198,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
 
 
 def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> Recorder:
-    logged = LoggedRun(folder=folder, settings={**kept_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
+    logged = LoggedRun(folder=folder, settings={**saved_config(run.config), "hyp": run.hyp}, next_epoch=progress.epoch)
     splits = run.data.train, run.data.val
     request = LoggerRequest(config=run.config, splits=splits, environment=os.environ, say=display.say)
     return Recorder(folder, progress.rows, LoggerDelivery(choose_loggers(request), logged, display.say))

@@ -52,7 +52,7 @@ MEASURED = ("total", *TERMS, "boxes", "box_size", "gradient_norm")
 
 
 class StepRecord:
-    """Rows of numbers on the device, one per batch of an epoch; what was not measured is not a number."""
+    """Rows of numbers on the device, one per batch of an epoch; what was not measured is NaN."""
 
     def __init__(self, device: torch.device, batches: int) -> None:
         self._rows = torch.full((batches, len(MEASURED)), torch.nan, device=device)
@@ -247,7 +247,7 @@ class TrainStep:
 
 
 class RunningLosses:
-    """Means of the loss terms since `reset`, summed on the device, and whether any of them was not a number."""
+    """Means of the loss terms since `reset`, summed on the device. `bad_steps` had one that was NaN or infinite."""
 
     def __init__(self, device: torch.device, terms: Sequence[str]) -> None:
         self.names = (*terms, "total")

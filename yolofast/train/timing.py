@@ -266,8 +266,8 @@ class NoSampler(PhaseSampler):
 
 
 class ChosenSteps:
-    """One of `every` steps on average, about so far apart: every so many steps weights move, or an epoch begins, and
-    any regular choice would meet some of these too often or never. So one of two may be two in a row: if the marks of
+    """One of `every` steps on average, about so far apart. Every so many steps weights move, or an epoch begins, and
+    any regular choice would meet some of these too often or never. So one of two may be two in a row. If the marks of
     the first are in a graph and not past, the second is not timed, which is better than always the same half."""
 
     def __init__(self, every: int) -> None:

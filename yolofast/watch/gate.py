@@ -1,7 +1,7 @@
 """Who may send requests: browsers of this machine, or whoever knows the token.
 
-Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own:
-otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
+Without a token the address is of this machine alone, and the name a browser used must be one of this machine's own.
+Otherwise a web page could reach it through a name it controls (DNS rebinding). With a token the name does not matter,
 since nobody has the cookie under another one. The token travels once in the address; then a cookie holds it, which no
 script can read and other sites' pages cannot send.
 """
@@ -35,7 +35,7 @@ def token_for(host: str, given: str | None) -> str | None:
         return None if is_this_machine(host) else secrets.token_urlsafe(24)
     if len(given) < _SHORTEST_TOKEN or not _TOKEN.fullmatch(given):
         what = f"--token is {'too short' if _TOKEN.fullmatch(given) else 'not of plain letters and digits'}"
-        raise UserError(what, fix=f"give at least {_SHORTEST_TOKEN} of A-Z a-z 0-9 . _ ~ -, or leave it out")
+        raise UserError(what, fix=f"give at least {_SHORTEST_TOKEN} of A-Z a-z 0-9 . _ ~ -, or omit it")
     return given
 
 

@@ -28,7 +28,7 @@ PUBLISHED = {
 }
 
 
-TOLD = {key: tuple(PUBLISHED[name][key] for name in ("noota", "ota")) for key in ("hours", "pace")}
+GIVEN = {key: tuple(PUBLISHED[name][key] for name in ("noota", "ota")) for key in ("hours", "pace")}
 """What no file of YOLOv7 says."""
 
 

@@ -13,8 +13,8 @@ from yolofast.report.compare.differences import UNSAID
 from yolofast.report.compare.read_folder import read_runs
 
 
-def remarks(*folders, **asked):
-    found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",), **asked))
+def remarks(*folders, **requested):
+    found = compare(read_runs([str(folder) for folder in folders]), CompareRequest(groups=("none",), **requested))
     return "\n".join(f"{remark.kind}: {remark.text}" for remark in found.remarks)
 
 

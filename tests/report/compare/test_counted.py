@@ -14,8 +14,8 @@ from yolofast.report.compare.kinds import schedule_is_over
 from yolofast.report.compare.read_folder import read_runs
 
 
-def compared(*folders, **asked):
-    return compare(read_runs([str(folder) for folder in folders]), CompareRequest(**asked))
+def compared(*folders, **requested):
+    return compare(read_runs([str(folder) for folder in folders]), CompareRequest(**requested))
 
 
 def row(found, name="mAP50-95"):
@@ -30,7 +30,7 @@ def pair(folder, name, tops, **args):
     return [ours(folder / f"{name}_{i}", rising(12, top), seed=i, **args) for i, top in enumerate(tops)]
 
 
-def told(found):
+def reported(found):
     return "\n".join(remark.text for remark in found.remarks)
 
 
@@ -40,7 +40,7 @@ def test_copies_do_not_make_a_difference_sure(tmp_path):
     found = compared(*ones, copy(ones[0], "a_2"), copy(ones[1], "a_3"), *others, copy(others[0], "b_2"))
     assert [len(group) for group in found.groups] == [2, 2] and found.conclusions[0].kind == SAME
     assert found.left_out == {"a_2": "a copy of a_0", "a_3": "a copy of a_1", "b_2": "a copy of b_0"}
-    assert row(found).values[0].n == 2 and "a_2 has the same results as a_0" in told(found)
+    assert row(found).values[0].n == 2 and "a_2 has the same results as a_0" in reported(found)
 
 
 def test_a_kind_of_nothing_but_copies_has_one_run(tmp_path):
@@ -68,7 +68,7 @@ def test_a_run_that_is_not_over_is_left_out_of_its_kind(tmp_path):
     short = ours(tmp_path / "a_2", rising(12, 0.4)[:8], seed=2, epochs=12)
     found = compared(*whole, short, ours(tmp_path / "b", rising(12, 0.42), mixup=0.1))
     assert row(found).values[0].n == 2 and len(found.curves[0].epoch) == 12
-    assert found.left_out == {"a_2": "not finished"} and "left out of the means and tests of a" in told(found)
+    assert found.left_out == {"a_2": "not finished"} and "left out of the means and tests of a" in reported(found)
 
 
 def test_a_kind_that_is_not_over_is_not_judged(tmp_path):

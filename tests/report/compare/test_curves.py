@@ -14,9 +14,9 @@ from yolofast.report.compare.overtaking import changes_of_lead
 from yolofast.report.compare.read_folder import read_runs
 
 
-def compared(folder, asked=None, **runs):
+def compared(folder, requested=None, **runs):
     paths = [str(ours(folder / name, **how)) for name, how in runs.items()]
-    return compare(read_runs(paths), asked or CompareRequest(groups=("none",)))
+    return compare(read_runs(paths), requested or CompareRequest(groups=("none",)))
 
 
 def test_a_lead_changes_where_it_changes():
@@ -48,8 +48,8 @@ def test_overtaking_by_the_clock(tmp_path):
 
 def test_stability_of_the_end(tmp_path):
     calm, wild = np.full(30, 0.4), 0.4 + 0.08 * (-1.0) ** np.arange(30)
-    asked = CompareRequest(last=10, groups=("none",))
-    found = compared(tmp_path, asked, calm={"scores": calm}, wild={"scores": wild})
+    requested = CompareRequest(last=10, groups=("none",))
+    found = compared(tmp_path, requested, calm={"scores": calm}, wild={"scores": wild})
     by_name = {one.group: one for one in found.stability if one.column == "mAP50-95"}
     assert by_name["calm"].calm == "very stable" and by_name["calm"].std == 0
     assert by_name["wild"].calm == "variable" and by_name["wild"].std == pytest.approx(0.08)

@@ -171,7 +171,7 @@ def batch_rows(epochs, batches, assigner):
     ("appended", "words"),
     [
         (batch_rows(range(5), 20, "anchor"), "the log holds 2 runs, and the last one is read"),
-        (batch_rows(range(2, 5), 20, "anchor"), "went on with epoch 3 after epoch 5"),
+        (batch_rows(range(2, 5), 20, "anchor"), "continued with epoch 3 after epoch 5"),
     ],
 )
 def test_batches_that_were_written_twice_are_counted_once(tmp_path, appended, words):

@@ -20,7 +20,7 @@ def pair(folder, one, other):
     return compared(slow, ours(folder / "b", rising(20, 0.5), **{"seconds": 10, "wall": 240, **other}))
 
 
-def hours_told(found):
+def hours_reported(found):
     return [remark for remark in found.remarks if "hours are not comparable" in remark.text]
 
 
@@ -29,7 +29,7 @@ def winners(found):
 
 
 def nothing_follows(found):
-    (remark,) = hours_told(found)
+    (remark,) = hours_reported(found)
     assert remark.kind == "not comparable" and not found.at_the_same_time
     assert not any(cost.on_front for cost in found.costs)
     assert all(winners(found)[name] is None for name in OF_HOURS)
@@ -39,7 +39,7 @@ def nothing_follows(found):
 
 def test_on_one_machine_everything_follows(tmp_path):
     found = pair(tmp_path, {}, {})
-    assert not hours_told(found) and found.at_the_same_time and not found.hours_differ
+    assert not hours_reported(found) and found.at_the_same_time and not found.hours_differ
     assert [cost.on_front for cost in found.costs] == [False, True] and winners(found)["img/s"] == 1
     assert all(winners(found)[name] == 1 for name in OF_HOURS)
 
@@ -49,7 +49,7 @@ def test_a_resumed_run_has_the_hours_of_training_alone(tmp_path):
     assert "those of a are of training alone, those of b of everything" in nothing_follows(found)
     assert winners(found)["img/s"] == 1  # that of training, which both have
     both = pair(tmp_path / "both", {"resume": True}, {"resume": True})
-    assert both.at_the_same_time and not hours_told(both)
+    assert both.at_the_same_time and not hours_reported(both)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_other_hardware(tmp_path, one, other, words):
 )
 def test_the_same_hardware(tmp_path, one, other):
     found = pair(tmp_path, {"environment": one}, {"environment": other})
-    assert not hours_told(found) and found.at_the_same_time
+    assert not hours_reported(found) and found.at_the_same_time
 
 
 def test_cards_that_were_used_count(tmp_path):
@@ -89,7 +89,7 @@ def test_cards_that_were_used_count(tmp_path):
     alike = pair(
         tmp_path / "alike", {"device": "3", "environment": several}, {"device": "", "environment": {"gpus": 1}}
     )
-    assert not hours_told(alike) and alike.at_the_same_time
+    assert not hours_reported(alike) and alike.at_the_same_time
 
 
 def test_a_card_that_was_not_used(tmp_path):
@@ -99,7 +99,7 @@ def test_a_card_that_was_not_used(tmp_path):
 
 def test_a_folder_that_does_not_say_its_hardware(tmp_path):
     one = ours(tmp_path / "a", rising(20), wall=700, data="coco.yaml", environment=CPU)
-    assert not hours_told(compared(one, ultralytics(tmp_path / "b", rising(20, 0.5))))
+    assert not hours_reported(compared(one, ultralytics(tmp_path / "b", rising(20, 0.5))))
 
 
 def test_by_hours_nobody_overtakes_on_other_hardware(tmp_path):
@@ -130,7 +130,7 @@ def test_a_run_that_does_not_count_makes_nothing_incomparable(tmp_path):
     for folder in (one, other):
         (folder / "env.json").write_text('{"torch": "2.8", "gpu": "card", "cpu_cores": 2}')
     found = compare(read_runs([str(one), str(again), str(other)]), CompareRequest(price=2.0))
-    assert found.left_out == {"c": "a copy of a"} and not hours_told(found) and winners(found)["hours"] == 1
+    assert found.left_out == {"c": "a copy of a"} and not hours_reported(found) and winners(found)["hours"] == 1
 
 
 def test_there_is_one_figure_per_hour(tmp_path):

@@ -8,7 +8,7 @@ def places_changed(times: int) -> list[Overtaking]:
     return [Overtaking(*("ab" if number % 2 else "ba"), at=number, unit="epoch") for number in range(1, times + 1)]
 
 
-def test_a_few_overtakings_are_told_one_by_one():
+def test_a_few_overtakings_are_reported_one_by_one():
     assert overtakings(places_changed(2)) == ["epoch 1: a overtakes b; epoch 2: b overtakes a"]
 
 

@@ -45,7 +45,7 @@ def test_where_every_image_is_a_mosaic_only_mixups_are_advised_against():
     history.settings["mosaic"] = 1.0
     found = diagnose(history)
     assert set(changes(found)) == {"mixup"} and "how many mixups a batch holds" in found.verdicts[0].text
-    assert "lowering mixup from 0.4 to" in found.advice.lines[0] and "mosaic" not in found.advice.lines[0]
+    assert "Lowering mixup from 0.4 to" in found.advice.lines[0] and "mosaic" not in found.advice.lines[0]
 
 
 def test_epochs_without_mosaics_do_not_change_the_forecast():
@@ -203,11 +203,11 @@ def test_what_is_learned_is_no_noise():
 
 
 def test_a_run_that_breaks_at_once_begins_anew(tmp_path):
-    """There is nothing before its first epoch to go on from."""
+    """There is nothing before its first epoch to continue from."""
     (tmp_path / "log.csv").write_text("epoch,loss\n0,nan\n1,nan\n")
     assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; begin anew")
     (tmp_path / "log.csv").write_text("epoch,loss\n0,3\n1,nan\n")
-    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; go on from before epoch 2")
+    assert diagnose(read_history(tmp_path / "log.csv")).advice.lines[0].endswith("; continue from before epoch 2")
 
 
 @pytest.mark.parametrize(

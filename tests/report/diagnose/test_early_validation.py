@@ -25,11 +25,11 @@ def spiked(count=30):
 
 
 @pytest.mark.parametrize("count", [4, 10, 30, 100])
-def test_a_validation_that_is_behind_is_told_and_is_no_verdict(count):
+def test_a_validation_that_is_behind_is_reported_and_is_no_verdict(count):
     found = diagnose(History(source="a", format="b", epochs=epochs(*spiked(count))))
     assert not found.verdicts and len(found.remarks) == 1
     assert "was 31,856 in epoch 2" in found.remarks[0] and "Judge validation from epoch 4 on" in found.remarks[0]
-    assert count < 6 or found.nothing == "nothing conspicuous beside the first validation losses"
+    assert count < 6 or found.nothing == "nothing conspicuous except the first validation losses"
 
 
 def test_others_are_left_alone():
@@ -46,7 +46,7 @@ def test_others_are_left_alone():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 10, 30])
-def test_the_usual_losses_can_be_told_apart(count):
+def test_the_usual_losses_can_be_distinguished(count):
     axes = Figure().subplots()
     found = diagnose(History(source="a", format="b", epochs=epochs(*spiked(count))))
     _draw_epochs(axes, found)

@@ -39,7 +39,7 @@ def test_a_validation_loss_that_still_falls_keeps_the_length():
 def test_a_training_loss_alone_proposes_no_shorter_run():
     found = diagnosed(FLAT)
     assert [verdict.kind for verdict in found.verdicts] == ["plateau"] and not changes(found)
-    assert "without a validation nobody knows" in found.advice.lines[0]
+    assert "Without a validation nobody knows" in found.advice.lines[0]
 
 
 def test_the_log_of_a_loop_proposes_no_shorter_run(tmp_path):
@@ -90,13 +90,13 @@ def test_a_score_that_is_best_a_little_later_does_not_disagree():
     epoch = int(diagnosed(train).verdicts[0].numbers["epoch"])
     score = 0.3 - 0.01 * np.abs(np.arange(1, 61) - epoch - 2)
     found = diagnosed(train, score=score)
-    assert found.advice.lines[0].endswith(f"go on from epoch {epoch + 2}")
+    assert found.advice.lines[0].endswith(f"continue from epoch {epoch + 2}")
 
 
-def test_a_loss_that_runs_away_goes_on_from_the_epoch_to_ship():
+def test_a_loss_that_runs_away_continues_from_the_epoch_to_ship():
     train = falling(60, noise=0.001) * np.exp(4 * np.maximum(SHARE - 0.75, 0))
     found = diagnosed(train, val=1.1 * train)
-    assert found.advice.lines[0].endswith(f"go on from epoch {found.choice.epoch}")
+    assert found.advice.lines[0].endswith(f"continue from epoch {found.choice.epoch}")
     assert "disagree" not in found.advice.lines[0]
 
 

@@ -16,7 +16,7 @@ def test_a_straight_line_is_all_drift():
     assert curve.noise == pytest.approx(0.02 / 2**0.5)
 
 
-def test_noise_is_told_from_drift():
+def test_noise_is_distinguished_from_drift():
     rng = np.random.default_rng(0)
     curve = describe(np.linspace(10, 8, 4000) + 0.5 * rng.standard_normal(4000))
     assert curve.noise == pytest.approx(0.5, rel=0.03)

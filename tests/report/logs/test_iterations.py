@@ -23,7 +23,7 @@ FLAT = np.minimum(np.arange(3000), 900)
 FLAT = (10 - FLAT / 180) * (1 + 0.01 * np.random.default_rng(0).standard_normal(3000))
 
 
-def test_a_plateau_is_told_in_parts(tmp_path, capsys):
+def test_a_plateau_is_reported_in_parts(tmp_path, capsys):
     path = log(tmp_path, FLAT)
     (tmp_path / "args.yaml").write_text("epochs: 300\n")
     assert main(["diagnose", str(path)]) == 0
@@ -62,7 +62,7 @@ def test_iterations_that_were_repeated_count_once(tmp_path):
     path.write_text(path.read_text() + "".join(f"{i},5,0.01\n" for i in range(401, 701)))
     history = read_history(path)
     assert history.batches.loss.tolist() == [9] * 400 + [5] * 300
-    assert "went on with iteration 401 after iteration 500: of iterations it repeated" in history.remarks[0]
+    assert "continued with iteration 401 after iteration 500: of iterations it repeated" in history.remarks[0]
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["after its step", "at the end"])
@@ -79,7 +79,7 @@ def test_a_loss_that_breaks_or_swings(tmp_path):
     broken[2000] = np.nan
     found = diagnose(read_history(log(tmp_path, broken)))
     assert "first in part 67" in found.verdicts[0].text
-    assert "go on from before part 67" in found.advice.lines[0] and diagnosis_picture(found)
+    assert "continue from before part 67" in found.advice.lines[0] and diagnosis_picture(found)
     swings = falling(3000, noise=0.02) * (1 + 0.1 * np.sin(2 * np.pi * np.arange(3000) / 30))
     found = diagnose(read_history(log(tmp_path, swings)))
     assert "with a period of 1 part" in found.verdicts[0].text

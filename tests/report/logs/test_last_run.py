@@ -24,7 +24,7 @@ from yolofast.runs.reader import RunFolder
         ([1, 2, 1, 2, 3, 1], 5, "the log holds 3 runs"),
         ([11, 12, 1, 2], 2, "the log holds 2 runs"),
         ([1, 2, 3, 3, 3], 0, None),
-        ([1, 2, 3, 2, 3, 4], 0, "went on with epoch 2 after epoch 3: of epochs it repeated the last ones are read"),
+        ([1, 2, 3, 2, 3, 4], 0, "continued with epoch 2 after epoch 3: of epochs it repeated the last ones are read"),
         ([1, 2, 3, 4, 2, 3], 0, "the last ones are read; what comes after epoch 3 is of before"),
     ],
 )
@@ -43,7 +43,7 @@ def test_a_new_run_may_be_resumed_as_well():
     ("lines", "first", "remark"),
     [
         ([(1, 10), (1, 20), (1, 10), (1, 20), (2, 10)], 2, "2 runs, and the last one is read: after epoch 1 it begins"),
-        ([(1, 10), (2, 10), (2, 20), (2, 10), (3, 10)], 0, "the run went on with epoch 2 after epoch 2"),
+        ([(1, 10), (2, 10), (2, 20), (2, 10), (3, 10)], 0, "the run continued with epoch 2 after epoch 2"),
         ([(1, 10), (1, 10), (1, 20), (1, 20), (2, 10)], 0, None),
         ([(1, 10), (1, 20), (2, 30), (2, 40)], 0, None),
     ],

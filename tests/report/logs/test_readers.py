@@ -72,15 +72,15 @@ def test_yolox_says_where_mosaic_closes(tmp_path):
     path.write_text(with_mosaic_closed(plain, 5))
     assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")]
     assert not {"mosaic", "mixup"} & set(read_history(path).batches.contents), "no batch says what it holds"
-    path.write_text(with_mosaic_closed(plain, 5, 6))  # as where a run goes on
+    path.write_text(with_mosaic_closed(plain, 5, 6))  # as where a run continues
     assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")]
     path.write_text(with_mosaic_closed(train_log(np.full(600, 5.0), np.full(600, 1e-3), 100, l1_from=5), 5))
     assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed, L1 on")]
     again = plain[plain.index("---> start train epoch3") :]
     path.write_text(with_mosaic_closed(plain, 4) + with_mosaic_closed(again, 6))  # longer than it was to be
     assert phases_of(tmp_path) == [(1, "start"), (6, "mosaic closed")]
-    told = with_mosaic_closed(plain, 5)
-    path.write_text(told[: told.index(NO_MOSAIC) + len(NO_MOSAIC)] + told[told.index("---> start train epoch3") :])
+    log = with_mosaic_closed(plain, 5)
+    path.write_text(log[: log.index(NO_MOSAIC) + len(NO_MOSAIC)] + log[log.index("---> start train epoch3") :])
     assert phases_of(tmp_path) == [(1, "start"), (5, "mosaic closed")], "a kill before its first iteration"
     path.write_text(with_mosaic_closed(plain, 4) + plain)
     assert phases_of(tmp_path) == [(1, "start")], "of an earlier run"
@@ -111,7 +111,7 @@ def test_a_score_that_a_kill_has_torn_is_left_out(tmp_path, left):
 
 
 def test_a_line_that_a_kill_has_torn_is_left_out(tmp_path):
-    """Wherever it is torn; the next run goes on behind it."""
+    """Wherever it is torn; the next run continues behind it."""
     whole = train_log(np.full(200, 5.0), np.full(200, 1e-3), 100)
     cut, end = whole.rindex("epoch: 1/2, iter: 100"), whole.index("2026", whole.index("epoch: 1/2, iter: 100"))
     for place in range(cut, whole.index(", ETA", cut)):
@@ -189,7 +189,7 @@ def test_an_empty_cell_is_missing_and_nan_is_broken(tmp_path):
     assert np.isnan(history.epochs.train[4]) and history.epochs.val[4] == 4.8
     assert not [v for v in diagnose(history).verdicts if v.kind == "divergence"]
     path.write_text("\n".join(["epoch,loss,val_loss", *rows[:4], "4,nan,4.8", *rows[5:]]))
-    assert "not a number, or above 1e+30, in 1 epoch, first in epoch 5" in diagnose(read_history(path)).verdicts[0].text
+    assert "NaN, or above 1e+30, in 1 epoch, first in epoch 5" in diagnose(read_history(path)).verdicts[0].text
 
 
 def test_a_batch_without_a_loss_is_left_out(tmp_path):
@@ -452,7 +452,7 @@ def test_a_pipe_is_no_file_of_a_run(tmp_path, name):
         read_history(tmp_path)
 
 
-def test_a_file_that_cannot_be_read_beside_the_results_is_a_remark(tmp_path):
+def test_a_file_that_cannot_be_read_next_to_the_results_is_a_remark(tmp_path):
     (tmp_path / "results.csv").write_text("epoch,train/box_loss\n" + "".join(f"{epoch},5\n" for epoch in range(8)))
     (tmp_path / "hyp.yaml").write_text("lr0: [1,\n")
     (tmp_path / "args.yaml").write_text("epochs: 8\n")

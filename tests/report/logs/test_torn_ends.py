@@ -120,7 +120,7 @@ def yolox_log(epochs):
 @pytest.mark.parametrize(
     "last", ["epoch: 3/3, iter: 100/100", " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small"]
 )
-def test_a_last_line_of_yolox_cut_anywhere_is_told_where_nothing_was_read_of_it(tmp_path, last):
+def test_a_last_line_of_yolox_cut_anywhere_is_reported_where_nothing_was_read_of_it(tmp_path, last):
     path, text = tmp_path / "train_log.txt", yolox_log(3)
     start = text.rindex("\n", 0, text.rindex(last)) + 1
     for end in range(start + 1, text.index("\n", start) + 2):
@@ -145,16 +145,16 @@ def test_a_last_score_without_an_end_is_read(tmp_path):
     assert np.isfinite(history.epochs.fitness[-1]) and not history.remarks
 
 
-INCOMPLETE = "epoch 3 is incomplete: it ends with iteration 70, where others went on to 100"
+INCOMPLETE = "epoch 3 is incomplete: it ends with iteration 70, where others continued to 100"
 
 
-def test_an_epoch_of_yolox_that_was_cut_short_is_told(tmp_path):
+def test_an_epoch_of_yolox_that_was_cut_short_is_reported(tmp_path):
     text = yolox_log(3)
     (tmp_path / "train_log.txt").write_text(text[: text.index("\n", text.index("epoch: 3/3, iter: 70/")) + 1])
     assert read_history(tmp_path).remarks == (INCOMPLETE,)
 
 
-def test_an_epoch_of_a_loop_that_was_cut_short_is_told(tmp_path):
+def test_an_epoch_of_a_loop_that_was_cut_short_is_reported(tmp_path):
     lines = [f"Epoch {epoch}, iter {i}/104 - loss: 5.0\n" for epoch in (1, 2, 3) for i in range(10, 101, 10)]
     (tmp_path / "log.txt").write_text("".join(lines[:-3]))
     assert read_history(tmp_path / "log.txt").remarks == (INCOMPLETE,)
@@ -177,7 +177,7 @@ def test_lines_by_the_iterations_of_the_whole_run_do_not_make_an_epoch_incomplet
     assert not read_history(tmp_path / "log.txt").remarks
 
 
-def test_losses_of_an_epoch_that_has_no_row_are_told(tmp_path):
+def test_losses_of_an_epoch_that_has_no_row_are_reported(tmp_path):
     (tmp_path / "results.csv").write_text("epoch,train/loss\n" + "".join(f"{i},5\n" for i in range(5)))
     rows = "".join(f"{i // 7},{i % 7},5,0.01\n" for i in range(42))
     (tmp_path / "batches.csv").write_text("epoch,batch,total,lr\n" + rows)

@@ -286,15 +286,15 @@ def test_pictures_that_cannot_be_read_cost_a_remark(copy, monkeypatch):
     assert remarks(page) == said and elements(page, "Worst misses", Picture)
 
 
-def test_what_happens_beside_a_step_is_no_part_of_it(copy):
+def test_what_runs_parallel_to_a_step_is_no_part_of_it(copy):
     phases = [
         {"name": "host→device", "mean_ms": 0.1}, {"name": "forward", "mean_ms": 5.0},
         {"name": "host→device", "mean_ms": 1.2, "beside": "on the GPU's side stream"},
     ]  # fmt: skip
     (copy / "profile.json").write_text(json.dumps({"gear": "graph", "phases": phases}))
-    step, beside = elements(report_page(copy), "Time and memory", BarChart)[0].bars
+    step, parallel = elements(report_page(copy), "Time and memory", BarChart)[0].bars
     assert step == Bar("gear graph", (("host→device", 0.1), ("forward", 5.0)))
-    assert beside == Bar("beside it, on the GPU's side stream", (("host→device", 1.2),))
+    assert parallel == Bar("parallel to it, on the GPU's side stream", (("host→device", 1.2),))
 
 
 def test_the_summary_of_an_earlier_end_is_not_believed(copy):

@@ -47,8 +47,8 @@ def test_a_deep_network_in_double_precision_is_the_same(both):
     one thread to two, because every update amplifies what was rounded (docs/distributed.md)."""
     alone, together = both[0]["deep"], both[1]["deep"]
     for name in ("box", "obj", "cls", "total"):
-        found, wanted = ([step[name] for step in run["losses"]] for run in (together, alone))
-        assert len(found) == 6 and found == pytest.approx(wanted, rel=1e-9)
+        found, expected = ([step[name] for step in run["losses"]] for run in (together, alone))
+        assert len(found) == 6 and found == pytest.approx(expected, rel=1e-9)
     for what in ("weights", "statistics"):
         assert alone[what].dtype is torch.float64
         assert (together[what] - alone[what]).norm() < 1e-9 * alone[what].norm(), what
@@ -58,17 +58,17 @@ def test_a_deep_network_in_double_precision_is_the_same(both):
 def test_batch_norm_over_ranks_is_that_of_the_whole_batch(both, precision, tolerance):
     """Unequal parts; compared with torch's own layer in double precision."""
     whole, ranks = normalised(slice(None), "float64", precision), both[1]["layers"][precision]
-    wanted = {name: torch.tensor(value, dtype=torch.float64) for name, value in whole.items()}
+    expected = {name: torch.tensor(value, dtype=torch.float64) for name, value in whole.items()}
     for name in ("made", "gradient"):
         found = torch.cat([torch.tensor(rank[name], dtype=torch.float64) for rank in ranks])
-        assert (found - wanted[name]).abs().max() < tolerance * wanted[name].abs().max(), name
+        assert (found - expected[name]).abs().max() < tolerance * expected[name].abs().max(), name
     for name in ("weight", "bias"):
         found = sum(torch.tensor(rank[name], dtype=torch.float64) for rank in ranks)
-        assert (found - wanted[name]).abs().max() < tolerance * wanted[name].abs().max(), name
+        assert (found - expected[name]).abs().max() < tolerance * expected[name].abs().max(), name
     for name in ("mean", "variance"):
         for rank in ranks:
             torch.testing.assert_close(
-                torch.tensor(rank[name], dtype=torch.float64), wanted[name], rtol=tolerance, atol=0
+                torch.tensor(rank[name], dtype=torch.float64), expected[name], rtol=tolerance, atol=0
             )
 
 

@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("torchrun")
 
 
-def test_two_processes_are_one_run_that_one_process_can_go_on_with(folder, monkeypatch):
+def test_two_processes_are_one_run_that_one_process_can_resume(folder, monkeypatch):
     process = torchrun(folder, "train.py", *flags(folder, epochs=2), "--weights", "")
     output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0, output

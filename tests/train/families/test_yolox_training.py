@@ -162,7 +162,7 @@ def test_without_an_average_the_trained_weights_are_the_result(folder):
     assert run.step.ema.model is run.model
     run.start_epoch(0)
     run.evaluate(0)
-    assert run.model.training, "the next epoch goes on training"
+    assert run.model.training, "the next epoch continues to train"
 
 
 def test_inputs_may_have_two_sides(folder):

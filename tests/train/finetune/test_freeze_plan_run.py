@@ -105,10 +105,10 @@ def test_what_is_explained_is_what_ran(whole):
     assert [row.phase.number + 1 for row in run.rows] == list(PHASES)
     with (folder / "runs" / "whole" / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
-    for told, ran in zip(run.rows, rows, strict=True):
-        fastest = max(told.lr.values(), key=lambda rate: rate.last)
+    for reported, ran in zip(run.rows, rows, strict=True):
+        fastest = max(reported.lr.values(), key=lambda rate: rate.last)
         assert fastest.last == pytest.approx(float(ran["lr/pg0"]), rel=1e-5)
-        assert told.bias_lr.last == pytest.approx(float(ran["lr/pg2"]), rel=1e-5)
+        assert reported.bias_lr.last == pytest.approx(float(ran["lr/pg2"]), rel=1e-5)
 
 
 def test_a_plan_that_has_changed_is_refused(whole, capsys):
@@ -124,7 +124,7 @@ def test_a_plan_that_has_changed_is_refused(whole, capsys):
         plan.write_text(PLAN)
 
 
-def test_a_run_goes_on_without_its_plan_file_and_never_back_to_a_phase(tmp_path, capsys):
+def test_a_run_resumes_without_its_plan_file_and_never_back_to_a_phase(tmp_path, capsys):
     """Shares are of the epochs the run was started with: more of them lengthen the last phase."""
     (tmp_path / "mine.yaml").write_text("plan: [{until: 50%, train: [head]}, {lr: 0.5}]")
     settings = {"cfg": small_cfg_file(tmp_path), "epochs": 2, "plan": tmp_path / "mine.yaml"}

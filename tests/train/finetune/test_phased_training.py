@@ -1,4 +1,4 @@
-"""What is frozen is frozen, to the bit; what is thawed learns; what goes on learning keeps its momentum."""
+"""What is frozen is frozen, to the bit; what is thawed learns; what continues to learn keeps its momentum."""
 
 import copy
 

@@ -73,7 +73,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_compiled_says_why_and_goes_on():
+def test_what_cannot_be_compiled_says_why_and_continues():
     said, box_step = [], small_step(network=AskingMap)
     box = GearBox(box_step, "compile", 2, 10_000, said.append)
     run_until_compiled(box, said)
@@ -92,7 +92,7 @@ def test_a_gear_that_fails_gives_way_to_a_lower_one():
     box = GearBox(step, "compile", 2, 0, said.append, one_shape=False)
     box._plain = Failing()
     box.run(small_batch(0), ALONE)
-    assert said == ["gear: RuntimeError: no; going on in a lower gear"]
+    assert said == ["gear: RuntimeError: no; continues in a lower gear"]
     assert step.losses.means()["box"] > 0
 
 

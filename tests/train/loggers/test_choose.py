@@ -19,7 +19,7 @@ def chosen(environment, **settings):
     return titles, said
 
 
-def test_nobody_who_was_not_asked():
+def test_nobody_who_was_not_chosen():
     assert chosen({}) == ([], [])
     assert chosen({"WANDB_API_KEY": "x"}) == ([], [])  # being able to is not being asked to
     assert chosen({"WANDB_PROJECT": "p", "WANDB_MODE": "disabled"}) == ([], [])
@@ -35,7 +35,7 @@ def test_nobody_who_was_not_asked():
         ("wandb", {}, {"upload_dataset": True}, "--upload_dataset is given"),
     ],
 )
-def test_asked_by_a_variable_or_a_flag(package, environment, settings, reason):
+def test_chosen_by_a_variable_or_a_flag(package, environment, settings, reason):
     titles, said = chosen(environment, **settings)
     if importlib.util.find_spec(package):
         assert titles == [{"mlflow": "MLflow", "wandb": "Weights & Biases"}[package]] and said == []

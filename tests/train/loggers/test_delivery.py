@@ -1,4 +1,4 @@
-"""Trackers never hold up a run."""
+"""Experiment loggers never hold up a run."""
 
 import threading
 
@@ -8,8 +8,8 @@ from yolofast.train.loggers.logger import LoggedRun
 from yolofast.train.record import Recorder
 
 
-class ListTracker:
-    """Keeps what it is told; may fail at an epoch, or wait for a sign."""
+class ListLogger:
+    """Keeps what it is sent; may fail at an epoch, or wait for a sign."""
 
     title = "List"
 
@@ -36,28 +36,28 @@ class ListTracker:
         self.calls.append(("finish", complete))
 
 
-def recorder_with(folder, said, *trackers):
-    return Recorder(folder, loggers=LoggerDelivery(trackers, LoggedRun(folder=folder, settings={}), said.append))
+def recorder_with(folder, said, *loggers):
+    return Recorder(folder, loggers=LoggerDelivery(loggers, LoggedRun(folder=folder, settings={}), said.append))
 
 
 def test_everything_arrives_in_order_and_in_another_thread(tmp_path):
-    tracker, said = ListTracker(), []
-    recorder = recorder_with(tmp_path, said, tracker)
+    logger, said = ListLogger(), []
+    recorder = recorder_with(tmp_path, said, logger)
     recorder.epoch({"epoch": 0, "time": 1, "train/box_loss": 0.5})
     recorder.picture(0, tmp_path / "boxes.jpg")
     recorder.close(complete=True)
     recorder.close()
-    assert tracker.calls == [
+    assert logger.calls == [
         ("start", tmp_path.name),
         ("scalars", 0, {"time": 1.0, "train/box_loss": 0.5}),
         ("picture", 0, "boxes.jpg"),
         ("finish", True),
     ]
-    assert threading.get_ident() not in tracker.threads and said == ["List: in memory"]
+    assert threading.get_ident() not in logger.threads and said == ["List: in memory"]
 
 
-def test_one_that_fails_is_left_alone_and_the_others_go_on(tmp_path):
-    failing, good, said = ListTracker(fails_at=1), ListTracker(), []
+def test_one_that_fails_is_left_alone_and_the_others_continue(tmp_path):
+    failing, good, said = ListLogger(fails_at=1), ListLogger(), []
     recorder = recorder_with(tmp_path, said, failing, good)
     for epoch in range(4):
         recorder.epoch({"epoch": epoch, "time": 1.0})
@@ -71,11 +71,11 @@ def test_one_that_fails_is_left_alone_and_the_others_go_on(tmp_path):
 
 def test_a_slow_one_is_not_waited_for(tmp_path):
     sign, said = threading.Event(), []
-    tracker = ListTracker(waits_for=sign)
-    trackers = LoggerDelivery([tracker], LoggedRun(folder=tmp_path, settings={}), said.append)
+    logger = ListLogger(waits_for=sign)
+    loggers = LoggerDelivery([logger], LoggedRun(folder=tmp_path, settings={}), said.append)
     for epoch in range(100):
-        trackers.epoch({"epoch": epoch})
-    trackers.close(complete=True, patience=0.2)
-    assert tracker.calls == [("start", tmp_path.name)], "it still waits for the sign"
+        loggers.epoch({"epoch": epoch})
+    loggers.close(complete=True, patience=0.2)
+    assert logger.calls == [("start", tmp_path.name)], "it still waits for the sign"
     sign.set()
     assert any("List takes too long" in text for text in said)

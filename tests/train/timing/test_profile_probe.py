@@ -143,7 +143,7 @@ def test_a_graph_that_cannot_be_captured_with_marks_is_one_phase(monkeypatch):
     ]
 
 
-def test_time_adds_up_and_sleep_is_told_from_work():
+def test_time_adds_up_and_sleep_is_distinguished_from_work():
     clock = HostClock(watch_sleep=True)
     marks = []
     for phase, seconds in ((FORWARD, 0.0), (LOSS, 0.1), (FORWARD, 0.0), (END, 0.0)):
@@ -240,7 +240,7 @@ def test_what_comes_every_so_many_steps_is_sampled_as_often_as_it_comes(every, p
     assert min(gaps) >= max(0.75 * every - 1, 2 if every > 2 else 1), "never two in a row, but where every is 2"
 
 
-def test_every_step_can_be_sampled_and_a_resumed_run_goes_on():
+def test_every_step_can_be_sampled_and_a_resumed_run_continues():
     every, from_the_start, resumed = ChosenSteps(1), ChosenSteps(10), ChosenSteps(10)
     assert all(every.has(n) for n in range(100))
     assert [n for n in range(900) if from_the_start.has(n)][-40:] == [n for n in range(400, 900) if resumed.has(n)][
@@ -266,7 +266,7 @@ class Graph:
             probe.mark(FORWARD if self._has_marks else GRAPH)
 
 
-def test_steps_that_are_not_looked_into_are_timed_around_if_wanted(monkeypatch):
+def test_steps_that_are_not_looked_into_are_timed_around_on_request(monkeypatch):
     monkeypatch.setattr(gears, "_Captured", Graph)
     step, pool = small_yolo(), GraphPool()
     pool._handle = 1

@@ -29,7 +29,7 @@ _SECONDS = 0.15
 
 
 def count_work(step: TrainStep, batch: Batch, sent_bytes: float, pixels: float) -> Work:
-    """Of a step with such a batch, which is on the device, if its images had so many `pixels`: what each image adds
+    """Of a step with such a batch, which is on the device, if its images had so many `pixels`. What each image adds
     grows with them, and counting it for every size would take longer than measuring. The step stays as it was."""
     few, twice = (_counted(step, _some(batch, count)) for count in (_FEW, 2 * _FEW))
     times = len(batch.images) / _FEW * pixels / batch.images[0, 0].numel()

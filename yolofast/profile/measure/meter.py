@@ -36,8 +36,8 @@ _LOOKED_AT_STEPS = 4
 _LEAD_IN, _LEAD_IN_ON_GPU = 2, 4
 """Steps that are not measured before others are: on a GPU the host gets ahead of it, as it is in training."""
 _SHORT_BATCH = _CROWDED_BATCH = 1
-"""Batches of an epoch that are left out: its last one, and by graphs and compiled steps those with seldom many boxes,
-of which two are hardly ever as near to one another as the steps of a block."""
+"""Batches of an epoch that are omitted: its last one, and by graphs and compiled steps those with seldom many boxes.
+Two of those are hardly ever as near to one another as the steps of a block."""
 STEPS_PER_BLOCK, LEAST_BLOCKS = 5, 2
 
 

@@ -83,7 +83,7 @@ def bar_chart(profiled: Sequence[tuple[str, StepProfile]]) -> BarChart:
     bars = tuple(
         Bar(
             f"{name}, {profile.gear}" if profile.gear else name,
-            tuple((phase.name, phase.mean_ms) for phase in profile.phases if not phase.beside),
+            tuple((phase.name, phase.mean_ms) for phase in profile.phases if not phase.parallel),
         )
         for name, profile in profiled
     )

@@ -50,7 +50,7 @@ class WeightsFile:
 
     @property
     def stripped(self) -> bool:
-        """Weights once and nothing to go on training with."""
+        """Weights once and nothing to continue training with."""
         return not self.problem and not self.has_more_than_weights
 
     @property

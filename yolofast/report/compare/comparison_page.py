@@ -171,8 +171,8 @@ def _money(found: Comparison) -> Iterator[Element]:
     yield from (Callout("note", words.same_time(one) + ".") for one in found.at_the_same_time)
     if any(one.guess for one in found.at_the_same_time):
         yield Paragraph(
-            "An extrapolation takes three families of curves through the end of the run, and of those that guessed "
-            "this run best from its beginnings the middle one. Its range is as wide as its error there, or as those "
+            "An extrapolation takes three families of curves through the end of the run. It is the middle one of those "
+            "that guessed this run best from its beginnings. Its range is as wide as its error there, or as those "
             "families differ. A run planned for more epochs has another learning-rate schedule, so only training it "
             "would tell."
         )
@@ -186,7 +186,7 @@ def _profiles(found: Comparison) -> Iterator[Element]:
     rows: dict[str, list[Cell]] = {}
     for place, (_, profile) in enumerate(profiled):
         for phase in profile.phases:
-            title = f"{phase.name}, {phase.beside}" if phase.beside else phase.name
+            title = f"{phase.name}, {phase.parallel}" if phase.parallel else phase.name
             cells = rows.setdefault(title, [None] * (2 * len(profiled)))
             cells[2 * place] = words.around(phase.mean_ms, phase.std_ms, 2)
             cells[2 * place + 1] = f"{words.number(100 * phase.share, 1)} %"

@@ -78,7 +78,7 @@ def _pace(run: ComparedRun, images: tuple[int, str] | None) -> str:
         return ""
     return (
         f"batch {batch:g} contradicts the timings. {pace:.3g} it/s for {run.hours:.2f} h are "
-        f"{done:,.0f} iterations, {done / epochs:,.0f} an epoch; {epochs} epochs of batch {batch:g} need {needed:,} "
+        f"{done:,.0f} iterations, {done / epochs:,.0f} an epoch. {epochs} epochs of batch {batch:g} need {needed:,} "
         f"({images[1]}), which would take {needed / pace / 3600:.1f} h. "
         f"A batch of {images[0] * epochs / done:.0f} or somewhat more would fit: evaluations take time too."
     )
@@ -135,7 +135,7 @@ def _damaged(run: ComparedRun) -> str:
     if not np.isfinite(run.fitness).any():
         return "was never evaluated, so its accuracy is unknown."
     missing = int((~np.isfinite(run.column("train/total"))).sum())
-    return f"the training loss of {missing} epochs is not a number; they are left out." if missing else ""
+    return f"the training loss of {missing} epochs is NaN or infinite; they are omitted." if missing else ""
 
 
 def _weights(run: ComparedRun) -> list[str]:

@@ -44,7 +44,7 @@ class Test:
 
 
 def spread_of(values: Iterable[float]) -> Spread | None:
-    """None if nothing is known; what is not a number is left out."""
+    """None if nothing is known; NaN and infinite values are omitted."""
     known = tuple(float(value) for value in values if math.isfinite(value))
     if not known:
         return None

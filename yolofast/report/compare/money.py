@@ -138,7 +138,7 @@ class AtTheSameTime:
     guess: Guess | None = None
     """What those might have brought."""
     schedule_over: bool = False
-    """Then it could not simply have gone on: the guess is of a run planned for as many epochs."""
+    """Then it could not simply have continued: the guess is of a run planned for as many epochs."""
 
 
 def costs(groups: Sequence[Group], price: float | None, *, comparable: bool = True) -> list[Cost]:

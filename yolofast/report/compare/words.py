@@ -100,9 +100,9 @@ def same_time(one: AtTheSameTime) -> str:
     if guess is None:
         return f"{head} (what they would have brought cannot be guessed from its course)"
     if one.schedule_over:
-        head += ". Its learning rate was at its end, so it could not have gone on: this is of a run planned as long"
+        head += ". Its learning rate was at its end, so it could not have continued: this is of a run planned as long"
     return (
         f"{head}. Extrapolated, not measured: {guess.value:.4f}, between {guess.low:.4f} and {guess.high:.4f} "
-        f"({guess.family} curve over {guess.factor:.2f} times the epochs; shown only beginnings of this run and asked "
-        f"{guess.checked:.2f} times ahead, it was off by up to {guess.error:.4f})"
+        f"({guess.family} curve over {guess.factor:.2f} times the epochs). From beginnings of this run alone, and "
+        f"{guess.checked:.2f} times ahead, it was off by up to {guess.error:.4f}"
     )

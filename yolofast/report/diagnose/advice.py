@@ -38,7 +38,7 @@ _LONGEST_WARM_UP = 3
 _WARM_UP = "warmup_epochs"
 _MORE_TO_LEARN = "more images, more augmentation, fewer trainable layers"
 _NOT_THE_RATE = (
-    "the loss of the first batch was NaN already, before any update, so it is not the learning rate: look for "
+    "the loss of the first batch was NaN already, before any update, so it is not the learning rate. Look for "
     "NaN values in the weights it starts from, and for faults in the images and labels; begin anew"
 )
 
@@ -80,7 +80,7 @@ def _steps_too_long(verdict: Verdict, history: History, around: Fluctuation) -> 
     key, before = setting(history, LR)
     cut = 1 - (1 - around.shares.learning_rate / 2) ** 0.5
     line = (
-        f"halve {key}: the part that wanders has a variance in proportion to the learning rate, so the standard "
+        f"halve {key}: the part that wanders has a variance in proportion to the learning rate. The standard "
         f"deviation around the course is expected to fall by {cut:.0%}, "
         f"from {around.std:.2%} to {around.std * (1 - cut):.2%}"
     )
@@ -95,11 +95,11 @@ def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> 
         f"the learning rate explains {around.shares.learning_rate:.0%}"
     )
     if found is None:
-        return _larger_batch(history, around, f"{share}: fewer of them would not make the loss calmer, but")
+        return _larger_batch(history, around, f"{share}. Fewer of them would not make the loss calmer, but")
     changes = (("mosaic", MOSAIC, found.mosaic), ("mixup", MIXUP, found.mixup))
     words = [f"{word} from {before:g} to {after:g}" for word, _, (before, after) in changes if before != after]
     line = (
-        f"{share}: lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
+        f"{share}. Lowering {' and '.join(words)} is expected to cut the standard deviation by {found.cut:.0%}, "
         f"from {around.std:.2%} to {around.std * (1 - found.cut):.2%} of the loss. It makes the curve calmer, "
         "not the network better: such images are there to be learned from"
     )
@@ -107,7 +107,7 @@ def _mixes_unevenly(verdict: Verdict, history: History, around: Fluctuation) -> 
 
 
 def without_sizes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
-    """How much calmer the loss would be if images middle their size, or changed it less."""
+    """How much calmer the loss would be if images kept their size, or changed it less."""
     calm = around.std * (1 - around.shares.image_size) ** 0.5
     line = (
         f"multi-scale training shows in the loss: at one size the standard deviation would be {calm:.2%} instead of "
@@ -159,7 +159,7 @@ def _oscillates(verdict: Verdict, history: History) -> Proposal:
     key, before = setting(history, LR)
     line = (
         f"look for what repeats every {history.epochs.lasting(period)} (a cyclic learning rate, the order of the "
-        f"data); if nothing does, weights swing: halve {key}"
+        f"data). If nothing does, weights swing: halve {key}"
     )
     return line, [Change(key, before, scaled(before, 0.5))]
 
@@ -195,9 +195,9 @@ def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> st
     if epoch == epochs.number[0]:
         onward = "begin anew"
     elif rose and choice is not None and not is_later:
-        onward = f"go on from {epochs.unit} {choice.epoch}"
+        onward = f"continue from {epochs.unit} {choice.epoch}"
     else:
-        onward = f"go on from before {epochs.unit} {epoch}"
+        onward = f"continue from before {epochs.unit} {epoch}"
     if choice is None or not is_later:
         return onward
     return (
@@ -229,12 +229,12 @@ def _against_a_shorter_run(epoch: int, choice: ShipChoice | None) -> str:
     if choice is not None and choice.measure == BY_SCORE:
         return (
             f"loss and mAP disagree: the validation loss was lowest in epoch {epoch}, the score is best in epoch "
-            f"{choice.epoch}. If boxes count, keep the length of the run; if their confidences have to be right as "
+            f"{choice.epoch}. If boxes count, keep the length of the run. If their confidences have to be right as "
             f"well, give it more to learn from: {_MORE_TO_LEARN}"
         )
     alone = "" if choice is None else f"; that of epoch {choice.epoch} alone is lower, which may be luck"
     return (
-        f"the course of the validation loss was lowest in epoch {epoch}{alone}: keep the length of the run, and "
+        f"the course of the validation loss was lowest in epoch {epoch}{alone}. Keep the length of the run, and "
         f"give it more to learn from: {_MORE_TO_LEARN}"
     )
 
@@ -249,7 +249,7 @@ def against_plateau(verdict: Verdict, history: History, choice: ShipChoice | Non
         key, planned = planned_epochs(history)
         return line, [Change(key, planned, end)]
     if choice is None or choice.measure == BY_TRAINING:
-        why = ": without a validation nobody knows whether a shorter run is as good, so"
+        why = ". Without a validation nobody knows whether a shorter run is as good. So"
     else:
         why = f", although the {choice.measure} is best in epoch {choice.epoch}:"
     return f"{changed}{why} let the learning rate fall earlier in a run of the same length, {frozen}", []

@@ -51,7 +51,7 @@ class Diagnosis:
             losses = f"{count} loss{'es are' if count != 1 else ' is'}"
             return f"{losses} too little to judge by: {LEAST_EPOCHS} {self.history.epochs.unit}s are the least"
         is_all = self.remarks == self.history.remarks  # those are about the log
-        return "nothing conspicuous" + " beside the first validation losses" * (not is_all)
+        return "nothing conspicuous" + " except the first validation losses" * (not is_all)
 
 
 def diagnose(history: History) -> Diagnosis:

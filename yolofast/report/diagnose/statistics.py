@@ -42,7 +42,7 @@ class Line:
 
 
 def describe(values: Floats) -> CurveStatistics:
-    """Values that are not numbers are left out."""
+    """NaN and infinite values are omitted."""
     values = values[np.isfinite(values)]
     if not len(values):
         return CurveStatistics(0, *(float("nan"),) * 6)

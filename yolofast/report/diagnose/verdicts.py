@@ -45,7 +45,7 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         first = int(epoch[broken[0]])
         many = "" if len(broken) == 1 else "es" if what == "batch" else "s"
         words = f"{len(broken):,} {what}{many}"
-        text = f"the loss was not a number, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
+        text = f"the loss was NaN, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
     stretch = stretches(phases, history.epochs.number)
     last = (stretch == stretch[-1]) & np.isfinite(history.epochs.train)
@@ -150,7 +150,7 @@ def early_validation(epochs: Epochs) -> str | None:
     worst, last = far[ratio[far].argmax()], int(epochs.number[far[-1]])
     return (
         f"the validation loss was {in_digits(epochs.val[worst])} in epoch {epochs.number[worst]}, where training had "
-        f"{epochs.train[worst]:.3g}: so early the statistics of BatchNorm, or the average of the weights, are still "
+        f"{epochs.train[worst]:.3g}. So early the statistics of BatchNorm, or the average of the weights, are still "
         f"behind the network that learns. Judge validation from epoch {last + 1} on; if it lasts, take a longer "
         "warm-up or larger batches, or start from pretrained weights"
     )

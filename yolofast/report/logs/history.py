@@ -28,7 +28,7 @@ CONTENTS = (*MIX, *BOXES, SIZE)
 
 
 def known_losses(values: Floats) -> Floats:
-    """Of a log that writes every loss: one that is not a number was none in the training, too."""
+    """Of a log that writes every loss: a NaN in it was one in the training, too."""
     return np.where(np.isnan(values), np.inf, bounded(values))
 
 

@@ -41,8 +41,8 @@ def last_run(
         again, last = falls[-1], max(epochs[falls[-1] :])
         rest = f"; what comes after {unit} {last} is of before" if last < max(epochs[first:]) else ""
         remarks.append(
-            f"the run went on with {unit} {epochs[again]} after {unit} {epochs[again - 1]}: of {unit}s it repeated the "
-            f"last ones are read{rest}"
+            f"the run continued with {unit} {epochs[again]} after {unit} {epochs[again - 1]}: of {unit}s it repeated "
+            f"the last ones are read{rest}"
         )
     return first, tuple(remarks)
 
@@ -56,7 +56,7 @@ def of_incomplete_epoch(totals: Mapping[tuple[int, int], int]) -> list[str]:
     (epoch, end), furthest = lines[-1], max(iteration for _, iteration in lines)
     if not between or end + median(between) > furthest:
         return []
-    return [f"epoch {epoch} is incomplete: it ends with iteration {end:,}, where others went on to {furthest:,}"]
+    return [f"epoch {epoch} is incomplete: it ends with iteration {end:,}, where others continued to {furthest:,}"]
 
 
 def of_last_run(columns: Columns, losses: list[str], *names: str) -> tuple[Columns, tuple[str, ...]]:

@@ -85,7 +85,7 @@ def timing(run: RunFolder) -> tuple[Element, ...]:
     if (profile := run.step_profile()) is not None:
         bars: dict[str, list[tuple[str, float]]] = {}
         for phase in profile.phases:
-            where = f"beside it, {phase.beside}" if phase.beside else f"gear {profile.gear or '?'}"
+            where = f"parallel to it, {phase.parallel}" if phase.parallel else f"gear {profile.gear or '?'}"
             bars.setdefault(where, []).append((phase.name, phase.mean_ms))
         shown = tuple(Bar(where, tuple(parts)) for where, parts in bars.items())
         elements.append(BarChart("Where the time of a step goes", "ms", shown))

@@ -26,7 +26,7 @@ def distribute(step: TrainStep) -> None:
     first rank's before anybody does. To be called again when other parameters have come to require gradients.
     """
     step.forward, step.alone = step.model, nullcontext
-    gc.collect()  # an earlier one would go on listening to the gradients
+    gc.collect()  # an earlier one would still listen to the gradients
     device = step.precision.device
     # The layout of a gradient that is a single row has several names, which torch takes for a mistake.
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
@@ -47,7 +47,7 @@ def distribute(step: TrainStep) -> None:
 def even_out(step: TrainStep) -> None:
     """At the end of an epoch all ranks have the state that the first one saves.
 
-    Gradients that wait for an update are averaged, so that any number of ranks can go on with them. BatchNorm
+    Gradients that wait for an update are averaged, so that any number of ranks can continue with them. BatchNorm
     statistics are the first rank's, as published: those of its own part of the batches, unless they are synchronised.
     """
     if world() == 1:

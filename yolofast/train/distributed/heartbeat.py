@@ -87,6 +87,6 @@ class Watch(threading.Thread):
 
 
 def say_why(what: str) -> None:
-    fix = "the last checkpoint is whole: go on with --resume"
+    fix = "the last checkpoint is whole: continue with --resume"
     sys.stderr.write(f"yolofast: error: {what}\n  fix: {fix}\n")
     sys.stderr.flush()

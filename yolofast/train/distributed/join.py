@@ -79,7 +79,7 @@ def joined(device: torch.device) -> Iterator[None]:
         yield
         return
     watch = _meet_others(place, device)
-    _stop_when_told(watch)
+    _stop_on_sigterm(watch)
     watch.start()
     try:
         yield
@@ -134,14 +134,14 @@ def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
     if isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error)):
         error = UserError(
             f"another process of the run has ended, so this one (rank {rank()} of {world()}) stopped too",
-            fix="see what that one said; the last checkpoint is whole: go on with --resume",
+            fix="see what that one said; the last checkpoint is whole: continue with --resume",
         )
     if watch.announce(error):
         raise error
     raise SystemExit(EXIT_STOPPED)
 
 
-def _stop_when_told(watch: Watch) -> None:
+def _stop_on_sigterm(watch: Watch) -> None:
     """Launchers tell ranks to stop when another one has died."""
     own = os.getpid()
 

@@ -17,23 +17,23 @@ _FEW_UPDATES = 100
 
 def remarks(run: Explanation) -> list[str]:
     if run.past is not None:  # what was to be said of the beginning was said then
-        return [*_of_going_on(run, run.past), *_of_augmentation(run), *_of_plan(run)]
+        return [*_of_resuming(run, run.past), *_of_augmentation(run), *_of_plan(run)]
     return [*run.rules.remarks(run), *_of_augmentation(run), *_of_average(run), *_of_plan(run), *_of_length(run)]
 
 
-def _of_going_on(run: Explanation, past: RunSoFar) -> Iterator[str]:
+def _of_resuming(run: Explanation, past: RunSoFar) -> Iterator[str]:
     first = run.rows[0]
     if past.planned != run.config.epochs:
         starts = max(lr.first for lr in first.lr.values())
         yield (
             f"schedule: what ran so far followed that of {past.planned} epochs, what comes that of "
-            f"{run.config.epochs}; the learning rate was {past.lr:.3g} at the end of epoch {past.epochs} and is "
+            f"{run.config.epochs}. The learning rate was {past.lr:.3g} at the end of epoch {past.epochs} and is "
             f"{starts:.3g} at the start of epoch {first.epoch + 1}"
         )
     if run.mosaic_closed_before and first.chances["mosaic"]:
         yield f"mosaic: it was closed, and comes back with epoch {first.epoch + 1}"
     if past.lr_factor != 1:
-        yield f"learning rate: {past.lr_factor:g} of the schedule's, since a loss was not a number"
+        yield f"learning rate: {past.lr_factor:g} of the schedule's, since a loss was NaN or infinite"
 
 
 def _of_augmentation(run: Explanation) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
             if rate >= _FULL_SPEED * highest:
                 yield (
                     f"plan: phase {phase.number + 1} thaws layers at {rate / highest:.0%} of the highest learning "
-                    "rate, which can undo what they know: give it warmup_epochs, or a smaller lr or lr_factors"
+                    "rate, which can undo what they know. Give it warmup_epochs, or a smaller lr or lr_factors"
                 )
     if word := frozen_at_random(plan, run.model, run.anew):
         yield f"freeze: {word}"

@@ -167,7 +167,7 @@ class Rules(ABC):
     @property
     @abstractmethod
     def lower_rate(self) -> str:
-        """For whoever's loss is not a number."""
+        """What to do about a loss that is NaN or infinite."""
 
     @abstractmethod
     def remarks(self, run: Explained) -> Iterator[str]:

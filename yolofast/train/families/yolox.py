@@ -266,7 +266,7 @@ def _of_yolox(run: Explained, recipe: YoloXRecipe) -> Iterator[str]:
         )
     if not run.is_mostly_new and recipe.basic_lr_per_img >= _FROM_SCRATCH * YoloXRecipe().basic_lr_per_img:
         yield (
-            "weights: they learn on at the learning rate that is published for random values; the packaged recipes for "
+            "weights: they learn on at the learning rate that is published for random values. The packaged recipes for "
             f"fine-tuning have a tenth of it or less (--set basic_lr_per_img={recipe.basic_lr_per_img / 10:.3g})"
         )
     written = read_yolox_recipe(run.config.recipe, run.config.recipe_values) if run.config.recipe else recipe

@@ -96,7 +96,7 @@ def frozen_at_random(plan: FreezePlan, model: Network, anew: Set[str]) -> str | 
 
 
 def plan_of(config: TrainConfig, model: Network, own: PlanSpec | None = None) -> FreezePlan:
-    """`own` is the plan of a resumed run (`kept_plan`).
+    """`own` is the plan of a resumed run (`saved_plan`).
 
     The published code lets the statistics of what `--freeze` freezes drift; a plan never does.
     """

@@ -1,7 +1,8 @@
 """A run that follows a plan: at the start of an epoch it lets other layers learn, if the plan says so.
 
-Between two phases the optimizer keeps what it knows of the parameters that go on learning. A captured or compiled step
-sees by its version that it has to be made again, and several ranks are joined anew: both know which gradients exist.
+Between two phases the optimizer keeps what it knows of the parameters that continue to learn. A captured or compiled
+step sees by its version that it has to be made again, and several ranks are joined anew: both know which gradients
+exist.
 """
 
 from collections.abc import Callable, Mapping

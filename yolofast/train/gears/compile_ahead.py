@@ -1,4 +1,4 @@
-"""Compiling in a process of its own, so that training can go on meanwhile.
+"""Compiling in a process of its own, so that training can continue meanwhile.
 
 The other process compiles the same thing for images of zeros and throws the result away. What stays are the kernels
 in the cache folder, with which compiling in this process takes seconds instead of minutes. It needs the memory of a

@@ -2,7 +2,7 @@
 
 Capturing takes a second, compiling minutes. So a run starts in the gear that needs no compiling, while another process
 compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while. The
-profiler has no training to go on with meanwhile: for it the box settles at once.
+profiler has no training to continue meanwhile: for it the box settles at once.
 """
 
 import time
@@ -176,7 +176,7 @@ class GearBox:
         self._eager.run(batch, kind)
 
     def _give_up(self, error: Exception) -> None:
-        self._say(f"gear: {in_one_line(error)}; going on in a lower gear")
+        self._say(f"gear: {in_one_line(error)}; continues in a lower gear")
         self._compiles = False
         self.close()
 
@@ -192,7 +192,7 @@ class GearBox:
         try:
             with tried_only(self.step):
                 gear.run(batch, _ALONE)
-        except Exception as error:  # noqa: BLE001 - whatever it is: training would go on in a lower gear too
+        except Exception as error:  # noqa: BLE001 - whatever it is: training would continue in a lower gear too
             self._say(f"gear: {in_one_line(error)}; a lower gear is profiled, as it would be trained in")
             return in_one_line(error)
         return ""

@@ -81,7 +81,7 @@ class _Delivery:
         if self._answers:
             self._thread.join(max(patience - _PATIENCE_WITH_THE_SILENT, 0.0))
         if self._thread.is_alive():
-            self._say(f"warning: {self._logger.title} takes too long, not everything has got there; going on")
+            self._say(f"warning: {self._logger.title} takes too long, not everything has arrived; yolofast continues")
 
     def _work(self) -> None:
         while (call := self.calls.get()) is not None:

@@ -9,7 +9,7 @@ export class Refused extends Error {}
 async function ask(address) {
   const answer = await fetch(address, { cache: "no-store", credentials: "same-origin" });
   if (answer.status === 401 || answer.status === 403) throw new Refused((await answer.text()).trim());
-  if (answer.status === 404 || answer.status === 500) return null; // one run that cannot be shown; the server goes on
+  if (answer.status === 404 || answer.status === 500) return null; // one run that cannot be shown; the server continues
   if (!answer.ok) throw new Error(`answer ${answer.status}`);
   return answer.json();
 }

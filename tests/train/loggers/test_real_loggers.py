@@ -1,4 +1,4 @@
-"""The trackers themselves, where they are installed, writing to the disk; a run in two parts, as if resumed."""
+"""The experiment loggers themselves, where they are installed, writing to disk; a run in two parts, as if resumed."""
 
 import cv2
 import numpy as np
@@ -13,7 +13,7 @@ from yolofast.train.loggers.wandb import DatasetUpload, WandbLogger
 SETTINGS = {"epochs": 4, "data": "data.yaml", "entity": None, "img_size": [320], **{f"s{n}": n for n in range(120)}}
 
 
-def two_parts(folder, tracker_class, **arguments):
+def two_parts(folder, logger_class, **arguments):
     """Epochs 0 and 1, interrupted; then 1 again, as after a kill, 2 and 3."""
     (folder / "weights").mkdir(parents=True)
     (folder / "weights" / "best.pt").write_bytes(b"weights")
@@ -22,11 +22,11 @@ def two_parts(folder, tracker_class, **arguments):
     said = []
     for first, last, complete in ((0, 1, False), (1, 3, True)):
         run = LoggedRun(folder=folder, settings={**SETTINGS, "epochs": last}, next_epoch=first)
-        trackers = LoggerDelivery([tracker_class(**arguments)], run, said.append)
+        loggers = LoggerDelivery([logger_class(**arguments)], run, said.append)
         for epoch in range(first, last + 1):
-            trackers.epoch({"epoch": epoch, "metrics/mAP50(B)": epoch / 10, "train/box_loss": 0.5})
-        trackers.picture(last, folder / "boxes.jpg")
-        trackers.close(complete)
+            loggers.epoch({"epoch": epoch, "metrics/mAP50(B)": epoch / 10, "train/box_loss": 0.5})
+        loggers.picture(last, folder / "boxes.jpg")
+        loggers.close(complete)
     assert not [text for text in said if text.startswith("warning")], said
     return said
 

@@ -1,4 +1,4 @@
-"""What may be asked of a detector."""
+"""Which detections a caller may request of a detector."""
 
 import cv2
 import numpy as np
