@@ -1,7 +1,7 @@
 """Milliseconds per frame of every tracker, without a detector, on one thread.
 
 `OMP_NUM_THREADS=1 python -m benchmarks.bench_track`. Beside them runs a ByteTrack written as is usual: an object per
-track, an 8×8 Kalman filter each, and a matrix of all pairs. Trackers take turns on the same frames; medians are shown.
+track, an 8×8 Kalman filter each, and a matrix of all pairs. All get the same frames; medians are shown.
 """
 
 import argparse
@@ -130,8 +130,9 @@ def main() -> None:
         }
         everyone = {**trackers, "an object per track": PerObject()}
         took: dict[str, list[float]] = {name: [] for name in everyone}
-        for boxes, scores in crowd(count, frames):
-            for name, tracker in everyone.items():
+        scene = crowd(count, frames)
+        for name, tracker in everyone.items():
+            for boxes, scores in scene:
                 begun = time.perf_counter()
                 tracker.update(boxes, scores)
                 took[name].append(time.perf_counter() - begun)

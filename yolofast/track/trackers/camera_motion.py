@@ -94,7 +94,7 @@ def _followed(before: Grey, grey: Grey, points: NDArray[np.float32], scale: floa
 def _aligned(before: Grey, grey: Grey, scale: float) -> Floats | None:
     start = np.eye(2, 3, dtype=np.float32)
     try:
-        _, matrix = cv2.findTransformECC(before, grey, start, cv2.MOTION_EUCLIDEAN, _ECC_STEPS, None, 1)
+        _, matrix = cv2.findTransformECC(before, grey, start, cv2.MOTION_EUCLIDEAN, _ECC_STEPS)
     except cv2.error:  # nothing in common, or nothing to be seen
         return None
     return _scaled(matrix, scale)
