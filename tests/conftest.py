@@ -16,6 +16,9 @@ THREADS = max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKE
 torch.set_num_threads(THREADS)
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
 
+# OpenCV reads it at the first video of a process, which here may be one that a test makes.
+os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
 # Random examples find faults while developing; in CI the same examples run every time: red means a change did it.
 # Neither has a clock: busy machines are slow, not wrong.
 TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
