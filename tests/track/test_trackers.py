@@ -6,7 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tests.track.tracker_cases import crossing, crowd
+from benchmarks.bench_track import crowd
+from tests.track.tracker_cases import crossing
 from yolofast import UserError, build_tracker
 from yolofast.track.trackers.table import TRACKERS
 

@@ -26,19 +26,3 @@ def crossing(times: np.ndarray) -> list[np.ndarray]:
             boxes[2] = np.nan
         frames.append(boxes)
     return frames
-
-
-def crowd(objects: int, frames: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Many that move, are missed now and then, and sometimes have low scores."""
-    rng = np.random.default_rng(seed)
-    side = np.sqrt(objects) * 130
-    centres, speeds, sizes = rng.random((objects, 2)) * side, rng.normal(0, 3, (objects, 2)), rng.random((objects, 2))
-    sizes = sizes * 60 + 40
-    made = []
-    for _ in range(frames):
-        centres = (centres + speeds) % side
-        boxes = np.concatenate((centres - sizes / 2, centres + sizes / 2), axis=1) + rng.normal(0, 1, (objects, 4))
-        scores = np.where(rng.random(objects) < 0.1, 0.3, 0.9) - rng.random(objects) * 0.1
-        there = rng.random(objects) > 0.05
-        made.append((boxes[there], scores[there]))
-    return made

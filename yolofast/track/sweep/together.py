@@ -23,7 +23,6 @@ MAY_DIFFER = frozenset(
     {"track_thresh", "track_high_thresh", "track_low_thresh", "new_track_thresh", "match_thresh", "track_buffer"}
 )
 """Other settings must be the same for all."""
-_DUPLICATE = 0.85
 _ABOVE_HIGH = 0.1
 """`new_track_thresh` where none is given."""
 
@@ -95,23 +94,9 @@ class _Together(ByteTrack):
         found = possible[assign_each(pairs.rows[possible], pairs.columns[possible], gain, own[possible])]
         matches[pairs.rows[found]] = pairs.columns[found]
 
-    def _without_duplicates(self, boxes: Floats) -> Bools | None:
-        state = self.state
-        count = int(state.tracked.sum())
-        if count in (0, len(state.ids)):
-            return None
-        labels = state.labels
-        pairs = within(boxes[:count], labels[:count], boxes[count:], labels[count:], self._count)
-        same = pairs.overlap > _DUPLICATE
-        if not same.any():
-            return None
-        tracked, lost = pairs.rows[same], count + pairs.columns[same]
-        age = state.last - state.first
-        longer = age[tracked] > age[lost]
-        kept = np.ones(len(state.ids), bool)
-        kept[lost[longer]] = False
-        kept[tracked[~longer]] = False
-        return kept
+    def _tracked_and_lost(self, boxes: Floats, count: int) -> Pairs:
+        labels = self.state.labels
+        return within(boxes[:count], labels[:count], boxes[count:], labels[count:], self._count)
 
 
 class ByteTracks(_Together):

@@ -264,10 +264,8 @@ class ByteTrack(Tracker):
         count = int(state.tracked.sum())
         if count in (0, len(state.ids)):
             return None
-        pairs = overlapping(boxes[:count], boxes[count:], border=self._border)
+        pairs = self._tracked_and_lost(boxes, count)
         same = pairs.overlap > _DUPLICATE
-        if self.classes == "each":
-            same &= state.labels[pairs.rows] == state.labels[count + pairs.columns]
         if not same.any():
             return None
         tracked, lost = pairs.rows[same], count + pairs.columns[same]
@@ -277,6 +275,11 @@ class ByteTrack(Tracker):
         kept[lost[longer]] = False
         kept[tracked[~longer]] = False
         return kept
+
+    def _tracked_and_lost(self, boxes: Floats, count: int) -> Pairs:
+        """Those that overlap, of the same class where classes are apart; `count` are tracked, the others lost."""
+        pairs, labels = overlapping(boxes[:count], boxes[count:], border=self._border), self.state.labels
+        return pairs.where(labels[pairs.rows] == labels[count + pairs.columns]) if self.classes == "each" else pairs
 
     def _wide_enough(self, born: Ints, frame: Frame) -> ByteState:
         self._widen_votes(frame.labels[born])
