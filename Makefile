@@ -1,14 +1,33 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo demo-track examples quick test lint format info clean
+# Tests and commands start many processes: each finds the modules compiled by the first.
+unexport PYTHONDONTWRITEBYTECODE
 
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: install develop demo demo-track examples quick test lint format info docs package sbom clean
+
+# What running needs; `develop` adds what tests, linters and examples need.
 install: .venv/installed
+develop: .venv/developed
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "yolofast needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/$(PIP_INSTALL) -e .
+	touch $@
+
+.venv/developed: .venv/installed
+	$(BIN)/$(PIP_INSTALL) -e '.[dev]'
+	touch $@
+
+# Mkdocs and the tools of a release have an environment of their own: they need nothing of yolofast, which only parses.
+.venv-tools/installed: pyproject.toml constraints.txt constraints-extras.txt
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/$(PIP_INSTALL) -c constraints-extras.txt $$($(PYTHON) -c 'import tomllib; \
+	    extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	    print(*extras["docs"], *extras["release"])')
 	touch $@
 
 # A detector learns to find shapes: about two minutes on two cores, plots and predictions included. Then it follows them
@@ -26,33 +45,50 @@ demo-track: install
 	    --html runs/track/shapes-video/trackval.html
 
 # Each script of examples/ with the weights of the newest run, which `make demo` leaves.
-examples: install
+examples: develop
 	$(BIN)/python examples/own_loop.py
 	weights=$$(ls -t runs/train/*/weights/best.pt | head -1) && \
 	$(BIN)/yolofast dataset shapes --out runs/shapes --n 40 && \
 	$(BIN)/python examples/find_objects.py $$weights $$(ls runs/shapes/images/val/* | head -1) && \
 	$(BIN)/python examples/fine_tune.py $$weights runs/shapes/data.yaml
+	$(BIN)/python examples/run_notebook.py examples/first_steps.ipynb runs/first_steps.ipynb
+
+# The site, in site/: pages are checked strictly, and nothing on them is fetched from elsewhere.
+docs: .venv-tools/installed
+	NO_MKDOCS_2_WARNING=1 .venv-tools/bin/mkdocs build --strict --quiet
+	$(PYTHON) .ci/site.py site
+
+# The wheel and the source archive, in dist/; the wheel is tried in an empty environment, with the libraries of .venv.
+package: install .venv-tools/installed
+	rm -rf build dist
+	.venv-tools/bin/python -m build --outdir dist . >build.log 2>&1 || { cat build.log; exit 1; }
+	.venv-tools/bin/twine check --strict dist/*
+	$(PYTHON) .ci/wheel.py dist $(BIN)/python
 
 # Before every push: all tests but those that train, start a process, compile or open a browser; about 90 seconds.
-quick: install
+quick: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
 # One worker per core, one thread each; CI machines have two. Each begins with a half of its own, so files are seldom
 # shared.
-test: install
+test: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: install
+lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: install
+format: develop
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 info: install
 	$(BIN)/yolofast info --cfg yolov7-tiny --img 320
 
+# What is installed beside yolofast, as CycloneDX JSON; versions other than the pinned ones are an error.
+sbom: develop
+	$(BIN)/python .ci/sbom.py constraints.txt sbom.json
+
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-tools build build.log dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

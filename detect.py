@@ -6,6 +6,6 @@ from yolofast.interrupts import interrupts_end_at_once
 
 if __name__ == "__main__":
     interrupts_end_at_once()
-    from yolofast.commands.scripts import run  # only now: it takes seconds
+    from yolofast.cli import run_script  # only now: it takes seconds
 
-    sys.exit(run("detect.py"))
+    sys.exit(run_script("detect.py"))

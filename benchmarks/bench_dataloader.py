@@ -37,13 +37,13 @@ from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.dataset.shapes.made_once import shapes_data_yaml
 from yolofast.dataset.split import read_split
+from yolofast.files.threads import usable_cores
 from yolofast.files.yaml_file import read_yaml
 from yolofast.loader.batch_maker import BatchMaker, Job
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
 from yolofast.resources import data_yaml, find_resource
 from yolofast.store import open_packed, pack
-from yolofast.store.choose import usable_cores
 from yolofast.structures import Batch, Targets
 
 

@@ -34,7 +34,7 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
 from yolofast.config.train import TrainConfig
-from yolofast.train.families.table import completed
+from yolofast.train.families.family import completed
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gears import EagerGear, Gear, GraphGear, Pace
 from yolofast.train.run import Run, prepare_run

@@ -30,10 +30,10 @@ from yolofast.detect.predictor import Predictor
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 from yolofast.evaluate.nms import non_max_suppression
-from yolofast.image_index import ImageIndex, starts_of
+from yolofast.image_index import ImageIndex, fitted_size, starts_of
 from yolofast.loader.validation_batches import ValidationBatches, validation_batches
 from yolofast.model.network import build_model
-from yolofast.pixels import PackedImages, fitted_size
+from yolofast.pixels import PackedImages
 from yolofast.precision import Precision, device_of
 
 _SHAPES = np.array([(640, 480), (480, 640), (640, 427), (427, 640), (640, 640), (500, 375)])

@@ -28,6 +28,7 @@ WEAK_RUNS = 60
 Plant = Callable[[np.random.Generator], History]
 CAUSES: dict[str, tuple[Plant, ...]] = {
     "batch noise": (planted.noise_only,),
+    "rare spikes": (planted.spikes,),
     "learning rate": (planted.lr_too_high, planted.lr_too_high_throughout),
     "data mix": (planted.data_mix,),
     "boxes": (planted.box_counts,),
@@ -158,7 +159,7 @@ def from_files(runs: int, write: Callable[[History, Path], Path], can_see: bool)
 
 def table(runs: int, clean_runs: int, file_runs: int) -> Iterator[str]:
     yield from ("| runs | as planted | said otherwise |", "|---|---|---|")
-    yield counted(f"11 causes × {runs}", causes(runs))
+    yield counted(f"12 causes × {runs}", causes(runs))
     for every in (1, 10):
         yield counted(f"the same, a size that does nothing every {every}", causes(runs, every))
     yield counted(f"image size, 8 × {runs}", sizes(runs))

@@ -9,8 +9,7 @@ import yolofast
 
 torch.manual_seed(0)
 model = yolofast.build_model("yolov7-tiny", nc=3)
-hyp = {"box": 0.05, "obj": 0.7, "cls": 0.3, "anchor_t": 4.0, "cls_pw": 1.0, "obj_pw": 1.0, "fl_gamma": 0.0}
-loss_of = yolofast.build_loss(model, hyp, image_size=160, assigner="anchor")
+loss_of = yolofast.build_loss(model, "data/hyp.scratch.tiny.yaml", image_size=160, assigner="anchor")
 optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
 
 pictures = torch.rand(2, 3, 160, 160)

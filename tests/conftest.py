@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from tests.quick_gate import QuickGate
 from tests.train.small_run import flags
 from yolofast.cli import main
+from yolofast.interrupts import STOPS
 
 # Test workers and the programs they start share the machine's cores: threads that fight over them take far longer.
 THREADS = max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
@@ -19,6 +20,9 @@ os.environ["OMP_NUM_THREADS"] = str(THREADS)
 # OpenCV reads it at the first video of a process, which here may be one that a test makes.
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
+# Torch would compile and load three programs to see whether this processor is what it says, in each empty cache.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
 # Random examples find faults while developing; in CI the same examples run every time: red means a change did it.
 # Neither has a clock: busy machines are slow, not wrong.
 TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -26,9 +30,13 @@ settings.register_profile("ci", derandomize=True, **TIMELESS)
 settings.register_profile("dev", **TIMELESS)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-# A shell makes what it runs in the background deaf to Ctrl+C, and the programs that tests start and interrupt with it.
+# A shell makes what it runs in the background deaf to Ctrl+C, `nohup` to closed terminals, and the programs that tests
+# start and stop with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in STOPS:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_configure(config):
@@ -41,14 +49,20 @@ def _fixed_seed():
 
 
 @pytest.fixture(scope="session")
-def trained_folder(tmp_path_factory):
+def shared_folder(tmp_path_factory):
+    """Of all test workers, new with every run of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def trained_folder(shared_folder):
     """One small run for all tests that only look at one: its data in `shapes`, its folder `runs/run`.
 
     Three epochs of six batches, the last one without mosaics. It belongs to all test workers, the first that needs it
     trains it: whoever changes something copies it.
     """
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
+    folder = shared_folder / "trained"
     with folder.with_suffix(".lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "runs" / "run" / "report.html").exists():  # the last thing a run leaves

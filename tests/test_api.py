@@ -1,5 +1,7 @@
 """Training and evaluating from Python; the examples of docs/api.md run as printed."""
 
+import inspect
+import pickle
 import re
 from pathlib import Path
 
@@ -7,10 +9,12 @@ import cv2
 import numpy as np
 import pytest
 
+import yolofast
 from tests.detect.seeing import picture, save_seeing, save_video
 from yolofast import Detector, UserError
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
+from yolofast.runs.reader import RunFolder
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
@@ -31,13 +35,14 @@ def place(tmp_path_factory):
 def test_the_examples_run_as_printed(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     monkeypatch.setenv("YOLOFAST_CACHE", str(place / "cache"))
-    section = PAGE.read_text(encoding="utf-8").split("### `yolofast.Detector(")[1].split("\n### ")[0]
+    section = PAGE.read_text(encoding="utf-8").split("### `yolofast.Detector(")[1].split("\n### `yolofast.Targets")[0]
     examples = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len(examples) == 5
     names = {}
     exec(compile("\n".join(examples), str(PAGE), "exec"), names)
-    numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:2] in ("0 ", "1 ", "2 ")]
-    assert numbers == list("012")  # every fifth of eleven pictures
+    numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.split(" ")[0].isdecimal()]
+    assert numbers == ["0", "5", "10"]  # every fifth of eleven pictures
+    assert (place / "found.jpg").exists()
     run, result = names["run"], names["result"]
     assert (run.folder / "weights" / "best.pt").exists() and 0 <= run.map <= run.map50 <= 1
     assert run.detector.size == 64 and run.detector.names == names["detector"].names
@@ -51,7 +56,7 @@ def test_the_examples_run_as_printed(place, monkeypatch, capsys):
     [
         ({"epohcs": 1}, "did you mean 'epochs'"),
         ({"weights": "x.pt"}, "belongs to the detector"),
-        ({"epochs": 0}, "--epochs is 0"),
+        ({"epochs": 0}, "^epochs is 0"),
     ],
 )
 def test_settings_that_are_refused(place, settings, message):
@@ -65,6 +70,82 @@ def test_validation_refuses_unknown_settings_too(place):
         detector.val(place / "data.yaml", batchsize=2)
     with pytest.raises(UserError, match="use the command"):
         detector.val(place / "data.yaml", task="speed")
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "fix"),
+    [
+        ({"quad": True, "batch_size": 6}, "batch_size is 6, but quad joins 4 images", "batch_size=8"),
+        ({"batch_size": -1}, "batch_size=-1 measures the memory", "give a number, such as batch_size=16"),
+        ({"cache": "gpu"}, 'cache="gpu" needs a GPU', "leave it at auto"),
+        ({"half": True}, 'precision="fp16" needs a GPU', "leave it at auto"),
+        ({"heads": 3}, "heads=3 needs to know", "head_config"),
+        ({"lr_mult_head": 3.0}, "lr_mult_head changes a value of stage", 'add stage="stage1_neck_tune"'),
+        ({"evolve": True}, "^evolve: one run trains", "compare RUN"),
+    ],
+)
+def test_messages_name_no_flags(place, settings, what, fix):
+    with pytest.raises(UserError, match=what) as raised:
+        Detector(place / "best.pt", device="cpu").train(place / "data.yaml", **settings)
+    assert fix in raised.value.fix and "--" not in str(raised.value)
+
+
+def test_messages_of_other_methods_and_functions(place, tmp_path):
+    detector = Detector(place / "best.pt", device="cpu")
+    save_seeing(tmp_path / "other.pt")
+    calls = [
+        (lambda: Detector(place / "best.pt", device="7"), 'device="cpu"'),
+        (lambda: Detector(place / "best.pt", size=(64, 96)), "size=96"),
+        (lambda: Detector(place / "best.pt", precision="fp99"), "auto, bf16"),
+        (lambda: Detector(place / "best.pt", precision="fp16", device="cpu"), 'precision="fp32"'),
+        (lambda: Detector(tmp_path / "other.pt").val(place / "data.yaml"), "single_cls=True"),
+        (lambda: detector.predict(""), "name an image"),
+        (lambda: detector.predict(picture(0), classes=3.5), "the network knows"),
+        (lambda: list(detector.stream(place / "traffic.mp4", every=0)), "1 uses all frames"),
+        (lambda: detector.track(place / "traffic.mp4", frame_rate="x"), "above 0"),
+        (lambda: yolofast.load_weights(yolofast.build_model("mini", nc=3), tmp_path / "other.pt"), "transfer=True"),
+    ]
+    for call, fix in calls:
+        with pytest.raises(UserError) as raised:
+            call()
+        assert fix in raised.value.fix and "--" not in str(raised.value)
+
+
+def test_commands_to_type_keep_their_flags(place):
+    with pytest.raises(UserError, match="val --task speed"):
+        Detector(place / "best.pt", device="cpu").val(place / "data.yaml", task="speed")
+
+
+def test_functions_are_what_they_were():
+    assert inspect.signature(yolofast.build_model).parameters.keys() == {"cfg", "nc", "head_config"}
+    assert "conf" in inspect.signature(Detector.predict).parameters and Detector.predict.__doc__
+    assert pickle.loads(pickle.dumps(yolofast.build_model)) is yolofast.build_model
+
+
+def test_a_network_that_is_only_named(place):
+    detector = Detector(cfg="mini", size=64)
+    assert repr(detector) == "<Detector mini, to be trained>" and detector.size == 64
+    for call in (
+        lambda: detector.predict(picture(0)),
+        lambda: detector.val(place / "data.yaml"),
+        lambda: detector.model,
+    ):
+        with pytest.raises(UserError, match="has no weights"):
+            call()
+    for wrong, message in (({}, "neither weights nor a network"), ({"cfg": "minni"}, "did you mean 'mini'")):
+        with pytest.raises(UserError, match=message):
+            Detector(**wrong)
+
+
+@pytest.mark.slow
+def test_training_from_zero(place, monkeypatch):
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("YOLOFAST_CACHE", str(place / "cache"))
+    detector = Detector(cfg="mini", size=64, device="cpu")
+    run = detector.train(place / "data.yaml", epochs=1, batch_size=8, workers=0, plots=False, project=place / "zero")
+    assert run.detector.size == 64 and len(run.detector.names) == 8 and not detector.weights
+    assert repr(run.detector).endswith("best.pt: mini, 8 classes, 64 pixels, cpu>")
+    assert RunFolder(run.folder).args["weights"] == ""
 
 
 def test_several_networks_cannot_be_trained(place):

@@ -60,6 +60,24 @@ def test_ciou_of_a_point_keeps_the_slope_of_its_position():
     torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-5, atol=0)
 
 
+FLAT = [
+    ([1582.11669921875, 5403.916015625, 3.000487804412842, 5028.22802734375],
+     [1582.11669921875, 5403.91552734375, 3.00048828125, 5028.2275390625]),
+    ([1583.1636962890625, -4286.3955078125, 3.001708745956421, 5028.6728515625],
+     [1583.1636962890625, -4286.3955078125, 3.001708745956421, 5028.6728515625]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second"), FLAT, ids=["nearly equal", "equal"])
+def test_ciou_of_equal_flat_boxes_far_from_the_origin(first, second):
+    """Their corners are rounded: by them the boxes share more than their sizes hold. It was -inf, and NaN."""
+    predicted = torch.tensor(first, requires_grad=True)
+    value = boxes.ciou_cxcywh(predicted, torch.tensor(second))
+    value.backward()
+    assert 1 - 1e-6 < value.item() <= 1
+    assert torch.isfinite(predicted.grad).all()
+
+
 def test_pairwise_is_every_pair():
     first = boxes.cxcywh_to_xyxy(torch.rand(2, 5, 4))
     second = boxes.cxcywh_to_xyxy(torch.rand(2, 7, 4))

@@ -179,6 +179,10 @@ def test_files_that_are_named_are_there():
     assert named and not [name for name in named if not any((root / name).exists() for root in roots)]
 
 
+def test_the_map_can_be_read_at_once():
+    assert ARCHITECTURE.stat().st_size <= 6 * 1024
+
+
 def test_every_room_of_the_table_is_there(modules, layers):
     assert layers.layer_of.keys() - {TOP_LEVEL} <= modules.keys()
 

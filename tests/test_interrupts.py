@@ -1,5 +1,8 @@
-"""Ctrl+C is heard also where Python drops its exception."""
+"""Ctrl+C is heard also where Python drops its exception; what clusters and terminals send is heard as Ctrl+C is."""
 
+import argparse
+import json
+import os
 import signal
 import sys
 import threading
@@ -8,14 +11,19 @@ import pytest
 
 from tests.train.small_run import flags
 from yolofast.cli import main
-from yolofast.interrupts import EXIT_INTERRUPTED, Interrupts
+from yolofast.exit_codes import run_command
+from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED, STOPS, Interrupts, interrupts_wait, stops_raise
 from yolofast.train.loop import Trainer
 from yolofast.train.record import Recorder
+from yolofast.words import own_command
 
 
 class InterruptsWhenItGoes:
+    def __init__(self, number=signal.SIGINT):
+        self.number = number
+
     def __del__(self):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(self.number)
 
 
 @pytest.fixture
@@ -97,3 +105,92 @@ def test_a_thread_may_train():
     thread.start()
     thread.join()
     assert not failed
+
+
+@pytest.fixture
+def stops(monkeypatch):
+    """Signals as they reach a command that has begun; what would end the process is noted."""
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(os, "write", lambda *_: 0)
+    with stops_raise():
+        yield ended
+    assert [signal.getsignal(number) for number in STOPS] == [signal.SIG_DFL] * len(STOPS)
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_what_clusters_and_terminals_send_is_an_interrupt_with_its_own_exit_code(number, capsys):
+    def run(args):
+        signal.raise_signal(number)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr("yolofast.exit_codes.found", lambda where: run)
+        assert run_command("module:run", argparse.Namespace()) == 128 + number
+    assert capsys.readouterr().err == f"{INTERRUPTED}\n"
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_closed_terminal_tells_twice_and_a_second_signal_ends_at_once(stops, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGHUP)
+    signal.raise_signal(signal.SIGHUP)
+    assert not stops
+    monkeypatch.setattr("yolofast.interrupts._ECHO_S", 0.0)
+    signal.raise_signal(signal.SIGTERM)
+    assert stops == [128 + signal.SIGTERM]
+
+
+def test_one_that_python_drops_is_heard_later(stops, printed):
+    interrupts = Interrupts()
+    with interrupts.heard():
+        going = InterruptsWhenItGoes(signal.SIGTERM)
+        del going
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+    assert printed == []
+
+
+def test_nohup_and_handlers_of_the_program_stay(monkeypatch):
+    def own(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN), signal.signal(signal.SIGUSR1, own)
+    try:
+        with stops_raise():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN and signal.getsignal(signal.SIGUSR1) is own
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN and signal.getsignal(signal.SIGUSR1) is own
+    finally:
+        signal.signal(signal.SIGHUP, before[0])
+        signal.signal(signal.SIGUSR1, before[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPS])
+def test_while_workers_start_they_wait(stops, number):
+    reached = []
+
+    def start():
+        with interrupts_wait():
+            signal.raise_signal(number)
+            reached.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert reached
+
+
+@pytest.mark.slow
+def test_sigterm_leaves_a_run_as_ctrl_c_does(tmp_path, monkeypatch, capsys):
+    record = Recorder.epoch
+
+    def told(recorder, row):
+        record(recorder, row)
+        if row["epoch"] == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Recorder, "epoch", told)
+    assert main(["train", *flags(tmp_path, epochs=3, name="run")]) == 128 + signal.SIGTERM
+    run = tmp_path / "runs" / "run"
+    assert json.loads((run / "interrupted.json").read_text()) == {"epochs": 2} and (run / "report.html").exists()
+    printed = capsys.readouterr()
+    assert f"interrupted; to resume: {own_command()} train --resume {run}" in printed.out
+    assert printed.err == f"{INTERRUPTED}\n"

@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from tests.patience import PATIENCE
+from yolofast import __main__, cli
 from yolofast.files.threads import read_ahead
 
 
@@ -50,3 +51,29 @@ def test_leaving_early_ends_the_source_and_the_thread():
     ahead.close()
     assert ended.wait(PATIENCE)
     assert not [thread for thread in threading.enumerate() if thread.name == "yolofast-read-ahead"]
+
+
+def test_a_program_ends_by_itself_while_a_thread_is_still_in_compiled_code(monkeypatch):
+    """Python would end the thread there, and that aborts the process: no exit code, an odd last line."""
+    go_on, ends = threading.Event(), []
+    monkeypatch.setattr(__main__.os, "_exit", ends.append)
+
+    def items():
+        yield 1
+        go_on.wait(PATIENCE)
+
+    def interrupted():
+        ahead = read_ahead(items(), 1, patience=0.01)
+        next(ahead)
+        ahead.close()
+        return 130
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    monkeypatch.setattr(__main__, "interrupts_end_at_once", lambda: None)
+    __main__.main()
+    assert ends == [130]
+    go_on.set()
+    for thread in [one for one in threading.enumerate() if one.name == "yolofast-read-ahead"]:
+        thread.join(PATIENCE)
+    monkeypatch.setattr(cli, "main", lambda: 0)
+    assert __main__.main() == 0 and ends == [130]

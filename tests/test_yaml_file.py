@@ -68,3 +68,24 @@ def test_a_number_too_long_to_be_printed_is_refused():
     """Python reads any hexadecimal number, and prints none of more than some thousand digits."""
     with pytest.raises(UserError, match="a value YAML cannot build"):
         parse_yaml(f"seed: 0x{'f' * 5000}", None)
+
+
+@pytest.mark.parametrize("inner", ["{<<: [%s]}", "[%s]"], ids=["merge keys", "lists"])
+def test_what_unfolds_without_end_is_refused(inner):
+    """A few hundred bytes took minutes and gigabytes."""
+    levels = (f"a{number}: &a{number} {inner % ', '.join([f'*a{number - 1}'] * 10)}" for number in range(1, 12))
+    lines = ["a0: &a0 {x: 1}", *levels]
+    with pytest.raises(UserError, match="unfolds into more than 1,000,000 values"):
+        parse_yaml("\n".join(lines), "bomb.yaml")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "a: " + "[" * 900 + "]" * 900, "- " * 4000 + "a", "? " * 2000])
+def test_deep_nesting_is_refused_before_libyaml_follows_it(text):
+    with pytest.raises(UserError, match="nested too deeply"):
+        parse_yaml(text, "deep.yaml")
+
+
+def test_aliases_are_as_good_as_what_they_stand_for():
+    found = parse_yaml("a: &a {x: 1, y: [1, 2]}\nb: {<<: *a, x: 2}\nc: *a\nd: &d [*d]\n", None)
+    assert found.values["b"] == {"x": 2, "y": [1, 2]} and found.values["c"] == {"x": 1, "y": [1, 2]}
+    assert found.line("c", "y") == 1

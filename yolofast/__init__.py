@@ -5,14 +5,17 @@ not have to wait for torch.
 """
 
 import importlib
+import types
 from typing import TYPE_CHECKING, Any
 
 from yolofast._version import __version__
+from yolofast.files.budget import limit_decoder
 
 if TYPE_CHECKING:
-    from yolofast.api import Detector
+    from yolofast.api.detector import Detector
     from yolofast.checkpoint.load import load_weights
     from yolofast.decoding import decode
+    from yolofast.detect.results import ImageDetections
     from yolofast.errors import UserError
     from yolofast.model.deploy import reparameterise
     from yolofast.model.fuse import fuse
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Detector",
+    "ImageDetections",
     "Targets",
     "UserError",
     "__version__",
@@ -38,7 +42,8 @@ __all__ = [
 ]
 
 _HOME = {
-    "Detector": "yolofast.api",
+    "Detector": "yolofast.api.detector",
+    "ImageDetections": "yolofast.detect.results",
     "Targets": "yolofast.structures",
     "build_loss": "yolofast.train.losses.loss_schedule",
     "UserError": "yolofast.errors",
@@ -51,11 +56,16 @@ _HOME = {
     "score_tracks": "yolofast.track.score.scores",
 }
 
+limit_decoder()
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'yolofast' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
+    if isinstance(value, types.FunctionType):
+        value = importlib.import_module("yolofast.api.python_names").spoken_in_python(value)
+        value.__module__ = __name__  # by which it is found again, when it is pickled
     globals()[name] = value
     return value
 

@@ -67,7 +67,8 @@ def ciou_cxcywh(first: Tensor, second: Tensor) -> Tensor:
     first, second = cxcywh_to_xyxy(first), cxcywh_to_xyxy(second)
     intersection = _intersection(first, second)
     union = first_w * (first_h + EPS) + second_w * (second_h + EPS) - intersection + EPS
-    overlap = intersection / union
+    # Far from the origin corners are rounded and sizes are not, so equal boxes could overlap by more than 1.
+    overlap = (intersection / union).clamp(max=1)
     angles = torch.atan(second_w / (second_h + EPS)) - torch.atan(first_w / (first_h + EPS))
     aspect = (4 / math.pi**2) * angles**2
     with torch.no_grad():

@@ -23,10 +23,15 @@ class UserError(ValueError):
     def __init__(
         self, what: str, *, where: str | Path | None = None, line: int | None = None, fix: str | None = None
     ) -> None:
-        where = None if where is None else str(where)
-        self.what, self.where, self.line, self.fix = what, where, line, fix
-        place = "" if where is None else f"{where}: " if line is None else f"{where}:{line}: "
-        super().__init__(place + what + ("" if fix is None else f"\n  fix: {fix}"))
+        super().__init__()
+        self.where, self.line = None if where is None else str(where), line
+        self.say(what, fix)
+
+    def say(self, what: str, fix: str | None) -> None:
+        """In these words; the place stays."""
+        self.what, self.fix = what, fix
+        place = "" if self.where is None else f"{self.where}: " if self.line is None else f"{self.where}:{self.line}: "
+        self.args = (place + what + ("" if fix is None else f"\n  fix: {fix}"),)
 
 
 def shorten(value: object) -> str:

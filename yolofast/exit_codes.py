@@ -5,28 +5,49 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from yolofast.errors import UserError
 from yolofast.extensions import found
-from yolofast.interrupts import EXIT_INTERRUPTED, INTERRUPTED, interrupts_raise
+from yolofast.interrupts import INTERRUPTED, exit_code, interrupts_raise, stops_raise
+from yolofast.terminal.escaping import escaped_output
 
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def run_command(where: str, args: argparse.Namespace) -> int:
-    """Imports and calls the function `module:name`; its exit code."""
-    return call(lambda: _run(where, args))
+def run_command(
+    where: str, args: argparse.Namespace, look: Callable[[argparse.Namespace], None] = lambda args: None
+) -> int:
+    """Imports and calls the function `module:name`, if `look` finds nothing wrong with its arguments; its exit code."""
+    return call(lambda: _run(where, args, look))
 
 
-def _run(where: str, args: argparse.Namespace) -> int | None:
+def _run(where: str, args: argparse.Namespace, look: Callable[[argparse.Namespace], None]) -> int | None:
+    look(args)
+    _let_threads_sleep()
     command: Callable[[argparse.Namespace], int | None] = found(where)
     interrupts_raise()  # not before: `call` catches them
-    return command(args)
+    with stops_raise():
+        return command(args)
+
+
+def _let_threads_sleep() -> None:
+    """Threads of OpenMP sleep while they wait for one another; torch reads this when it is imported, which comes next.
+
+    By default they spin. On a machine with other work they then keep a core from the thread they wait for, and training
+    takes many times as long. Results are the same, and what the user has set stays.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def call(command: Callable[[], int | None]) -> int:
     """The exit code of a command; a mistake of the user becomes one message."""
+    with escaped_output():
+        return _called(command)
+
+
+def _called(command: Callable[[], int | None]) -> int:
     code = EXIT_OK  # of commands that return nothing, or whose reader leaves early
     try:
         code = command() or EXIT_OK
@@ -44,8 +65,9 @@ def call(command: Callable[[], int | None]) -> int:
         print(f"yolofast: error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
-        print(INTERRUPTED, file=sys.stderr)
-        return EXIT_INTERRUPTED
+        with suppress(OSError):  # a terminal that was closed has told us so
+            print(INTERRUPTED, file=sys.stderr, flush=True)
+        return exit_code()
     return code
 
 

@@ -6,7 +6,7 @@ of experiments (`LOGGERS`) have a table where they are used.
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from yolofast.errors import UserError, nearest, shorten
 
@@ -60,6 +60,44 @@ FAMILIES: dict[str, FamilyPlaces] = {
     "yolox": FamilyPlaces(network="yolofast.model.yolox_network:YOLOX", training="yolofast.train.families.yolox"),
     "yolov7": FamilyPlaces(network="", training="yolofast.train.families.yolov7"),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatPlaces:
+    """A form that data have on the disk, which `convert` reads."""
+
+    title: str
+    holds: Literal["images", "sequences", "tables"]
+    """Which kind of conversion: labelled images, tracks, or nuScenes."""
+    code: str
+    """Of images a module with `recognise` and `read`; of sequences a `Format`; of tables the command's function."""
+    written: bool = False
+    """Whether it is a form to convert to."""
+
+
+FORMATS: dict[str, FormatPlaces] = {
+    "roboflow": FormatPlaces(title="a Roboflow export", holds="images", code="yolofast.dataset.formats.roboflow"),
+    "cvat": FormatPlaces(title="CVAT XML", holds="images", code="yolofast.dataset.formats.cvat"),
+    "voc": FormatPlaces(title="Pascal VOC XML", holds="images", code="yolofast.dataset.formats.voc"),
+    "labelme": FormatPlaces(title="LabelMe JSON", holds="images", code="yolofast.dataset.formats.labelme"),
+    "labelstudio": FormatPlaces(title="Label Studio JSON", holds="images", code="yolofast.dataset.formats.labelstudio"),
+    "coco": FormatPlaces(title="COCO JSON", holds="images", code="yolofast.dataset.formats.coco", written=True),
+    "openimages": FormatPlaces(title="Open Images CSV", holds="images", code="yolofast.dataset.formats.openimages"),
+    "kitti": FormatPlaces(title="KITTI labels", holds="images", code="yolofast.dataset.formats.kitti"),
+    "visdrone": FormatPlaces(title="VisDrone labels", holds="images", code="yolofast.dataset.formats.visdrone"),
+    "yolo": FormatPlaces(title="YOLO labels", holds="images", code="yolofast.dataset.formats.yolo", written=True),
+    "mot": FormatPlaces(
+        title="MOTChallenge folders and text", holds="sequences", code="yolofast.track.formats.table:MOT", written=True
+    ),
+    "coco-video": FormatPlaces(
+        title="COCO JSON with videos", holds="sequences", code="yolofast.track.formats.table:COCO_VIDEO", written=True
+    ),
+    "tao": FormatPlaces(title="TAO JSON", holds="sequences", code="yolofast.track.formats.table:TAO", written=True),
+    "nuscenes": FormatPlaces(
+        title="nuScenes tables", holds="tables", code="yolofast.commands.convert_nuscenes:convert_nuscenes"
+    ),
+}
+"""In the order in which a place is compared with them."""
 
 
 def found(where: str) -> Any:

@@ -87,3 +87,12 @@ def expand(starts: Ints, stops: Ints) -> Ints:
     counts = stops - starts
     shift = starts - starts_of(counts)[:-1]
     return np.arange(counts.sum(), dtype=np.int64) + np.repeat(shift, counts)
+
+
+def fitted_size(sizes: Ints, width: int, height: int) -> Ints:
+    """[N, 2] sizes scaled, up or down, so that they just fit into width × height; fractions are cut off, as published.
+
+    For a square this is YOLOv7's "long side to the image size"; for other shapes YOLOX's "as large as fits".
+    """
+    ratio = np.minimum(width / sizes[:, 0], height / sizes[:, 1])[:, None]
+    return np.maximum((sizes * ratio).astype(np.int64), 1)

@@ -38,12 +38,3 @@ class PackedImages:
         start = int(self.starts[index])
         pixels: Image = self.data[start : start + height * width * 3].numpy()
         return pixels.reshape(height, width, 3)
-
-
-def fitted_size(sizes: npt.NDArray[np.int64], width: int, height: int) -> npt.NDArray[np.int64]:
-    """[N, 2] sizes scaled, up or down, so that they just fit into width × height; fractions are cut off, as published.
-
-    For a square this is YOLOv7's "long side to the image size"; for other shapes YOLOX's "as large as fits".
-    """
-    ratio = np.minimum(width / sizes[:, 0], height / sizes[:, 1])[:, None]
-    return np.maximum((sizes * ratio).astype(np.int64), 1)

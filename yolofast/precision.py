@@ -6,7 +6,7 @@ loss stay float32.
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ class Precision:
     @staticmethod
     def choose(name: Name, device: torch.device | str) -> "Precision":
         device = torch.device(device)
+        if name not in get_args(Name):
+            raise UserError(f"--precision is {shorten(name)}", fix=f"give one of {', '.join(get_args(Name))}")
         if name == "auto":
             on_gpu = device.type == "cuda"
             name = ("bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16") if on_gpu else "fp32"
@@ -85,6 +87,8 @@ def device_of(name: str, typed: str | None = None) -> torch.device:
     if "," in name:
         raise UserError(f"--device is {typed}, but only training uses several GPUs", fix="name one, such as --device 0")
     number = name.removeprefix("cuda:").removeprefix("cuda") or "0"
+    if not number.isdecimal():
+        raise UserError(f"--device is {typed}, which is none", fix="give cpu, or the number of a GPU")
     if int(number) >= torch.cuda.device_count():
         what = f"--device is {typed}, but there are {torch.cuda.device_count()} GPUs"
         raise UserError(what, fix="count from 0")

@@ -7,6 +7,8 @@ own counts; `share_counts(False)` does that. Outside of training (no gradients) 
 a validation set may differ in size. On one rank all of this is the identity.
 """
 
+import os
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -23,6 +25,11 @@ def share_counts(shared: bool) -> None:
 def world() -> int:
     """How many ranks there are."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def ranks_here() -> int:
+    """How many of them a launcher has started on this machine, whose memory and cores they share."""
+    return max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
 
 
 def rank() -> int:

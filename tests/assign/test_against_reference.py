@@ -197,17 +197,17 @@ FEW = st.sampled_from([0, 1, 1, 2, 3, 4, 6, 9])
 
 @pytest.mark.slow
 def test_anchor():
-    run("anchor", 500, batches(FEW))
+    run("anchor", 200, batches(FEW))
 
 
 @pytest.mark.slow
 def test_ota():
-    run("ota", 500, batches(FEW))
+    run("ota", 200, batches(FEW))
 
 
 @pytest.mark.slow
 def test_ota_with_aux():
-    run("ota", 250, batches(FEW, aux=True))
+    run("ota", 100, batches(FEW, aux=True))
 
 
 @pytest.mark.slow

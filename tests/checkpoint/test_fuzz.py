@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.checkpoint.files import save_published, write_zip
 from yolofast.checkpoint.containers import MAGIC
-from yolofast.checkpoint.pickle_graph import read_graph
+from yolofast.checkpoint.pickle_graph import file_budget, read_graph
 from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]  # busy machines are slow, not wrong
-fuzz = settings(deadline=None, max_examples=300, suppress_health_check=UNCHECKED)
+fuzz = settings(deadline=None, max_examples=150, suppress_health_check=UNCHECKED)
 places = st.floats(0, 1, exclude_max=True)
 edits = st.lists(
     st.tuples(places, st.sampled_from(["flip", "delete", "insert"]), st.binary(min_size=1, max_size=8)),
@@ -68,7 +68,7 @@ def test_random_bytes(tmp_path, head, content):
 @given(content=st.binary(max_size=400))
 def test_random_pickles(content):
     with suppress(UserError):
-        read_graph(io.BytesIO(content))
+        read_graph(io.BytesIO(content), file_budget())
 
 
 OPCODES = b"(.012NIKMJ\x88\x89\x8a\x80\x81\x85\x86\x87\x8c\x8f\x90\x91\x92\x93\x94\x95])}delstuacbRQqhrjXGBC\x8d\x8e"
@@ -79,7 +79,7 @@ OPCODES = b"(.012NIKMJ\x88\x89\x8a\x80\x81\x85\x86\x87\x8c\x8f\x90\x91\x92\x93\x
 def test_random_opcodes(content):
     """Mostly meaningful opcodes get deeper into the machine than random bytes do."""
     with suppress(UserError):
-        read_graph(io.BytesIO(bytes(content)))
+        read_graph(io.BytesIO(bytes(content)), file_budget())
 
 
 @pytest.mark.slow

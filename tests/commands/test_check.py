@@ -44,6 +44,15 @@ def test_a_clean_set(capsys, data):
     assert "no faults" in out
 
 
+def test_names_do_not_steer_the_terminal(capsys, data):
+    write(data, data.read_text().replace("'[/b] cat'", '"\\e[2Jcat 車"'))
+    image(data.parent / "images/train/\x1b]0;x\x07.jpg", seed=5)
+    write(data.parent / "labels/train/\x1b]0;x\x07.txt", "0 .5 .5 9 .5\n")
+    code, out, err = run(capsys, "--data", data)
+    assert code == 1 and "\x1b" not in out + err
+    assert r"\x1b[2Jcat 車" in out and r"labels/train/\x1b]0;x\x07.txt:1:" in out
+
+
 def test_faults_are_shown_with_file_line_and_fix_and_the_code_is_1(capsys, data):
     spoil(data)
     code, out, _ = run(capsys, "--data", data)

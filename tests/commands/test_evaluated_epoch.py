@@ -15,7 +15,7 @@ from yolofast.pages.elements import Callout
 from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.report.run.run_page import report_page
-from yolofast.runs.reader import of_another_epoch
+from yolofast.runs.reader import epoch_of, of_another_epoch
 from yolofast.train.checkpoints import Checkpoints
 
 OF_EVALUATION = ["Classes", "Precision and recall", "Confusion"]
@@ -69,15 +69,13 @@ def test_interrupted_then_better_then_killed(tmp_path, monkeypatch, one_thread):
     scores, (sample, *_) = (
         json.loads((run / name).read_text()) for name in ("evaluation.json", "samples/samples.json")
     )
-    assert scores["epoch"] == sample["epoch"] == best_epoch(run) and not remarks(run)
+    assert scores["epoch"] == sample["epoch"] == best_epoch(run) + 1 and not remarks(run)
     process = start(tmp_path, "--resume", str(run), plots=True, program=killed_at("epoch", 2))
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     better(run, 1)
     assert main(["report", str(run)]) == 0
-    reported = (
-        f"This is of epoch {scores['epoch'] + 1} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
-    )
+    reported = f"This is of epoch {scores['epoch']} and not of epoch {best_epoch(run) + 1}, the best one in results.csv"
     assert list(remarks(run)) == [*OF_EVALUATION, "Worst misses"]
     assert all(text.startswith(reported) and "train --resume" in text for text in remarks(run).values())
     assert (run / "report.html").read_text().count(reported) >= 4
@@ -87,7 +85,7 @@ def test_interrupted_then_better_then_killed(tmp_path, monkeypatch, one_thread):
 def test_with_nosave_it_is_of_the_last_epoch(tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
     run = tmp_path / "runs" / "exp"
-    assert json.loads((run / "evaluation.json").read_text())["epoch"] == 1
+    assert json.loads((run / "evaluation.json").read_text())["epoch"] == 2
     better(run, 0)
     reported = (
         "This is of epoch 2 and not of epoch 1, the best one in results.csv: --nosave keeps the last weights alone."
@@ -116,6 +114,21 @@ def test_compare_says_it_of_the_classes(tmp_path):
         "incomplete: b: its scores per class are of epoch 3 and not of epoch 2, the best one in results.csv: --nosave "
         "keeps the last weights alone.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "epoch"),
+    [
+        ({"epoch": 2}, 3),
+        ({"epoch": 2, "epochs_counted_from": 0}, 3),
+        ({"epoch": 2, "epochs_counted_from": 1}, 2),
+        ({"epoch": 0, "epochs_counted_from": 1}, None),
+        ({"epoch": 2, "epochs_counted_from": "1"}, None),
+    ],
+)
+def test_files_count_from_where_they_say(said, epoch):
+    """Those of earlier versions from 0, which some of them say."""
+    assert epoch_of(said) == epoch
 
 
 @pytest.mark.parametrize("said", [{}, {"epoch": None}, {"epoch": "4"}, {"epoch": True}, {"epoch": -4}, {"epoch": 4}])

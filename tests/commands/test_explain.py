@@ -15,9 +15,9 @@ from yolofast.dataset.shapes.outline import NAMES
 from yolofast.train.explain.explanation import explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.explain.schedule_picture import _draw_chances, _draw_rates
-from yolofast.train.families.table import completed
+from yolofast.train.families.family import completed
 from yolofast.train.families.yolox import described
-from yolofast.train.finetune.freeze_plan import frozen_at_random
+from yolofast.train.finetune.freeze_plan import frozen_at_random, plan_of
 from yolofast.train.run import prepare_run
 
 WIDE = """
@@ -210,6 +210,25 @@ def test_a_recipe_made_for_another_network_is_reported(data, folder):
         assert not any("made for" in text for text in remarks(explained_yolox(data, recipe=recipe)))
 
 
+def test_the_recipes_for_nuscenes_train_the_head_alone(folder, capsys):
+    """What defined those runs: backbone and neck were frozen, also where all four did little else alike."""
+    data = make_shapes(folder / "seven", n=24)
+    for labels in (folder / "seven" / "labels").rglob("*.txt"):
+        labels.write_text("".join(f"{int(line[0]) % 7}{line[1:]}\n" for line in labels.read_text().splitlines()))
+    data.write_text("path: .\ntrain: images/train\nval: images/val\nnc: 7\nnames: [a, b, c, d, e, f, g]\n")
+    assert main(["train", "--recipe", "nuscenes-stable-v3", "--data", str(data), "--device", "cpu", "--explain"]) == 0
+    out = capsys.readouterr().out
+    (phase,) = [" ".join(line.split()) for line in out.splitlines() if "7,553,572" in line]
+    assert phase == "1 1-30 all but backbone, neck 7,553,572 13.9% head ×1 of what is frozen"
+    assert "freeze: 46,599,040 frozen parameters keep the random values they start with: give --weights" in out
+    model = build_model("yolox-l", nc=7)
+    for name in ("clean-v2", "original", "smooth-v2", "stable-v3"):
+        given = {"recipe": f"nuscenes-{name}"}
+        (only,) = plan_of(completed(TrainConfig(**given), given), model).phases
+        assert only.trainable(model) == 7_553_572 and {model.layers[n].part for n in only.learning} == {"head"}
+        assert {model.layers[n].part for n in only.still_until} == {"backbone", "neck"}
+
+
 def test_a_run_tells_it_at_its_beginning(data):
     given = {"cfg": "yolox-nano", "recipe": "yolox-s", "data": data, "device": "cpu", "img_size": (64,)}
     said = []
@@ -281,13 +300,14 @@ def nano_weights(folder):
 def test_weights_of_another_size_leave_what_is_frozen_at_random(folder, data):
     """A few tensors fit by chance, in the trunk only counters: no fine-tuning, no reason for a tenth of the rate."""
     weights = nano_weights(folder)
-    run = explained_yolox(data, cfg="yolox-s", weights=weights, plan="yolox-progressive", epochs=12)
+    partly = {"cfg": "yolox-s", "weights": weights, "transfer_weights": True}
+    run = explained_yolox(data, **partly, plan="yolox-progressive", epochs=12)
     assert 0 < len(run.anew) < len(list(run.model.parameters()))
     trunk = sum(p.numel() for name, p in run.model.named_parameters() if name.startswith("backbone."))  # the neck too
     (reported,) = [text for text in remarks(run) if text.startswith("freeze:")]
     assert f"freeze: {trunk:,} frozen parameters keep the random values" in reported
     assert not any(text.startswith("weights:") for text in remarks(run))
-    fine = explained_yolox(data, cfg="yolox-s", weights=weights, recipe_values=("basic_lr_per_img=2e-5",))
+    fine = explained_yolox(data, **partly, recipe_values=("basic_lr_per_img=2e-5",))
     assert any("weights: most of the network is not in them" in text for text in remarks(fine))
 
 

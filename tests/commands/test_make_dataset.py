@@ -30,14 +30,14 @@ def test_makes_the_data_set_and_says_what_is_next(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("dataset",), "name"),
+        (("dataset",), "required: COMMAND"),
         (("dataset", "shaps", "--out", "x"), "did you mean 'shapes'?"),
         (("dataset", "shapes"), "--out"),
         (("dataset", "shapes", "--out", "x", "--n", "0"), "from 1 to"),
         (("dataset", "shapes", "--out", "x", "--n", "many"), "--n"),
         (("dataset", "shapes", "--out", "x", "--sed", "1"), "did you mean '--seed'?"),
-        (("dataset", "shapes", "--out", "x", "--fps", "12"), "shapes has no --fps"),
-        (("dataset", "shapes-video", "--out", "x", "--n", "12"), "shapes-video has no --n"),
+        (("dataset", "shapes", "--out", "x", "--fps", "12"), "unknown argument --fps"),
+        (("dataset", "shapes-video", "--out", "x", "--n", "12"), "unknown argument --n"),
         (("dataset", "shapes-video", "--out", "x", "--size", "320"), "--size 320x240"),
         (("dataset", "shapes-video", "--out", "x", "--size", "32x32"), "from 64 to"),
         (("dataset", "shapes-video", "--out", "x", "--drop", "1"), "from 0 to 0.95"),

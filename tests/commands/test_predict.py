@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 
@@ -10,8 +11,9 @@ import pytest
 
 from tests.detect.seeing import picture, save_seeing, save_video, video_facts
 from tests.patience import wait_until
+from yolofast import Detector
 from yolofast.cli import main
-from yolofast.commands.predict_files import category_ids, image_id
+from yolofast.evaluate.result_files import category_ids, image_id
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +59,48 @@ def test_nothing_readable_is_an_error_that_leaves_nothing_behind(weights, tmp_pa
     assert "torn.png: nothing could be read" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+def test_the_end_sums_up(weights, tmp_path, capsys):
+    for number in range(3):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), picture(number))
+    assert predict(weights, tmp_path, tmp_path / "out", "--save-json") == 0
+    boxes = len(json.loads((tmp_path / "out" / "exp" / "predictions.json").read_text()))
+    said = capsys.readouterr().out
+    assert re.search(rf"^3 images, {boxes} boxes, [\d.]+ ms each, reading", said, re.MULTILINE)
+    assert "highest" not in said
+
+
+def test_nothing_found_says_how_near_it_came(weights, tmp_path, capsys):
+    for number in range(2):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), picture(number))
+    highest = max(found.scores[0] for found in Detector(weights, device="cpu").predict(tmp_path, conf=0.01))
+    assert predict(weights, tmp_path, tmp_path / "out", "--conf", "0.99", "--nosave") == 0
+    said = capsys.readouterr().out
+    assert "2 images, 0 boxes" in said
+    assert f"nothing has a score above 0.99; the highest was {highest:.2g}; --conf {0.9 * highest:.1g} would" in said
+    (cow,) = Detector(weights, device="cpu").predict(tmp_path / "0.png", conf=0.0001, classes="cow", most=1)
+    assert predict(weights, tmp_path / "0.png", tmp_path / "out", "--conf", "0.99", "--classes", "cow", "--nosave") == 0
+    assert f"the highest was {cow.scores[0]:.2g}" in capsys.readouterr().out
+
+
+def test_a_folder_of_folders_names_them(weights, tmp_path, capsys):
+    (tmp_path / "images" / "val").mkdir(parents=True)
+    cv2.imwrite(str(tmp_path / "images" / "val" / "a.png"), picture(0))
+    assert predict(weights, tmp_path / "images", tmp_path / "out") == 2
+    said = capsys.readouterr().err
+    assert "holds no image itself, but its folders do: val" in said
+    glob = re.search(r"all below: '(.*)'", said)[1]
+    assert predict(weights, glob, tmp_path / "out") == 0 and "1 image, " in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_an_interrupted_video_can_be_played(weights, tmp_path):
     video = save_video(tmp_path / "long.mp4", frames=4000)
     target = tmp_path / "out" / "exp" / "long.mp4"
 
     def interrupt():
-        wait_until(lambda: target.exists() and target.stat().st_size > 1000)  # more than a video without pictures has
+        wait_until(
+            lambda: any(part.stat().st_size > 1000 for part in target.parent.glob(".long.mp4.*.tmp.mp4"))
+        )  # more than one without pictures has
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()

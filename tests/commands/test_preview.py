@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from yolofast.cli import main
+from yolofast.commands.preview import _colour as preview_colour
+from yolofast.evaluate.mosaic_picture import ink_on, stable_colour
 from yolofast.resources import find_resource
 
 
@@ -42,8 +44,9 @@ def test_draws_a_grid(capsys, data, tmp_path):
     assert code == 0, err
     assert "5 images of epoch 0 with " in said and str(out) in said
     image = picture(out)
-    assert image.shape == (2 * 100 + 4, 3 * 100 + 4, 3), "three columns, two rows, four pixels between"
-    assert (image[104:, 204:] == 255).all(), "the sixth place stays empty"
+    side = 2 * 96 + 4
+    assert image.shape == (2 * side + 4, 3 * side + 4, 3), "three columns, two rows, twice as large"
+    assert (image[side + 4 :, 2 * side + 4 :] == 255).all(), "the sixth place stays empty"
     assert not list(out.parent.glob("*.tmp"))
 
 
@@ -56,7 +59,9 @@ def test_boxes_are_drawn_where_the_objects_are(capsys, data, tmp_path):
     code, said, _ = run(capsys, "--data", data, "--out", out, "--img", 80, "--n", 1, "--hyp", hyp, "--seed", 2)
     assert code == 0
     assert "1 images of epoch 0 with 1 boxes" in said
-    bright = picture(out)[4:84, 4:84].max(axis=-1) > 200
+    shown = picture(out)
+    assert shown.shape == (3 * 80 + 8, 3 * 80 + 8, 3), "small images are shown three times as large"
+    bright = shown[5:245:3, 5:245:3].max(axis=-1) > 200
     # The scale is up to a tenth larger in YOLOv7's recipe, even with a spread of 0.
     for x, y in ((16, 40), (64, 40), (40, 58)):
         assert bright[y - 4 : y + 5, x - 4 : x + 5].any(), "left, right and lower edge of the frame"
@@ -78,7 +83,21 @@ def test_other_recipes_and_shapes(capsys, data, tmp_path, more):
     code, _, err = run(capsys, "--data", data, "--out", out, *(() if "--img" in more else ("--img", 64)), *more)
     assert code == 0, err
     height, width = (48, 96) if "--img" in more else (64, 64)
+    height, width = ((times := 256 // max(height, width)) * height, times * width)
     assert picture(out).shape == (2 * (height + 4) + 4, 3 * (width + 4) + 4, 3), "six images, not more than there are"
+
+
+@pytest.mark.parametrize("label", range(40))
+def test_names_can_be_read_on_every_colour(label):
+    """By the contrast that web pages are held to: at least 4.5."""
+
+    def luminance(colour):
+        shares = [(level / 255) ** 2.2 for level in colour]
+        return 0.0722 * shares[0] + 0.7152 * shares[1] + 0.2126 * shares[2]
+
+    for colour in (preview_colour(label), stable_colour(label)):
+        low, high = sorted((luminance(colour), luminance(ink_on(colour))))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, colour
 
 
 def test_large_pictures_are_made_smaller(capsys, data, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from tests.train.small_run import flags
 from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main
-from yolofast.commands.own_file import refuse_other_than_trace
+from yolofast.files.own_file import refuse_other_than_trace
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -147,12 +147,29 @@ def test_a_data_set_that_has_moved(folder, copied, without, capsys):
     assert from_yaml(TrainConfig, copied / "args.yaml").data == str(moved)
 
 
-def test_images_that_have_come_or_gone_are_reported(folder, copied, without, capsys):
+@pytest.mark.parametrize("version", ["present", "older"])
+def test_images_and_labels_edited_since_are_reported(folder, copied, without, capsys, version):
     images = sorted((folder / "shapes" / "images" / "train").iterdir())
     without(images[0].relative_to(folder))
-    assert resume(copied) == 0
-    words = f"data.yaml has {len(images) - 1} images to train on, the run began with {len(images)}"
-    assert words in capsys.readouterr().out
+    label = folder / "shapes" / "labels" / "train" / f"{images[1].stem}.txt"
+    before = label.read_text()
+    label.write_text(before + "0 0.5 0.5 0.25 0.25\n")
+    boxes = before.count("\n")
+    if version == "older":
+        (copied / "images.npz").unlink()
+    try:
+        assert resume(copied) == 0
+        said = capsys.readouterr().out
+        assert resume(copied) == 0
+        assert "since the run was last started" not in capsys.readouterr().out, "it is said once"
+    finally:
+        label.write_text(before)
+    if version == "older":
+        assert f"data.yaml has {len(images) - 1} images to train on, the run began with {len(images)}" in said
+        return
+    assert "warning: the data set has changed since the run was last started" in said
+    assert f"1 image fewer: {images[0]}\n" in said
+    assert f"1 image with other labels: {images[1]} ({boxes} → {boxes + 1} boxes)\n" in said
 
 
 def test_a_network_edited_since(folder, copied, capsys):

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.train.small_run import flags, state_of
+from yolofast import build_model
 from yolofast.cli import main, parse
 from yolofast.runs.folder import forget_earlier_run
 
@@ -40,7 +41,10 @@ def output(folder):
     """Of the run with pictures."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        assert main(["train", *flags(folder, plots=True, epochs=1, name="it's"), "--bbox_interval", "1"]) == 0
+        assert (
+            main(["train", *flags(folder, plots=True, epochs=1, name="it's"), "--bbox_interval", "1", "--save-init"])
+            == 0
+        )
     return said.getvalue()
 
 
@@ -60,10 +64,23 @@ def test_pictures_change_nothing(folder, output):
     assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_the_weights_it_began_with(folder, output, capsys):
+    path = folder / "runs" / "it's" / "weights" / "init.pt"
+    begun = torch.load(path, weights_only=True)["model"]
+    torch.manual_seed(0)
+    expected = build_model("mini", 8).state_dict()
+    assert begun.keys() == expected.keys()
+    assert all(torch.equal(begun[name], expected[name]) for name in begun if "anchor" not in name)
+    ended = state_of(folder, "it's")["model"]
+    assert not all(torch.equal(begun[name], ended[name]) for name in begun)
+    assert main(["info", "--weights", str(path)]) == 0 and "64×64" in capsys.readouterr().out
+    assert not (folder / "runs" / "without" / "weights" / "init.pt").exists()
+
+
 def test_records(folder, output):
     run = folder / "runs" / "it's"
     summary = json.loads((run / "summary.json").read_text())
-    assert summary["epochs"] == 1 and summary["best_epoch"] == 0 and "metrics/mAP50(B)" in summary["best"]
+    assert summary["epochs"] == 1 and summary["best_epoch"] == 1 and "metrics/mAP50(B)" in summary["best"]
     assert 0 < summary["train_seconds"] < summary["wall_seconds"] and summary["images_per_second"] > 0
     assert json.loads((run / "env.json").read_text())["torch"] == torch.__version__
 
@@ -97,4 +114,4 @@ def test_nothing_of_an_earlier_run_mixes_with_a_new_one(folder, output):
         (run / name).write_text("")
     forget_earlier_run(run)
     left = {str(path.relative_to(run)) for path in run.rglob("*")}
-    assert left == {"args.yaml", "hyp.yaml", "env.json", "weights", "notes.txt", "weights/mine.pt"}
+    assert left == {"args.yaml", "hyp.yaml", "images.npz", "env.json", "weights", "notes.txt", "weights/mine.pt"}

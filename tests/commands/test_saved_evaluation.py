@@ -32,12 +32,12 @@ def evaluated(folder, what="map50"):
 
 def test_usually_the_best_ones(worse_and_worse, tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2)]) == 0
-    assert evaluated(tmp_path) == pytest.approx(0.9) and evaluated(tmp_path, "epoch") == 0
+    assert evaluated(tmp_path) == pytest.approx(0.9) and evaluated(tmp_path, "epoch") == 1
 
 
 def test_the_last_ones_if_no_others_are_saved(worse_and_worse, tmp_path, one_thread):
     assert main(["train", *flags(tmp_path, epochs=2), "--nosave"]) == 0
-    assert evaluated(tmp_path) == pytest.approx(0.8) and evaluated(tmp_path, "epoch") == 1
+    assert evaluated(tmp_path) == pytest.approx(0.8) and evaluated(tmp_path, "epoch") == 2
 
 
 def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, monkeypatch, tmp_path, one_thread):
@@ -52,5 +52,5 @@ def test_those_of_an_earlier_process_are_evaluated_again(worse_and_worse, monkey
     (tmp_path / "runs" / "exp" / "evaluation.json").unlink()
     assert main(["train", "--resume", str(tmp_path / "runs" / "exp"), "--epochs", "2"]) == 0
     assert evaluated(tmp_path) == pytest.approx(0.7), "by a third evaluation, after the two of the epochs"
-    assert evaluated(tmp_path, "epoch") == 0
+    assert evaluated(tmp_path, "epoch") == 1
     assert overlaps == [0.6, 0.6, 0.6], "all alike"

@@ -17,8 +17,10 @@ from tests.detect.seeing import picture, save_seeing, save_video, video_facts
 from tests.patience import wait_until
 from tests.track.golden import beside
 from tests.track.scenes import still_images
+from yolofast import Detector, UserError
 from yolofast.cli import main
-from yolofast.track.formats.detections import make_detections, read_detections, write_detections
+from yolofast.track.formats.detections import make_detections, write_detections
+from yolofast.track.formats.read_detections import read_detections
 from yolofast.track.trackers.table import build_tracker
 
 EASY = ("--track", "track_high_thresh=0.2", "new_track_thresh=0.2")
@@ -129,15 +131,21 @@ def test_published_results_are_reproduced(tmp_path):
 def test_why_a_box_was_dropped(det_txt, tmp_path, capsys):
     assert track(tmp_path / "out", "--detections", det_txt, "--tracker", "bytetrack", "--explain", "4") == 0
     said = capsys.readouterr().out
-    assert "detection 0 (0.900) was matched to track 1 in the first association: cost" in said
-    assert "detection 1 (0.050) was dropped: its score 0.050 is not above track_low_thresh 0.1" in said
-    assert "track 2 was not seen and is kept as lost. In the first association it overlaps no detection." in said
+    assert "detection 0 (0.900) at 26.0 20.0 56.0 60.0 was matched to track 1 in the first association: cost" in said
+    assert "detection 1 (0.050) at 180.0 120.0 190.0 130.0 was dropped: its score 0.050 is not above" in said
+    assert "track 2 (tracked), expected at " in said and ", was not seen and is kept as lost. In the first" in said
     assert not (tmp_path / "out").exists()
     assert track(tmp_path / "out", "--detections", det_txt, "--explain", "4", "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["frame"] == 4 and [one["outcome"] for one in found["detections"]] == ["matched", "dropped"]
     matched = found["detections"][0]
     assert matched["stage"] == "first" and matched["cost"] <= matched["limit"] == 0.8 and matched["other"] == 1
+    assert matched["box"] == [26, 20, 56, 60] and matched["score"] == 0.9 and matched["name"] == "class 0"
+    seen, lost = found["tracks"]
+    assert seen["number"] == 1 and seen["state"] == "tracked" and seen["box"] == pytest.approx(matched["box"], abs=4)
+    assert lost["outcome"] == "lost" and lost["box"] == pytest.approx([116, 20, 146, 60], abs=5)
+    assert track(tmp_path / "out", "--detections", det_txt, "--explain", "5", "--json") == 0
+    assert [one["state"] for one in json.loads(capsys.readouterr().out)[0]["tracks"]] == ["tracked", "lost"]
     assert track(tmp_path / "out", "--detections", det_txt, "--explain", "9") == 2
     assert "there is no frame 9: walk has 8 frames" in capsys.readouterr().err
 
@@ -152,6 +160,8 @@ def test_every_detection_and_track_has_a_fate(det_txt, tmp_path, capsys, name):
         outcomes = {one["outcome"] for one in found["detections"]}
         assert outcomes <= {"matched", "began a track", "dropped"}
         assert {one["outcome"] for one in found["tracks"]} <= {"matched", "lost", "given up"}
+        assert {one["state"] for one in found["tracks"]} <= {"tracked", "lost", "not shown"}
+        assert all(len(one["box"]) == 4 for one in (*found["detections"], *found["tracks"]))
         assert len(found["tracks"]) >= (0 if frame == 1 else 2)
         longest = max(len(part.split()) for one in found["detections"] for part in one["sentence"].split(". "))
         assert longest <= 30
@@ -169,6 +179,10 @@ def test_every_detection_and_track_has_a_fate(det_txt, tmp_path, capsys, name):
         (("--detections", "DET", "--line", "a=1,2,3,4", "--zone", "a=1,2,3,4,5,6"), "two lines or zones"),
         (("--detections", "nowhere.npz"), "does not exist"),
         (("--detections", "DET", "--json"), "--json is for --explain"),
+        (
+            ("--detections", "DET", "--track", "motion_weights=a.pt"),
+            "has motion_weights, but not the motion they are for",
+        ),
         (("--source", "nowhere.mp4"), "there is no such file"),
     ],
 )
@@ -177,14 +191,27 @@ def test_mistakes(det_txt, tmp_path, capsys, words, message):
     assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+def test_a_run_without_tracks_says_why(det_txt, tmp_path, capsys):
+    assert track(tmp_path / "out", "--detections", det_txt, "--track", "track_high_thresh=0.95") == 0
+    said = capsys.readouterr().out
+    assert "remark: walk: none of 22 detections became a track, their highest score is 0.9; --explain FRAME" in said
+    assert track(tmp_path / "out", "--detections", det_txt, "--conf", "0.95") == 0
+    assert "remark: walk: no detection reached the tracker" in capsys.readouterr().out
+    assert track(tmp_path / "out", "--detections", det_txt) == 0
+    assert "remark" not in capsys.readouterr().out
+
+
 def test_empty_sequences_are_said(tmp_path, capsys):
     nothing = {"box": np.zeros((0, 4)), "score": [], "frame": []}
     write_detections(tmp_path / "dets" / "empty.npz", make_detections("empty", **nothing, length=0))
-    assert track(tmp_path / "out", "--detections", tmp_path / "dets") == 2
-    assert "there are no frames" in capsys.readouterr().err
     write_detections(tmp_path / "dets" / "quiet.npz", make_detections("quiet", **nothing, length=5))
     assert track(tmp_path / "out", "--detections", tmp_path / "dets") == 0
-    assert "empty has no frames: skipped" in capsys.readouterr().out
+    assert "empty has no frames: its results are empty" in capsys.readouterr().out
+    assert (tmp_path / "out" / "exp" / "empty.txt").read_text() == ""
+    assert json.loads((tmp_path / "out" / "exp" / "empty.json").read_text())["frames"] == []
+    (tmp_path / "none.txt").write_text("")
+    assert track(tmp_path / "alone", "--detections", tmp_path / "none.txt") == 0
+    assert (tmp_path / "alone" / "exp" / "none.txt").read_text() == ""
     assert (tmp_path / "out" / "exp" / "quiet.txt").read_text() == ""
     assert len(json.loads((tmp_path / "out" / "exp" / "quiet.json").read_text())["frames"]) == 5
 
@@ -240,12 +267,13 @@ def test_a_stated_frame_rate_counts_for_detections(det_txt, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupt_keeps_the_results(weights, tmp_path, one_thread):
+def test_an_interrupt_keeps_the_results(weights, tmp_path, one_thread, capsys):
     video = save_video(tmp_path / "long.mp4", frames=4000)
     target = tmp_path / "out" / "exp" / "long.mp4"
 
     def interrupt():
-        wait_until(lambda: target.exists() and target.stat().st_size > 1000)
+        wait_until(lambda: any(part.stat().st_size > 1000 for part in target.parent.glob(".long.mp4.*.tmp.mp4")))
+        assert not target.exists()
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
@@ -256,6 +284,9 @@ def test_an_interrupt_keeps_the_results(weights, tmp_path, one_thread):
     assert 0 < count < 4000 and len(found["frames"]) >= count and target.with_suffix(".txt").exists()
     assert read_detections(target.parent / "detections").length >= count
     assert not list(target.parent.glob(".*"))
+    last = found["frames"][-1]["frame"]
+    assert found["complete"] is False and found["last_frame"] == last
+    assert f"ended early: results so far are in {target.parent}: long to frame {last:,}\n" in capsys.readouterr().out
 
 
 def test_the_commands_of_the_page_run_as_printed(weights, tmp_path, monkeypatch, capsys):
@@ -289,3 +320,73 @@ def test_the_command_and_python_agree(det_txt, tmp_path):
         rows += [(number, id) for id in tracks.ids.tolist()]
     found = rows_of(tmp_path / "out" / "exp" / "walk.txt")
     assert [(int(row[0]), int(row[1])) for row in found] == rows
+
+
+@pytest.fixture
+def shaken(tmp_path):
+    """Detections of a thing that stands still, seen by a camera that jumps to and fro; and the camera's motion."""
+    shifts = [30 * (frame % 2) for frame in range(8)]
+    rows = [f"{frame},-1,{100 + shift},50,12,30,0.9" for frame, shift in enumerate(shifts, 1)]
+    (tmp_path / "walk.txt").write_text("\n".join(rows))
+    warps = [f"{frame}\t1 0 {30 if frame % 2 == 0 else -30}, 0 1 0" for frame in range(2, 9)]
+    (tmp_path / "warps.txt").write_text("\n".join(warps) + "\n")
+    return tmp_path / "walk.txt", tmp_path / "warps.txt"
+
+
+def test_the_cameras_recorded_motion_keeps_identities(shaken, weights, tmp_path):
+    detections, warps = shaken
+    for tracker in ("botsort", "boosttrack"):
+        found = []
+        for name, more in (("with", ("--warps", warps)), ("without", ())):
+            words = ("--tracker", tracker, "--name", f"{name}-{tracker}", *more)
+            assert track(tmp_path / "out", "--detections", detections, *words) == 0
+            found.append(rows_of(tmp_path / "out" / f"{name}-{tracker}" / "walk.txt")[:, 1].tolist())
+        assert found[0] == [1] * 8 and found[1] != [1] * 8
+    video = save_video(tmp_path / "street.mp4", frames=8)
+    frames = Detector(weights, device="cpu").track(video, most=1, warps=warps)
+    assert len(list(frames)) == 8
+    words = ("--source", video, "--weights", weights, "--device", "cpu", "--max-det", "1", "--save-detections")
+    assert track(tmp_path / "seen", *words, "--warps", warps) == 0
+    stored = read_detections(tmp_path / "seen" / "exp" / "detections").warps
+    assert stored[:, 0, 2].tolist() == [0, 30, -30, 30, -30, 30, -30, 30]
+
+
+def test_warps_between_frames_that_are_used_count_together(shaken, tmp_path):
+    """The camera shakes to and fro, so every second frame shows that it stands still."""
+    detections, warps = shaken
+    for name, more in (("with", ("--warps", warps)), ("still", ("--track", "cmc_method=none"))):
+        assert track(tmp_path / name, "--detections", detections, "--vid-stride", 2, *more) == 0
+    found, wanted = (rows_of(tmp_path / name / "exp" / "walk.txt") for name in ("with", "still"))
+    assert set(found[:, 0]) == {1, 3, 5, 7}
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("2,1,0,x,0,1,0", (), "warps.txt:1: '2,1,0,x,0,1,0' is not numbers"),
+        ("\n2,1,0,3,0,1", (), "warps.txt:2: '2,1,0,3,0,1' is not a warp"),
+        ("2,1,0,nan,0,1,0", (), "is not a warp"),
+        ("0,1,0,3,0,1,0", (), "frames from 1"),
+        ("2,1,0,3,0,1,0\n2,1,0,3,0,1,0", (), "warps.txt:2: frame 2 has two warps"),
+        (None, (), "does not exist"),
+        ("", ("--tracker", "ocsort"), "ocsort does not look at the camera's motion"),
+        ("", ("--track", "cmc_method=orb"), "warps are given, but cmc_method is 'orb'"),
+        ("", ("--source", "a.mp4", "b.mp4"), "--warps are those of one video"),
+    ],
+)
+def test_warps_that_are_wrong(shaken, tmp_path, capsys, text, words, said):
+    detections, warps = shaken
+    warps.write_text(text) if text is not None else warps.unlink()
+    given = () if "--source" in words else ("--detections", detections)
+    assert track(tmp_path / "out", *given, "--warps", warps, *words) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_recorded_warps_have_to_be_there(shaken, weights, tmp_path, capsys):
+    assert track(tmp_path / "out", "--detections", shaken[0], "--track", "cmc_method=file") == 2
+    assert "cmc_method is file, but no warps are given" in capsys.readouterr().err
+    with pytest.raises(UserError, match="no warps are given"):
+        Detector(weights, device="cpu").track(tmp_path, cmc_method="given")
+    with pytest.raises(UserError, match="those of one video"):
+        Detector(weights, device="cpu").track(["a.mp4", "b.mp4"], warps=shaken[1])

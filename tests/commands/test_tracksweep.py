@@ -3,17 +3,29 @@
 import csv
 import glob
 import json
+import os
+import re
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
+import psutil
 import pytest
 
 from tests.detect.seeing import picture, save_seeing
+from tests.patience import PATIENCE, wait_until
+from tests.track.scenes import still_images
 from tests.track.sweep.made_up import write_folder
+from yolofast import Detector, score_tracks
 from yolofast.cli import main
+from yolofast.commands import tracksweep
+from yolofast.commands.console import console
 from yolofast.runs.reader import RunFolder
+from yolofast.track.formats.read_detections import read_detections
 
 SHAPES = ("circle", "square", "triangle", "star", "ring", "cross", "crescent", "arrow")
 
@@ -36,11 +48,13 @@ def test_a_grid_over_trackers_and_detector(flags, tmp_path, capsys):
     search = ["--set", "tracker=bytetrack,ocsort", "--set", "match_thresh=0.6,0.9", "nms=0.5,0.7", "--set", "conf=0.3"]
     assert main([*flags, *search, "--html", str(page)]) == 0
     output = capsys.readouterr().out
-    assert "6 settings on 3 sequences of 90 frames" in output and "best by HOTA: " in output
+    assert "8 settings on 3 sequences of 90 frames" in output and "the defaults among them" in output
+    assert "best by HOTA: " in output and "bytetrack, defaults" in output
     assert "match_thresh is the greatest cost" in output and "Against ocsort" in output
     with (tmp_path / "out" / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 and {row["tracker"] for row in rows} == {"bytetrack", "ocsort"}
+    assert len(rows) == 8 and {row["tracker"] for row in rows} == {"bytetrack", "ocsort"}
+    assert sorted(row["tracker"] for row in rows if row["default"] == "1") == ["bytetrack", "ocsort"]
     hota = [float(row["HOTA"]) for row in rows]
     assert hota == sorted(hota, reverse=True)
     found = json.loads((tmp_path / "out" / "sweep.json").read_text())
@@ -54,6 +68,7 @@ def test_a_grid_over_trackers_and_detector(flags, tmp_path, capsys):
     assert (
         "Pareto front" in text and "least IoU at score 0.9" in text and text.endswith("<!-- yolofast tracksweep -->\n")
     )
+    assert '"short":"0.6 / 0.7"' in text and '"short":"defaults"' in text, "only what differs stands beside points"
     assert main([*flags, *search]) == 0  # everything is there already
     assert "settings in" not in capsys.readouterr().out
 
@@ -61,15 +76,81 @@ def test_a_grid_over_trackers_and_detector(flags, tmp_path, capsys):
 def test_a_random_search_by_switches_from_a_file(flags, tmp_path, capsys):
     (tmp_path / "search.yaml").write_text("conf: 0.05:0.6\ntrack_buffer: [10, 30]\n")
     assert main([*flags, "--settings", str(tmp_path / "search.yaml"), "--random", "5", "--by", "IDSW"]) == 0
-    assert "5 settings on 3" in capsys.readouterr().out
+    assert "6 settings on 3" in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "sweep.json").read_text())["by"] == "IDSW"
 
 
-def test_sequences_and_classes_can_be_chosen(flags, tmp_path, capsys):
+def test_sequences_and_classes_can_be_chosen(data, flags, tmp_path, capsys):
     chosen = ["--sequences", "SEQ-1", "--classes", "walker", "--set", "match_thresh=0.8"]
     assert main([*flags, *chosen]) == 0
     output = capsys.readouterr().out
     assert "1 sequence of 30 frames" in output and "One sequence says nothing about others" in output
+    assert "no truth" not in output, "the others have some, but were not chosen"
+    flags[4] = str(tmp_path / "truth")
+    for name in ("SEQ-0", "SEQ-1"):
+        shutil.copytree(data / "truth" / name, tmp_path / "truth" / name)
+    assert main([*flags, *chosen[:2], "--output", str(tmp_path / "other"), *chosen[4:]]) == 0
+    assert "not searched, because there is no truth of them: SEQ-2" in capsys.readouterr().out
+
+
+def test_the_defaults_are_kept_where_nothing_is_better(flags, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main([*flags, "--set", "match_thresh=0.01,0.02", "--html", str(page)]) == 0
+    output = capsys.readouterr().out
+    assert "best by HOTA: bytetrack, its defaults" in output and "--tracker bytetrack\n" in output
+    said = "Nothing that was tried has a better HOTA than bytetrack as it comes: keep its defaults."
+    assert said in output and said in page.read_text() and "Against bytetrack" not in output
+    found = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert found["best"]["default"] and found["best"]["settings"] == {"tracker": "bytetrack"}
+    assert [one["default"] for one in found["trials"]] == [True, False, False]
+    assert found["defaults"][0]["best_is_better_by"] == 0
+
+
+def test_the_best_so_far_counts_what_is_recorded(monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(tracksweep, "figures_of", lambda rows: {"HOTA": rows})
+    out = console()
+    progress = tracksweep.Progress(out, "HOTA")
+    with out.capture() as said:
+        progress.know(0.7)
+        progress(2, 3, {}, 0.5)
+    assert "2 of 3 settings" in said.get() and "best HOTA 70.000" in said.get() and progress.done == 2
+
+
+@pytest.fixture
+def started(data, tmp_path):
+    """A long search, with its workers."""
+    words = ["--detections", data / "detections", "--truth", data / "truth", "--output", tmp_path / "out"]
+    grid = ["--workers", "2", "--set", "conf=0.1:0.6:0.01", "match_thresh=0.5:0.9:0.01"]
+    command = [sys.executable, "-m", "yolofast", "tracksweep", *map(str, words), *grid]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **pipes, start_new_session=True, cwd=Path(__file__).parents[2])
+    assert "results grow in" in process.stdout.readline()
+    own = psutil.Process(process.pid)
+    wait_until(lambda: len(own.children()) >= 3)  # with multiprocessing's own
+    yield process, own.children()
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupt_is_one_line(started, tmp_path, number):
+    """While workers still import: they say nothing."""
+    process, _ = started
+    os.killpg(process.pid, number)
+    said = process.communicate(timeout=PATIENCE)[1]
+    kept = re.fullmatch(r"yolofast: interrupted: (\d+) settings? recorded in (.*); the same command continues\n", said)
+    assert kept and kept[2] == str(tmp_path / "out") and process.returncode == 128 + number
+    assert len((tmp_path / "out" / "trials.jsonl").read_text().splitlines()) == 1 + int(kept[1])
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_search_that_is_killed(started):
+    process, workers = started
+    process.kill()
+    _, left = psutil.wait_procs(workers, timeout=PATIENCE)
+    assert not left
 
 
 @pytest.mark.parametrize(
@@ -82,6 +163,10 @@ def test_sequences_and_classes_can_be_chosen(flags, tmp_path, capsys):
         (["--data", "x.yaml"], "--truth and --data are both given"),
         (["--weights", "x.pt"], "--weights and --detections are both given"),
         (["--by", "HOT"], "'HOTA'"),
+        (
+            ["--tracker", "ocsort", "--set", "tracker=bytetrack"],
+            "--tracker ocsort and --set tracker=bytetrack are both",
+        ),
     ],
 )
 def test_what_is_refused(flags, more, message, capsys):
@@ -144,11 +229,17 @@ def test_which_epoch_to_ship(run, tmp_path, capsys):
     assert [row["epoch"] for row in rows] == [1, 2, 3] and rows[:2] == first["epochs"]
     tracked = RunFolder(run).tracking
     assert tracked.sequences == 2 and tracked.best("HOTA").epoch == max(rows, key=lambda row: row["HOTA"])["epoch"]
-    # Each with its own best settings: other scores, so nothing of before is kept.
+    # Each with its own best settings: other scores, so those of before are kept apart.
     assert main([*flags, *data, "--weights", weights[0], "--set", "track_thresh=0.1,0.3", "new_track_thresh=0.1"]) == 0
     found = json.loads((run / "tracking.json").read_text())
     assert found["retuned"] and [row["epoch"] for row in found["epochs"]] == [1]
-    assert found["epochs"][0]["settings"]["track_thresh"] in (0.1, 0.3)
+    assert {"tracker": "bytetrack"} in found["searched"] and len(found["searched"]) == 3
+    (earlier,) = found["earlier"]
+    assert earlier["epochs"] == rows and not earlier["retuned"] and RunFolder(run).tracking.retuned
+    capsys.readouterr()
+    assert main([*flags, *data, "--weights", weights[0]]) == 0  # as before: all three are there again
+    found = json.loads((run / "tracking.json").read_text())
+    assert found["epochs"] == rows and [one["retuned"] for one in found["earlier"]] == [True]
 
 
 def test_compare_and_diagnose_show_it_beside_map(run, tmp_path, capsys):
@@ -199,5 +290,48 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path, monkeypatch, capsys):
         globbed = [name for word in words for name in (sorted(glob.glob(word)) if "epoch_*" in word else [word])]
         assert main([*globbed, *small]) == 0, words
     output = capsys.readouterr().out
-    assert "36 settings on 2 sequences" in output and "50 settings on 2 sequences" in output
+    assert "36 settings on 2 sequences" in output and "51 settings on 2 sequences" in output
     assert "epoch_001.pt: detecting in SHAPES-01" in output and Path("tracksweep.html").is_file()
+
+
+@pytest.fixture
+def seen_video(tmp_path):
+    """Weights that see several classes at one place, a sequence of images, and its truth."""
+    weights = save_seeing(tmp_path / "some.pt", img_size=64)
+    images = still_images(tmp_path / "truth" / "SEQ" / "img1", 8)
+    detector = Detector(weights, device="cpu")
+    rows = []
+    for number, one in enumerate(detector.track(images, "bytetrack", track_thresh=0.2), 1):
+        boxes = one.tracks.boxes[::2]
+        rows += [f"{number},{i},{x1},{y1},{x2 - x1},{y2 - y1},1,1,1" for i, (x1, y1, x2, y2) in enumerate(boxes, 1)]
+    (tmp_path / "truth" / "SEQ" / "gt").mkdir()
+    (tmp_path / "truth" / "SEQ" / "gt" / "gt.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "truth" / "SEQ" / "seqinfo.ini").write_text("[Sequence]\nname=SEQ\nframeRate=10\nseqLength=8\n")
+    return weights, images, tmp_path / "truth"
+
+
+@pytest.mark.parametrize(
+    ("tracker", "more"), [("botsort", []), ("bytetrack", ["classes=each"]), ("bytetrack", ["conf=0.3", "nms=0.5"])]
+)
+def test_the_best_scores_the_same_where_it_is_used(seen_video, tmp_path, capsys, tracker, more):
+    """From stored detections, and with the network as the search says it."""
+    weights, images, truth = seen_video
+    own = ["--weights", str(weights), "--source", str(images), "--device", "cpu"]
+    assert main(["predict", *own, "--save-detections", "--nosave", "--project", str(tmp_path / "seen")]) == 0
+    stored = str(tmp_path / "seen" / "exp" / "detections")
+    found = read_detections(stored)
+    assert not found.across[:, 0].all() and found.made.marked == (0.7, 0.6, 0.5, 0.4, 0.3)
+    assert (found.made.iou, found.made.conf, found.made.size) == (0.7, 0.01, (64, 64))
+    high = "track_thresh" if tracker == "bytetrack" else "track_high_thresh"
+    search = ["--truth", str(truth), "--tracker", tracker, "--set", f"{high}=0.2,0.5", "new_track_thresh=0.2", *more]
+    words = ["tracksweep", "--detections", stored, *search, "--workers", "1", "--output", str(tmp_path / "sweep")]
+    assert main(words) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("to use it: ")]
+    best = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["best"]["HOTA"]
+    _, used = line.split(" --weights FILE ")
+    for name, given in (("network", own), ("stored", ["--detections", stored])):
+        assert main(["track", *given, *shlex.split(used), "--project", str(tmp_path / name), "--nosave"]) == 0
+        scores = score_tracks(truth, tmp_path / name / "exp")
+        assert abs(scores.combined.HOTA - best) < 1e-6 and best > 0.1
+    texts = [(tmp_path / name / "exp" / "SEQ.txt").read_text() for name in ("network", "stored")]
+    assert texts[0] == texts[1]

@@ -49,6 +49,34 @@ def test_classes_and_their_averages(capsys):
     assert {"classes that have truth", "all boxes alike", "classes ignored", "7"} < lines.keys()
 
 
+def test_classes_by_name(tmp_path, capsys):
+    """Of `--names`, or of the truth's categories."""
+    truth, results = MULTICLASS / "gt", str(MULTICLASS / "results" / "all")
+    for words in ("--classes 2 7", "--classes bus van --names car bus bike - - - van"):
+        assert main(["trackval", "--truth", str(truth), "--results", results, *words.split(), "--json"]) == 0
+    by_number, by_name = capsys.readouterr().out.split('{\n "made_by"')[1:]
+    one, two = (json.loads('{"made_by"' + text) for text in (by_number, by_name))
+    assert one["scores"] == two["scores"] and list(two["scores"]["per_class"]) == ["2", "7"]
+    assert two["class_names"]["7"] == "van" and not one["class_names"]
+    file = str(tmp_path / "truth.json")
+    assert main(["convert", str(truth), "--to", "tao", "--out", file, "--names", *"abcdefgh"]) == 0
+    assert "classes: 1 a, 2 b, 3 c, 5 e, 6 f, 7 g" in capsys.readouterr().out
+    assert main(["trackval", "--truth", file, "--results", results, "--classes", "b", "g"]) == 0
+    lines = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert "2 b" in lines and "7 g" in lines
+
+
+def test_truth_without_classes_is_no_truth_of_pedestrians(tmp_path, capsys):
+    for name, ending in (("gt", "-1,1"), ("results", "-1,-1,-1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "A.txt").write_text(f"1,1,0,0,9,9,1,{ending}\n2,1,0,0,9,9,1,{ending}\n")
+    arguments = ["trackval", "--truth", str(tmp_path / "gt"), "--results", str(tmp_path / "results")]
+    assert main([*arguments, "--benchmark", "mot20"]) == 0
+    output = capsys.readouterr().out
+    assert "A.txt: it has no classes (column 8), and mot20 counts class 1" in output and "--benchmark none" in output
+    assert main(arguments) == 0 and "remark" not in capsys.readouterr().out
+
+
 def test_json_is_printed_alone(capsys):
     assert main(flags(MULTICLASS, "perfect", "--sequences", "MC-31", "--json")) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -68,7 +96,10 @@ def test_a_seqmap_names_the_sequences(tmp_path, capsys):
         (["--json", "t.txt"], "--json is t.txt"),
         (["--html", "taken.html"], "exists and was not written by `yolofast trackval`"),
         (["--images", "."], "--images is for the page"),
-        (["--classes", "car"], "--classes has 'car'"),
+        (["--images", "nowhere", "--html"], "nowhere: --images: no such folder"),
+        (["--classes", "car"], "class 'car' is unknown; the truth has no names of classes"),
+        (["--classes", "cars", "--names", *"abcdef", "car"], "class 'cars' is unknown, did you mean 'car'?"),
+        (["--names", "car"], "1 name for the classes 1 2 3 4 5 6 7: class 2 has no name"),
         (["--sequences", "MC-3"], "has no sequence MC-3, did you mean 'MC-3"),
         (["--benchmark", "mot17"], "results of class"),
     ],
@@ -93,6 +124,22 @@ def test_faulty_rows_are_told_or_omitted(tmp_path, capsys):
     assert main([*arguments, "--skip-bad"]) == 0
     output = capsys.readouterr().out
     assert "100.000" in output and "remark:" in output and "1 row omitted, identity twice in a frame" in output
+
+
+def test_faults_of_all_files_are_told_together(tmp_path, capsys):
+    for name in ("gt", "results"):
+        (tmp_path / name).mkdir()
+        for sequence in "ABC":
+            bad = "" if (name, sequence) == ("gt", "C") else "3,1,0,0,-9,9,1\n" * 4
+            (tmp_path / name / f"{sequence}.txt").write_text(f"1,1,0,0,9,9,1\n{bad}")
+    arguments = ["trackval", "--truth", str(tmp_path / "gt"), "--results", str(tmp_path / "results")]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "20 faults in 5 places" in error and "… and 10 more" in error and error.count("9 high") == 10
+    assert main(["convert", str(tmp_path / "gt"), "--to", "tao", "--out", str(tmp_path / "x.json")]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'gt'}: 8 faults in 2 places" in error and "B.txt:2" in error
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_the_examples_of_the_documentation_run_as_printed(tmp_path, monkeypatch, capsys):

@@ -9,6 +9,7 @@ from tests.detect.seeing import save_seeing
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.cli import main, parse
+from yolofast.commands import val
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
 from yolofast.dataset.shapes.made_once import make_shapes
@@ -73,6 +74,14 @@ def test_hybrid_files_hold_every_label_first(data, weights, index, tmp_path):
         assert len(rows) >= count and (rows[:count, 5] == 1).all() and (rows[count:, 5] < 1).all()
         assert rows[:count, 0].tolist() == index.labels[own].tolist()
         np.testing.assert_allclose(rows[:count, 1:5], index.boxes[own], atol=1e-5)
+
+
+def test_few_classes_have_a_row_each(data, weights, tmp_path, capsys, monkeypatch):
+    assert main(words(data, weights, tmp_path, "--no-plots")) == 0
+    assert capsys.readouterr().out.count("circle") == 1
+    monkeypatch.setattr(val, "_FEW_CLASSES", 7)
+    assert main(words(data, weights, tmp_path, "--no-plots")) == 0
+    assert "circle" not in capsys.readouterr().out
 
 
 def test_coco_metrics_by_size(data, weights, tmp_path, capsys):

@@ -191,7 +191,7 @@ def test_val_repeats_what_training_said_of_two_sides(published, tmp_path, capsys
 
 def test_two_sides_are_not_for_yolov7(tmp_path, capsys):
     save_seeing(tmp_path / "some.pt", img_size=64)
-    with pytest.raises(UserError, match=r"height and width are for YOLOX\n.*--img 96"):
+    with pytest.raises(UserError, match=r"height and width are for YOLOX\n.*size=96"):
         Detector(tmp_path / "some.pt", size=(64, 96))
     assert Detector(tmp_path / "some.pt", size=(96, 96)).shape == (96, 96)
     with pytest.raises(UserError, match="size is"):

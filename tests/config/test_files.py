@@ -47,6 +47,7 @@ def test_round_trip(config, tmp_path):
     assert os.listdir(tmp_path) == ["args.yaml"]
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), min_size=1, max_size=20))
 def test_any_name_survives(name):
     config = PredictConfig(name=name)

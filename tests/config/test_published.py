@@ -1,5 +1,7 @@
 """Every command line of the published scripts means the same here, cut-short flags included."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.config import published_flags
@@ -82,3 +84,12 @@ def test_commands_of_the_documentation():
     assert (config.workers, config.batch_size, config.epochs, config.nosave) == (2, 2, 1, True)
     assert (config.img_size, config.cfg) == ((320,), "cfg/training/yolov7-tiny.yaml")
     assert config.fast_dataloader and config.persistent_workers and config.worker_tensor and config.faithful
+
+
+@pytest.mark.parametrize("flag", ["--precision fp16", "--loader cpu", "--cache off", "--gear eager"])
+def test_what_the_drop_in_script_computes_in_another_way_is_listed(flag):
+    """Left to itself, train.py takes the fast way."""
+    name, value = flag.removeprefix("--").split()
+    assert getattr(TrainConfig.published(), name) == "auto" and value != "auto"
+    page = (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
+    assert f"`{flag}`" in page.split("## How `train.py` computes on a GPU")[1].split("\n## ")[0]

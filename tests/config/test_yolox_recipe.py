@@ -75,6 +75,7 @@ def test_values_may_be_set_one_by_one():
         ("mosaic_prob=[", "is not valid YAML"),
         ("mosaic_prob=high", "mosaic_prob is 'high'"),
         ("epochs=10", "--epochs 10"),
+        ("freeze=backbone,neck", "--freeze backbone neck"),
         ("batch_size=8", "--batch-size 8"),
         ("simota_version=old", "use current or vendored"),
         ("max_labels=0,10", "max_labels is"),
@@ -125,6 +126,8 @@ def test_another_size_keeps_the_form():
         ("basic_lr_per_img: 2e1", "basic_lr_per_img is 20"),
         ("momentum: .nan", "momentum is nan"),
         ("ema: 1", "ema is 1"),
+        ("freeze: backbone", r"freeze is 'backbone'"),
+        ("freeze: [3]", r"freeze is \[3\]"),
     ],
 )
 def test_wrong_values_are_named(tmp_path, text, message):

@@ -1,10 +1,27 @@
 """What `--data` means, as a user types it, to every command that reads a data set."""
 
+import errno
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+from tests.dataset.formats.samples import SAMPLES, coco_files, cvat, darknet, roboflow, voc
+from tests.dataset.make import image, write
 from yolofast.cli import main
-from yolofast.dataset import named as data_argument
+from yolofast.config.train import TrainConfig
+from yolofast.dataset import data_argument
 from yolofast.dataset.shapes.made_once import make_shapes
+from yolofast.dataset.split import read_split
+from yolofast.errors import UserError
+from yolofast.extensions import FORMATS
+from yolofast.runs.folder import new_run_folder
+from yolofast.train.data import read_data
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +43,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("data", ["shapes", "data/shapes.yaml"])
 def test_every_command_knows_the_built_in_data_set(tmp_path, capsys, command, data):
@@ -45,4 +63,214 @@ def test_a_folder_that_holds_a_data_yaml_is_meant(capsys):
 def test_a_folder_without_one_is_no_data_set(tmp_path, capsys):
     (tmp_path / "here" / "few").mkdir()
     assert main(["pack", "--data", "few"]) == 2
-    assert "no such file: 'few'" in capsys.readouterr().err
+    assert "few: is a folder without data.yaml, and of no form that is known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", SAMPLES)
+def test_a_foreign_data_set_is_answered_with_the_command_that_converts_it(form, capsys):
+    """And that command, as it is printed, makes one that can be checked."""
+    source = Path("my data")
+    SAMPLES[form](source)
+    (source / "data.yaml").unlink(missing_ok=True)
+    assert main(["check", "--data", str(source)]) == 2
+    err = capsys.readouterr().err
+    assert f"my data: is a folder without data.yaml: it looks like {FORMATS[form].title}" in err
+    command = shlex.split(err.split("fix: ")[1])
+    assert command[1:] == ["convert", "my data", "--from", form, "--to", "yolo", "--out", "my data-yolo"]
+    assert main(command[1:]) == 0
+    assert main(["check", "--data", "my data-yolo"]) in (0, 1)
+    assert "my data-yolo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["check", "pack", "preview", "val", "train"])
+def test_every_command_answers_alike(command, capsys):
+    voc(Path("BCCD"))
+    more = {"preview": ["--out", "x.jpg"], "train": ["--cfg", "mini"], "val": ["--weights", "x.pt"]}.get(command, [])
+    assert main([command, "--data", "BCCD", *more]) == 2
+    err = capsys.readouterr().err
+    assert "looks like Pascal VOC XML (3 XML files in Annotations)" in err and "convert BCCD --from voc" in err
+
+
+def answer(data, capsys):
+    assert main(["check", "--data", str(data)]) == 2
+    return capsys.readouterr().err
+
+
+def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
+    coco_files(Path("coco"), "roboflow")
+    err = answer("coco/train/_annotations.coco.json", capsys)
+    assert "is a json file, not a data yaml: it looks like a Roboflow export" in err
+    coco_files(Path("plain"))
+    err = answer("plain/annotations/instances_train2017.json", capsys)
+    assert "COCO JSON" in err and "or write a data yaml with `train: plain/annotations/instances_train2017.json`" in err
+    cvat(Path("cvat"))
+    assert "it looks like CVAT XML" in answer("cvat/annotations.xml", capsys)
+    darknet(Path("darknet"))
+    assert "it looks like YOLO labels (obj.data of Darknet)" in answer("darknet/obj.data", capsys)
+    voc(Path("voc"))
+    assert "it looks like Pascal VOC XML (3 XML files)" in answer("voc/Annotations", capsys)
+    assert "is a text file, not a data yaml" in answer("voc/ImageSets/Main/train.txt", capsys)
+    assert main(["convert", "voc/Annotations", "--out", "out"]) == 0, "the images are beside the folder that was named"
+
+
+def test_a_yaml_of_another_name_and_other_folders(capsys):
+    make_shapes("few", n=3)
+    Path("few/data.yaml").rename("few/mine.yaml")
+    assert "fix: name the file: --data few/mine.yaml" in answer("few", capsys)
+    Path("empty").mkdir()
+    assert "empty: is a folder without data.yaml, and of no form that is known" in answer("empty", capsys)
+    write(Path("raw/v1.0-mini/sample_data.json"), "[]")
+    assert "convert --from nuscenes --root raw" in answer("raw", capsys)
+    write(Path("MOT/A/gt/gt.txt"), "1,1,1,1,9,9,1,1,1\n")
+    write(Path("MOT/sequences.yaml"), "sequences: [A]\n")
+    assert "MOTChallenge" in (err := answer("MOT", capsys)) and "--from mot --to coco-video --out MOT.json" in err
+    voc(Path("voc"))
+    shutil.make_archive("my export", "zip", "voc")
+    err = answer("my export.zip", capsys)
+    assert "is a zip file, not a data yaml: it looks like Pascal VOC XML (3 XML files in Annotations)" in err
+    assert main(shlex.split(err.split("fix: ")[1])[1:]) == 0, "its own command converts it"
+    Path("broken.zip").write_text("x")
+    assert "cannot be read as a zip file" in answer("broken.zip", capsys)
+
+
+def test_labels_of_another_form_beside_the_images_are_named(capsys):
+    """A yaml that names the images of Pascal VOC: it is not the label files that are missing."""
+    voc(Path("BCCD"))
+    write(Path("voc.yaml"), "train: BCCD/JPEGImages\nval: BCCD/JPEGImages\nnames: [cat, dog]\n")
+    assert main(["check", "--data", "voc.yaml"]) == 1
+    out = capsys.readouterr().out
+    assert "BCCD looks like Pascal VOC XML (3 XML files in Annotations)" in out
+    assert "  command: " in out and "convert" in out.split("  command: ")[1].splitlines()[0]
+    assert main(["pack", "--data", "voc.yaml"]) == 2
+    assert "fix: convert it: " in capsys.readouterr().err
+
+
+def test_an_export_of_roboflow_is_read_as_it_is(capsys, monkeypatch):
+    """`../train/images` leads out of its folder; the folder beside the yaml is meant, and that is said."""
+    roboflow(Path("books"))
+    assert main(["check", "--data", "books/data.yaml"]) == 1, "a warning: there is no test split"
+    out = capsys.readouterr().out
+    assert "data: books/data.yaml:1: ../train/images leads nowhere, so " in out and "books/train/images is read" in out
+    assert "books/data.yaml: no faults, 1 warning" in out
+    image(Path("books/test/images/d.jpg"), seed=9)
+    write(Path("books/test/labels/d.txt"), "0 .5 .5 .5 .5\n")
+    assert main(["check", "--data", "books"]) == 0
+    monkeypatch.chdir("books")
+    assert main(["check", "--data", "data.yaml"]) == 0
+    image(Path("../train/images/e.jpg"), seed=10)
+    capsys.readouterr()
+    main(["check", "--data", "data.yaml"])
+    assert "train/images leads nowhere" not in capsys.readouterr().out, "where it leads somewhere, that is meant"
+
+
+def test_a_key_that_is_nearly_right_is_told(capsys):
+    data = make_shapes("few", n=3)
+    text = data.read_text()
+    write(data, text.replace("names:", "nmaes:") + "owner: me\ndownload: no.sh\n")
+    assert main(["check", "--data", "few"]) == 1
+    out = capsys.readouterr().out
+    assert "warning: unknown key (1)" in out
+    assert "data.yaml:6: 'nmaes' means nothing here, did you mean 'names'?" in out
+    assert "data.yaml:7: 'owner' means nothing here" in out and "download" not in out
+    assert main(["check", "--data", "few", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["faults"][0]["kind"] == "unknown key" and "owner" in found["remarks"][-1]
+    write(data, text.replace("val:", "vall:"))
+    assert main(["check", "--data", "few", "--splits", "train"]) == 1
+    with pytest.raises(UserError, match="there is no split 'val', did you mean 'vall'"):
+        read_split(data, "val")
+
+
+def test_what_training_is_told_of_its_data():
+    said = []
+    data = make_shapes("few", n=5)
+    write(data, data.read_text().replace("images/val", "images/train").replace("names:", "nmaes:"))
+    read_data(TrainConfig(data=str(data), cfg="mini"), said.append)
+    slip, same = said
+    assert "'nmaes' means nothing here, did you mean 'names'" in slip
+    assert same.startswith("warning: the 5 val images are train images too, so val measures memory")
+    assert f"convert {data} --from yolo --to yolo --split train=0.8 val=0.2 --out few-split" in same
+    said.clear()
+    write(
+        data,
+        data.read_text().replace("nmaes:", "names:").replace("val: images/train", "val: [images/val, images/train]"),
+    )
+    read_data(TrainConfig(data=str(data), cfg="mini"), said.append)
+    assert said[0].startswith("warning: 5 of the 6 val images are train images too")
+    said.clear()
+    read_data(TrainConfig(data=str(make_shapes("other", n=5)), cfg="mini"), said.append)
+    assert not said
+
+
+def deny(monkeypatch, name, ending):
+    """Whoever runs the tests may read everything, so the system's answer is made up."""
+    real = getattr(os, name)
+
+    def denied(path, *more, **named):
+        if os.fspath(path).endswith(ending):
+            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+        return real(path, *more, **named)
+
+    monkeypatch.setattr(os, name, denied)
+
+
+def test_an_image_folder_that_may_not_be_read(capsys, monkeypatch):
+    make_shapes("few", n=3)
+    deny(monkeypatch, "scandir", "images/train")
+    assert main(["check", "--data", "few"]) == 1
+    out = capsys.readouterr().out
+    assert "images/train: cannot be read: Permission denied\n  fix: check the permissions of that folder" in out
+
+
+def test_a_label_that_may_not_be_read(capsys, monkeypatch):
+    make_shapes("few", n=3)
+    deny(monkeypatch, "open", "train/000001.txt")
+    assert main(["check", "--data", "few"]) == 1
+    out = capsys.readouterr().out
+    assert "000001.txt: not a readable text file: Permission denied\n  fix: check its permissions" in out
+
+
+def test_a_project_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    deny(monkeypatch, "mkdir", "exp")
+    with pytest.raises(UserError, match="Permission denied") as refused:
+        new_run_folder(tmp_path / "runs", "exp")
+    assert refused.value.fix.startswith("check the permissions, or name another folder with --project")
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="set YOLOFAST_CACHE to a folder that can be written"):
+        data_argument.data_file("shapes")
+
+
+@pytest.mark.parametrize("name", ["coco", "coco320"])
+def test_the_packaged_data_sets_say_how_to_get_them(name, capsys):
+    assert main(["check", "--data", name]) == 1
+    out = capsys.readouterr().out
+    if name == "coco":
+        assert "unpack train2017.zip and val2017.zip of http://images.cocodataset.org/zips into coco/images" in out
+    else:
+        assert "`yolofast dataset resize --data coco.yaml --img 320 --out coco320` makes it" in out
+
+
+def test_coco_as_it_is_downloaded_is_found_without_lists(capsys):
+    """Images and annotations of the publisher alone, without YOLOv7's lists and labels."""
+    coco_files(Path("coco"))
+    content = json.loads(Path("coco/annotations/instances_train2017.json").read_text())
+    assert content["categories"][0] == {"id": 17, "name": "cat"}
+    index = read_split(data_argument.data_file("coco"), "train")
+    assert len(index) == 2 and [index.names[label] for label in index.labels] == ["cat", "dog"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    ["train --data nowhere.yaml", "train --weights nope.pt", "train --cfg nope", "val --data x", "pack --data x"],
+)
+def test_a_path_that_leads_nowhere_is_told_before_torch_is_imported(words):
+    code = f"import sys\nfrom yolofast.cli import main\nprint(main({words.split()!r}), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "2 False\n" and "no such file" in done.stderr

@@ -100,6 +100,7 @@ fields = st.one_of(st.floats(0, 1).map(str), st.integers(-2, 4).map(str), st.tex
 texts = st.lists(st.lists(fields, max_size=12).map(" ".join), max_size=4).map("\n".join)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(st.one_of(st.text(), texts))
 def test_any_text_gives_boxes_or_faults(text):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from yolofast.dataset import named
-from yolofast.dataset.named import data_file, read_named_split
+from yolofast.dataset import data_argument as named
+from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.errors import UserError
 

@@ -19,10 +19,12 @@ def test_coco(name, tmp_path, monkeypatch):
     ids = dict(zip(data.names, data.category_ids, strict=True))
     assert (ids["person"], ids["stop sign"], ids["dining table"], ids["toothbrush"]) == (1, 13, 67, 90)
     assert data.places("./coco/val2017.txt")[0] == tmp_path / "coco" / "val2017.txt"
+    own = "./coco/val2017.txt" if name == "coco" else f"./{name}/images/val2017"
+    assert data.entries("val") == [own], "smaller images are in a folder of their own"
 
 
 def test_recipes_and_data_sets_do_not_mix():
-    assert short_names("data") == ["coco", "coco320", "coco480", "coco640"]
+    assert short_names("data") == ["coco", "coco320", "coco480", "coco640", "nuscenes"]
     assert {"hyp.scratch.tiny", "hyp.scratch.p5", "hyp.scratch.tiny.noota"} <= set(short_names("hyp"))
 
 

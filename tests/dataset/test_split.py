@@ -361,6 +361,7 @@ entries = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(data=st.dictionaries(st.sampled_from(["path", "train", "nc", "names", "annotations", "category_ids"]), entries))
 def test_any_data_yaml_is_read_or_a_user_error(tmp_path_factory, data):

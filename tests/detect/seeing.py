@@ -7,7 +7,7 @@ import torch
 from tests.model.small import SMALL
 from yolofast import build_model
 from yolofast.checkpoint.save import model_content, save_checkpoint
-from yolofast.media.frames import quiet_opencv
+from yolofast.image_bytes import quiet_opencv
 
 
 def save_seeing(path, names=("cat", "dog", "cow"), img_size=None, seed=0):

@@ -18,15 +18,15 @@ def weights(tmp_path_factory):
 
 def test_fit_keeps_the_aspect_and_says_how_to_get_back():
     image = np.random.default_rng(0).integers(0, 255, (50, 200, 3), np.uint8)
-    fitted, gain, pad = fit(image, (100, 100), 32)
-    assert fitted.shape == (32, 128, 3) and gain == (0.5, 0.5) and pad == (14, 3)
+    fitted, place = fit(image, (100, 100), 32)
+    assert fitted.shape == (32, 128, 3) and place.gain == (0.5, 0.5) and place.pad == (14, 3)
     assert (fitted[:3] == 114).all() and (fitted[:, :14] == 114).all() and not (fitted[3:28, 14:114] == 114).all()
 
 
 def test_fit_for_yolox_pads_behind_to_a_square():
     image = np.random.default_rng(0).integers(0, 255, (50, 201, 3), np.uint8)
-    fitted, gain, pad = fit(image, (100, 100), 32, InputConvention(rgb=False, divisor=1, top_left=True, whole=True))
-    assert fitted.shape == (128, 128, 3) and pad == (0, 0) and gain == (100 / 201, 24 / 50)
+    fitted, place = fit(image, (100, 100), 32, InputConvention(rgb=False, divisor=1, top_left=True, whole=True))
+    assert fitted.shape == (128, 128, 3) and place.pad == (0, 0) and place.gain == (100 / 201, 24 / 50)
     assert (fitted[24:] == 114).all() and (fitted[:, 100:] == 114).all() and not (fitted[:24, :100] == 114).all()
 
 
@@ -69,10 +69,11 @@ def test_bad_pictures_and_weights(weights, tmp_path):
         Detector(tmp_path / "missing.pt")
 
 
-@pytest.mark.parametrize("array", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8), 7])
+@pytest.mark.parametrize("array", [np.zeros((4, 4, 3), int), np.zeros((0, 4, 3), np.uint8), 7, {"a": 1}, [[1, 2]]])
 def test_what_is_no_picture(weights, array):
-    with pytest.raises(UserError, match="image"):
-        Detector(weights, device="cpu").predict([array])
+    for given in ([array], array):
+        with pytest.raises(UserError, match=r"image|cannot be read"):
+            Detector(weights, device="cpu").predict(given)
 
 
 def test_a_video_frame_by_frame(weights, tmp_path):
@@ -82,7 +83,7 @@ def test_a_video_frame_by_frame(weights, tmp_path):
     assert [one.frame.number for one in seen] == list(range(5))
     together = detector.predict(video, conf=0.05)
     assert [len(one) for one in together] == [len(one.detections) for one in seen]
-    with pytest.raises(TypeError, match="confidence"):
+    with pytest.raises(UserError, match="no setting 'confidence'"):
         detector.stream(video, confidence=0.1)
 
 

@@ -13,8 +13,8 @@ from yolofast.detect.evaluation import LateComparison, accumulate_metrics, in_or
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.nms import Thresholds, non_max_suppression
 from yolofast.evaluate.v7_metrics import V7Metrics
+from yolofast.image_index import fitted_size
 from yolofast.loader.validation_batches import BatchCache, validation_batches
-from yolofast.pixels import fitted_size
 from yolofast.precision import Precision
 from yolofast.structures import Detections
 

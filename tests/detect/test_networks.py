@@ -8,6 +8,7 @@ from yolofast.detect.networks import load_model, read_trained, starting_network
 from yolofast.errors import UserError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "read",
     [

@@ -30,6 +30,7 @@ def draw(folder, nc, images=20, names=None):
     return save_plots(folder, metrics.result(), matrix, names or split.names)
 
 
+@pytest.mark.slow
 def test_all_plots_are_drawn(tmp_path):
     files = draw(tmp_path / "run", 3, names=("$a$ and $b", "b", "c"))  # not formulas
     assert set(files) == FILES == {path.name for path in (tmp_path / "run").iterdir()}
@@ -62,6 +63,15 @@ def test_boxes_are_where_they_should_be(tmp_path):
         assert abs(places[:, 1].min() - left) <= 3
         assert abs(places[:, 1].max() - right) <= 3
         assert abs(places[:, 0].max() - bottom) <= 3
+
+
+def test_small_images_are_enlarged(tmp_path):
+    """At 64 pixels a label would cover the picture; the box keeps its place."""
+    images = torch.full((4, 3, 64, 64), 114, dtype=torch.uint8)
+    labels, _ = mosaics(tmp_path, images, [found()] * 4, [[0.0, 0, 0.5, 0.5, 0.5, 0.5]])
+    assert labels.shape == (512, 512, 3)
+    places = np.argwhere(np.ptp(labels.astype(int), axis=2) > 60)
+    assert abs(places[:, 1].max() - 192) <= 3 and abs(places[:, 0].max() - 192) <= 3
 
 
 def test_colours_and_floats(tmp_path):

@@ -10,6 +10,7 @@ import torch
 from tests.frozen.freeze import CONFIDENCE, OLD_RUNS, OLD_SHAPES, WITH_WEIGHTS, unpack
 from yolofast import Detector, build_model, load_weights
 from yolofast.cli import main
+from yolofast.runs.reader import RunFolder
 
 REFERENCE = Path(__file__).parent / "resumed.npz"
 KEPT = {
@@ -72,6 +73,7 @@ def test_a_stopped_run_resumes_to_the_same_weights(name, tmp_path, data):
         assert difference(before[key], reference[key]) > 10 * RELATIVE, f"{key} learnt nothing that would be noticed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 def test_weights_load_and_detect(name, tmp_path, data):
     run = unpack(name, tmp_path)
@@ -84,6 +86,7 @@ def test_weights_load_and_detect(name, tmp_path, data):
     assert report.loaded and not report.missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in OLD_RUNS.iterdir()))
 def test_pages_read_old_runs(name, tmp_path, capsys):
     run = unpack(name, tmp_path)
@@ -100,3 +103,13 @@ def test_old_runs_are_compared(tmp_path, capsys):
     assert main(["compare", *runs, "--json", "--output", str(tmp_path / "compare.html")]) == 0
     text = capsys.readouterr().out
     assert json.loads(text) and all(Path(run).name in text for run in runs)
+
+
+@pytest.mark.parametrize(("name", "best"), [("yolov7-finished", 10), ("yolox-finished", None)])
+def test_epochs_of_files_that_count_from_0_are_read_as_people_count(name, best):
+    """`summary.json` of 0.1.0 counts from 0, that of later versions from 1."""
+    run = RunFolder(OLD_RUNS / name)
+    written = json.loads((OLD_RUNS / name / "summary.json").read_text())
+    assert written["epochs_counted_from"] == 0 and run.summary["epochs_counted_from"] == 1
+    assert run.summary["best_epoch"] == written["best_epoch"] + 1 == run.epochs()[run.best_row()]
+    assert best is None or run.summary["best_epoch"] == best

@@ -14,8 +14,8 @@ from yolofast.detect.evaluation import accumulate_metrics
 from yolofast.evaluate.candidates import Candidates, best_candidates, find_usable_rows
 from yolofast.evaluate.greedy import suppress_torch, suppress_triton
 from yolofast.evaluate.nms import Thresholds, non_max_suppression
+from yolofast.image_index import fitted_size
 from yolofast.loader.validation_batches import validation_batches
-from yolofast.pixels import fitted_size
 from yolofast.precision import Precision
 
 VALIDATION = {"multi_label": True, "classes": None, "most": 30_000}

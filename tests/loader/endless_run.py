@@ -1,11 +1,12 @@
 """A program that loads batches until it is stopped: `python -m tests.loader.endless_run plain|fast [stop-early]`.
 
-It prints the workers' process numbers once batches come. What it does on Ctrl-C is what the command line does.
+It prints the workers' process numbers once batches come. What it does on signals is what the command line does.
 """
 
 import sys
 
 from tests.loader.small_set import made_up_loader
+from yolofast.interrupts import exit_code, stops_raise
 
 
 def run(fast, batches):
@@ -24,6 +25,7 @@ def run(fast, batches):
 
 if __name__ == "__main__":
     try:
-        run(sys.argv[1] == "fast", 5 if "stop-early" in sys.argv else -1)
+        with stops_raise():
+            run(sys.argv[1] == "fast", 5 if "stop-early" in sys.argv else -1)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(exit_code())

@@ -6,11 +6,11 @@ import torch
 
 from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
-from yolofast.image_index import ImageIndex, starts_of
+from yolofast.image_index import ImageIndex, fitted_size, starts_of
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.order import EpochOrder
 from yolofast.loader.workers import WorkerLoader
-from yolofast.pixels import PackedImages, fitted_size
+from yolofast.pixels import PackedImages
 
 
 def in_workers(**options):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from tests.loader.small_set import made_up_index, packed, random_sizes
+from yolofast.image_index import fitted_size
 from yolofast.loader import validation_batches as module
 from yolofast.loader.validation_batches import validation_batches
-from yolofast.pixels import fitted_size
 
 
 class CountedImages:

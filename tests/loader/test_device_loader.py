@@ -13,6 +13,8 @@ from yolofast.loader.device_pixels import ResidentPixels, StagedPixels
 from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.structures import bucketed
 
+pytestmark = pytest.mark.slow
+
 LEVELS = InputFormat(dtype=torch.uint8, gain=1)
 CPU = torch.device("cpu")
 

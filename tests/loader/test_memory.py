@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pytest
@@ -27,22 +28,21 @@ def own_memory(loader):
 
 
 def growth(**options):
-    """Bytes between the third epoch and the twentieth."""
+    """Bytes from the middle of epochs 3 to 7 to that of epochs 16 to 20: single ones jump by 5 MB now and then."""
     with made_up_loader(images=64, size=128, batch_size=16, workers=2, **options) as loader:
-        after = {}
+        held = []
         for epoch in range(1, 21):
             batches = loader.epoch(epoch)
             next(batches)
-            if epoch in (3, 20):
-                after[epoch] = own_memory(loader)
+            held.append(own_memory(loader))
             assert sum(1 for _ in batches) == 3
-    return after[20] - after[3]
+    return median(held[-5:]) - median(held[2:7])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "persistent=True", "fast=True"])
 def test_memory_is_flat_over_twenty_epochs(options):
-    """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 13 MB after 17 epochs; what moves without
+    """A batch is 0.8 MB. If one of an epoch's four were kept, it would be 10 MB after 13 epochs; what moves without
     being kept (freed pages, copies of pages the workers touch) was about 2 MB.
 
     In a process of its own: gaps that other tests have left in the heap fill up by and by, in each worker anew."""

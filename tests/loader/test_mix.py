@@ -4,10 +4,10 @@ import pytest
 
 from tests.loader.small_set import in_workers, made_up_index, made_up_loader, made_up_maker, packed, random_sizes
 from yolofast.augment.planner import Planner
+from yolofast.image_index import fitted_size
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.device_pixels import device_pixels
 from yolofast.loader.order import EpochOrder
-from yolofast.pixels import fitted_size
 from yolofast.structures import BatchMix
 
 

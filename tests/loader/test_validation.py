@@ -5,8 +5,9 @@ import pytest
 
 from tests.loader.small_set import made_up_index, packed, random_sizes
 from yolofast.errors import UserError
+from yolofast.image_index import fitted_size
+from yolofast.loader import validation_batches as module
 from yolofast.loader.validation_batches import validation_batches
-from yolofast.pixels import fitted_size
 from yolofast.structures import InputConvention
 
 YOLOX = InputConvention(rgb=False, divisor=1.0, top_left=True, whole=True)
@@ -94,7 +95,8 @@ def test_images_without_boxes():
     assert not batch.targets.valid.any()
 
 
-def test_the_number_of_threads_changes_nothing_and_batches_may_be_taken_again():
+def test_the_number_of_threads_changes_nothing_and_batches_may_be_taken_again(monkeypatch):
+    monkeypatch.setattr(module, "usable_cores", lambda: 5)
     index, images = data_set(random_sizes(30))
     one, many = (validation_batches(index, images, 4, 64, 32, rect=True, threads=n) for n in (1, 5))
     for _ in range(2):

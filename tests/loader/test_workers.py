@@ -12,11 +12,11 @@ from yolofast.augment.planner import Planner
 from yolofast.augment.recipe import Recipe
 from yolofast.augment.render_cv2 import render
 from yolofast.errors import UserError
+from yolofast.image_index import fitted_size
 from yolofast.loader import pinning
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.loader.workers import WorkerLoader
-from yolofast.pixels import fitted_size
 from yolofast.structures import Targets
 
 pytestmark = pytest.mark.slow

@@ -82,8 +82,13 @@ def test_half_precision_maps_give_float32_terms(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("faithful", [True, False])
-def test_compiles_as_one_graph(kind, faithful):
+def test_compiles_as_one_graph(kind):
+    """As published too where nothing else differs: heads and bins are the same code around it."""
+    for faithful in [True, False] if kind in ("anchor", "ota") else [False]:
+        compiles_as_one_graph(kind, faithful)
+
+
+def compiles_as_one_graph(kind, faithful):
     loss, raw = criterion_and_maps(kind, faithful)
     targets = Targets.from_rows(random_rows(12), 2)
 

@@ -3,8 +3,10 @@
 import base64
 import contextlib
 import io
+import socket
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import ClassVar
@@ -15,6 +17,8 @@ import pytest
 
 from tests.detect.seeing import picture, save_video
 from yolofast.errors import UserError
+from yolofast.media import addresses
+from yolofast.media import frames as media_frames
 from yolofast.media.pictures import UniqueNames
 from yolofast.media.sources import frame_batches, is_live
 from yolofast.media.streams import LiveStreams
@@ -61,7 +65,8 @@ def test_a_video(tmp_path):
     assert [frame.number for batch in batches for frame in batch] == list(range(10))
     assert batches[0][0].video.fps == pytest.approx(12) and str(batches[0][0]) == f"{video} 1/10"
     thin, _ = frames(video, every=3)
-    assert len(thin) == 4 and thin[0].video.fps == pytest.approx(4) and thin[0].video.length == 4
+    assert len(thin) == 4 and thin[0].video.fps == pytest.approx(4) and thin[0].video.length == 10
+    assert [frame.number for frame in thin] == [0, 3, 6, 9] and str(thin[1]) == f"{video} 4/10"
     assert np.array_equal(thin[1].image, batches[0][3].image)
 
 
@@ -208,3 +213,37 @@ def test_files_are_named_after_addresses():
         ("rtsp://10.0.0.1/live", "10.0.0.1_live"),
     ):
         assert names.of(address) == name
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=f\r\n\r\n"]
+)
+def test_a_server_that_says_nothing_is_not_waited_for(answer, monkeypatch):
+    monkeypatch.setattr(media_frames, "PATIENCE", 0.2)
+    monkeypatch.setattr(addresses, "PATIENCE", 0.2)
+    open_ = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    open_.append(server.accept()[0])
+                    open_[-1].sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        began = time.monotonic()
+        found, (fault,) = frames(f"http://127.0.0.1:{server.getsockname()[1]}/camera")
+        assert time.monotonic() - began < 10 and not found
+    for one in open_:
+        one.close()
+    assert ("cannot be reached: timed out" if not answer else "cannot be read as a video") in str(fault)
+
+
+def test_every_second_image_of_each_folder(tmp_path):
+    for folder, count in (("a", 5), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        for number in range(count):
+            cv2.imwrite(str(tmp_path / folder / f"{number}.png"), picture(number))
+    found, _ = frames(tmp_path / "*" / "*.png", every=2)
+    assert [frame.name[-7:] for frame in found] == ["a/0.png", "a/2.png", "a/4.png", "b/0.png"]
+    assert [frame.number for frame in found] == [0, 2, 4, 0]

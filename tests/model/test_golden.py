@@ -93,11 +93,11 @@ def test_forward_in_double_precision(case):
     """
     model, x = filled(case).double(), images(case).double()
     with torch.no_grad():
-        raw = model.train()(x)
+        assert relative_error(decode(model.eval()(x), model), FORWARD[f"{case}.eval"]) <= 1e-5
+        raw = model.train()(x)  # changes its statistics
         assert len(raw) == len(golden_maps(case))
         for ours, golden in zip(raw, golden_maps(case), strict=True):
             assert relative_error(ours, golden) <= 1e-3
-        assert relative_error(decode(fill(model).eval()(x), model), FORWARD[f"{case}.eval"]) <= 1e-5
 
 
 @pytest.fixture
@@ -112,9 +112,11 @@ def two_threads():
 @pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX512", reason="float32 sums run in another order on this processor"
 )
-@pytest.mark.parametrize("case", large_ones_slow(FORWARD_CASES))
+@pytest.mark.parametrize("case", [case for case in FORWARD_CASES if "tiny" in case])
 def test_forward_in_single_precision(case):
-    """Where sums run in the order they had when the golden numbers were made, with two threads, nothing is left."""
+    """Where sums run in the order they had when the golden numbers were made, with two threads, nothing is left.
+
+    Large ones take long, and are the same layers."""
     model, x = filled(case), images(case)
     with torch.no_grad():
         assert relative_error(decode(model.eval()(x), model), FORWARD[f"{case}.eval"]) <= 1e-5

@@ -126,6 +126,7 @@ def test_line_of_a_layer_in_a_published_file(tmp_path):
     assert caught.value.line == line + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -217,7 +218,7 @@ graphs = st.fixed_dictionaries(
 
 
 @given(graphs)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_mapping_builds_or_is_refused(cfg):
     try:
         on_meta(cfg)
@@ -226,7 +227,7 @@ def test_any_mapping_builds_or_is_refused(cfg):
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_damaged_layer_builds_or_is_refused(data):
     """Close to valid: one layer of a working network replaced, so that the deeper checks are reached."""
     cfg = changed(data.draw(st.integers(0, 6)), data.draw(layers))

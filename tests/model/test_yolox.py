@@ -31,6 +31,7 @@ def parameters(module):
     return sum(p.numel() for p in module.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ARCHITECTURES)
 def test_parameters_and_names(case):
     golden = ARCHITECTURES[case]
@@ -44,6 +45,7 @@ def test_parameters_and_names(case):
         assert parameters(model.get_submodule(module)) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["yolox-nano", "yolox-s"])
 def test_forward_in_double_precision(name):
     """What is left is the rounding of the golden numbers. With these weights many sizes overflow, as the logarithm

@@ -18,6 +18,7 @@ def on_meta(cfg, **kwargs):
         return build_model(cfg, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("nc", [80, 7])
 def test_published_weights_are_recognised_by_their_shapes(size, nc):
@@ -27,6 +28,7 @@ def test_published_weights_are_recognised_by_their_shapes(size, nc):
     assert model.names[:2] == (("person", "bicycle") if nc == 80 else ("0", "1"))
 
 
+@pytest.mark.slow
 def test_other_widths_are_recognised_too_and_other_families_are_not():
     model = on_meta({**CUSTOM, "depth_multiple": 1.67, "depthwise": True})
     again = on_meta(yolox_of(model.state_dict()))

@@ -26,7 +26,7 @@ def test_a_line_chart():
 def test_points_and_bars():
     spec = chart_spec(ScatterChart("t", "h", "mAP", (Point("a", 1.0, math.nan, "g", best=True),)))
     assert spec["kind"] == "scatter" and spec["points"] == [
-        {"name": "a", "x": 1.0, "y": None, "group": "g", "best": True}
+        {"name": "a", "x": 1.0, "y": None, "group": "g", "best": True, "short": ""}
     ]
     spec = chart_spec(BarChart("t", "ms", (Bar("a", (("x", 1.0), ("y", math.nan))),)))
     assert spec["kind"] == "bar" and spec["bars"] == [{"name": "a", "parts": [["x", 1.0], ["y", None]]}]

@@ -3,11 +3,13 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from tests.profile.figures import ON_CPU, made_up
 from yolofast.profile.bottlenecks import verdicts
 from yolofast.profile.output import comparison_json, phase_rows, profile_json, title, usage_rows, verdict_lines
 from yolofast.profile.records import PhaseFigures, WaitPlace, Waits, Work
-from yolofast.profile.step_phases import ASSIGN, FUSED
+from yolofast.profile.step_phases import ASSIGN, DATA_WAIT, FUSED
 from yolofast.profile.step_statistics import compare
 
 
@@ -64,3 +66,24 @@ def test_a_single_measurement_has_no_spread():
     once = PhaseFigures(name="augment", mean_ms=7.0, std_ms=0.0, median_ms=7.0, share=0.7, beside="in workers")
     profile = replace(made_up(), phases=(once,))
     assert next(phase_rows(profile)) == ("augment", "7.00", "", "parallel to the step, in workers")
+
+
+@pytest.mark.parametrize(
+    ("cores", "batch_ms", "workers", "says"),
+    [
+        (8, 25.0, 3, "3 recommended: a process makes a batch in 25.0 ms, without it the step takes 9.9 ms"),
+        (8, 1.0, 1, "1 recommended: "),
+        (2, 25.0, 1, "1 recommended: a process makes a batch in 25.0 ms, without it the step takes 9.9 ms; 3 would "
+         "keep up, but there are 2 cores"),
+        (1, 25.0, 0, "0 recommended: "),
+    ],
+)  # fmt: skip
+def test_workers_are_recommended(cores, batch_ms, workers, says):
+    """Whatever the step waits for now is not part of what workers have to keep up with."""
+    profile = made_up(replace(ON_CPU, cores=cores), phases={DATA_WAIT: 7.0}, batch_ms=batch_ms)
+    assert dict(usage_rows(profile))["--workers"].startswith(says)
+    assert profile_json(profile)["recommended_workers"] == workers
+
+
+def test_a_gpu_that_makes_its_batches_needs_none():
+    assert "--workers" not in dict(usage_rows(made_up())) and profile_json(made_up())["recommended_workers"] is None

@@ -14,6 +14,12 @@ def test_means_spreads_and_shares_by_hand():
     assert sum(phase.share for phase in (wait, forward, ema)) == pytest.approx(1)
 
 
+def test_one_interrupted_step_is_no_wait_per_step():
+    steps = [{FORWARD: 2.0, DATA_WAIT: 1.0}] * 3
+    wait, forward = phase_figures(steps, [{FORWARD: 0.0, DATA_WAIT: 0.0}] * 2 + [{FORWARD: 2.0, DATA_WAIT: 3.0}])
+    assert (wait.asleep_ms, forward.asleep_ms) == (1.0, 0.0)
+
+
 def test_one_step_and_none():
     assert spread([5.0]).std == 0.0
     assert phase_figures([]) == ()

@@ -55,7 +55,7 @@ class ReferenceTrainer:
                 group["momentum"] = np.interp(i, [0, warmup], [hyp["warmup_momentum"], hyp["momentum"]])
         if i <= warmup:
             accumulate = max(1, round(float(np.interp(i, [0, warmup], [1, 64 / self.batch_size]))))
-        raw = self.model(images.float() / 255)
+        raw = self.model(images.to(torch.get_default_dtype()) / 255)
         if hyp["loss_ota"]:
             loss = ota_loss(raw, rows, self.grid, (self.size, self.size), self.settings).loss
         else:

@@ -114,7 +114,7 @@ def test_fitness_and_the_best_epoch():
 
 def test_metrics_have_an_order_for_people():
     assert [column.title for column in layout.metrics()] == ["mAP50", "mAP50-95", "precision", "recall"]
-    assert list(layout.metric_charts()) == ["Accuracy", "Precision and recall"]
+    assert list(layout.metric_charts()) == ["Accuracy", "Precision and recall", "Overlap of predicted and true boxes"]
 
 
 def test_numbered_files():

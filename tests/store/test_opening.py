@@ -1,6 +1,9 @@
 """What loaders call: every kind of cache opens, says so, and shows the same pixels."""
 
+import errno
+import os
 from collections import namedtuple
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -121,3 +124,17 @@ def test_a_size_of_nothing_is_refused(index, tmp_path):
 def test_fewer_than_no_threads_are_refused(index):
     with pytest.raises(UserError, match="cannot be packed by -3 threads"):
         open_images(index, 48, 48, "disk", threads=-3, say=str)
+
+
+@pytest.mark.parametrize("why", [errno.EROFS, errno.EACCES])
+def test_auto_does_without_a_store_where_none_can_be_written(index, monkeypatch, why):
+    def refuse(path, *arguments, **settings):
+        raise OSError(why, os.strerror(why), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    said = []
+    images, choice = open_images(index, 48, 48, "auto", say=said.append)
+    assert isinstance(images, FileImages) and choice.kind == "off"
+    assert said[-1].startswith("images: cache off instead (") and f"cannot be written: {os.strerror(why)}" in said[-1]
+    with pytest.raises(UserError, match="the store could not be written"):
+        open_images(index, 48, 48, "disk", say=str)

@@ -8,11 +8,14 @@ import pytest
 import torch
 
 from tests.detect.seeing import picture, save_seeing
-from yolofast import UserError, build_model
+from tests.track.scenes import still_images
+from yolofast import Detector, UserError, build_model
 from yolofast.checkpoint.save import model_content, save_checkpoint
+from yolofast.cli import main
 from yolofast.dataset.shapes.moving import MovingScene
 from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.track.appearance import NeckFeatures, OnnxReid, average_over_boxes, crop
+from yolofast.track.formats.read_detections import read_detections
 
 BOXES = [[3.0, 5.0, 40.0, 30.0], [-6.0, -2.0, 11.0, 50.0], [20.0, 20.0, 20.0, 20.0], [30.0, 10.0, 90.0, 47.5]]
 
@@ -158,6 +161,61 @@ def test_a_network_of_the_user(colour_network, scene):
             np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
 
 
+@pytest.fixture(scope="module")
+def convolutions(tmp_path_factory):
+    """Of crops of 32 × 16, as re-identification networks are made, in PyTorch and as an ONNX file."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    torch.manual_seed(0)
+    first, second = torch.nn.Conv2d(3, 8, 3, 2, 1), torch.nn.Conv2d(8, 16, 3, 2, 1)
+    network = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    helper, shape = onnx.helper, {"strides": [2, 2], "pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["crops", "0.weight", "0.bias"], ["a"], **shape),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "2.weight", "2.bias"], ["c"], **shape),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["vectors"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", *sides])
+        for name, sides in (("crops", (3, 32, 16)), ("vectors", (16,)))
+    ]
+    weights = [onnx.numpy_helper.from_array(value.numpy(), name) for name, value in network.state_dict().items()]
+    graph = helper.make_graph(nodes, "convolutions", ends[:1], ends[1:], weights)
+    path = tmp_path_factory.mktemp("onnx") / "convolutions.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return network, path
+
+
+def test_a_network_gives_what_it_gives_in_pytorch(convolutions):
+    network, path = convolutions
+    found = OnnxReid(path).features(picture(0), BOXES)
+    crops = torch.from_numpy(np.stack([crop(picture(0), np.array(box), (16, 32)) for box in BOXES]))
+    with torch.no_grad():
+        expected = torch.nn.functional.normalize(network(crops))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("tracker", ["botsort", "boosttrack"])
+def test_tracking_with_a_network_of_the_user(convolutions, tracker, tmp_path):
+    """From Python and by the command."""
+    weights, path = save_seeing(tmp_path / "some.pt", img_size=64), convolutions[1]
+    images = still_images(tmp_path / "seq", 4)
+    easy = {"det_thresh": 0.2} if tracker == "boosttrack" else {"track_high_thresh": 0.2, "new_track_thresh": 0.2}
+    detector = Detector(weights, device="cpu")
+    frames = list(detector.track(images, tracker, reid=path, most=5, conf=0.2, **easy))
+    assert len(frames[0].tracks) > 1 and frames[0].tracks.ids.tolist() == frames[-1].tracks.ids.tolist()
+    words = ["--source", str(images), "--weights", str(weights), "--device", "cpu", "--tracker", tracker, "--nosave"]
+    words += ["--reid", str(path), "--max-det", "5", "--conf", "0.2", "--project", str(tmp_path / "out")]
+    assert main(["track", *words, "--save-detections", "--track", *(f"{key}={easy[key]}" for key in easy)]) == 0
+    stored = read_detections(tmp_path / "out" / "exp" / "detections")
+    assert stored.features.shape == (len(stored), 16)
+    rows = np.loadtxt(tmp_path / "out" / "exp" / "seq.txt", delimiter=",")
+    by_frame = [sorted(rows[rows[:, 0] == number, 1].astype(int).tolist()) for number in range(1, 5)]
+    assert by_frame == [sorted(one.tracks.ids.tolist()) for one in frames]
+
+
 def test_what_is_wrong_with_a_network_of_the_user(colour_network, tmp_path):
     onnx = pytest.importorskip("onnx")
     (tmp_path / "no.onnx").write_bytes(b"nothing")
@@ -175,5 +233,5 @@ def test_without_the_file_or_what_runs_it(tmp_path, monkeypatch):
         OnnxReid(tmp_path / "reid.onnx")
     (tmp_path / "reid.onnx").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
-    with pytest.raises(UserError, match="pip install onnxruntime"):
+    with pytest.raises(UserError, match=r"pip install yolofast\[reid\]"):
         OnnxReid(tmp_path / "reid.onnx")

@@ -1,5 +1,7 @@
 """Who crossed a line, who is in a zone, and how many there were."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,60 @@ def test_drawing_has_boxes_trails_lost_ones_and_counts():
     assert drawings[0][100].any(), "a line"
     colours = [TrackDrawing(()).draw(image, tracks((id, 60, 60, 0)), tracks())[60, 55].tolist() for id in (1, 1, 2)]
     assert colours[0] == colours[1] != colours[2]
+
+
+def scene(size=(160, 120)):
+    return np.zeros((size[1], size[0], 3), np.uint8)
+
+
+def test_trails_go_with_their_tracks():
+    image, drawing, shows_lost = scene(), TrackDrawing(()), TrackDrawing((), show_lost=True)
+    for x in (30, 60, 90):
+        for one in (drawing, shows_lost):
+            one.draw(image, tracks((1, x, 60, 0)), tracks())
+    gone = tracks((1, 120, 60, 0))
+    assert not drawing.draw(image, tracks(), gone).any(), "lost ones are not shown, nor is where they were"
+    assert shows_lost.draw(image, tracks(), gone)[60, 45].any()
+    for _ in range(28):
+        last = shows_lost.draw(image, tracks(), gone)
+    assert not last[60, 20:100].any(), "a trail is as long as it says"
+    assert drawing.draw(image, tracks((1, 120, 60, 0)), tracks())[60, 105].any(), "found again"
+
+
+def test_labels_stay_inside_the_image():
+    inside = TrackDrawing(("a-long-name",), line_width=2).draw(scene(), tracks((1, 158, 60, 0)), tracks())
+    alone = TrackDrawing(("a-long-name",), line_width=2).draw(scene(), tracks((1, 60, 60, 0)), tracks())
+    assert (inside > 200).all(2).sum() == (alone > 200).all(2).sum() > 0, "all its letters are there"
+    beyond = TrackDrawing(("a-long-name",), line_width=2).draw(scene(), tracks((1, 300, 60, 0)), tracks())
+    assert not beyond.any(), "what is outside has no label"
+
+
+def test_the_panel_says_which_class_it_counts_also_without_names():
+    counts = Counts([])
+    counts.add(tracks((1, 30, 60, 3), (2, 60, 60, 2), (3, 90, 60, 3)), tracks(), (160, 120))
+    assert TrackDrawing(())._lines(counts) == ["class 3: 2 now, 2 so far", "class 2: 1 now, 1 so far"]
+    assert TrackDrawing(("a", "b", "c", "d"))._lines(counts)[0] == "d: 2 now, 2 so far"
+    unknown = Counts([])
+    unknown.add(tracks((1, 30, 60, -1)), tracks(), (160, 120))
+    assert TrackDrawing(())._lines(unknown) == ["1 now, 1 so far"]
+
+
+def test_the_panel_keeps_away_from_boxes_and_labels_of_zones():
+    """A box in the upper right, a zone's label in the upper left, a line's half way down."""
+    shapes = [parse_shape("0,0,80,0,80,60", 1, line=False), parse_shape("0,119,100,119", 1, line=True)]
+    counts, drawing, image = Counts(shapes), TrackDrawing(("cat",)), scene((320, 240)) + np.uint8(100)
+    crowd = [tracks((1, 270, 20, 0)), tracks((1, 270, 200, 0))]
+    boxes = [np.array([[200.0, 0, 320, 90]]), np.array([[200.0, 150, 320, 240]])]
+    crowd = [replace(one, boxes=box) for one, box in zip(crowd, boxes, strict=True)]
+    places = []
+    for number in range(90):
+        now = crowd[0] if number < 45 or number % 2 else crowd[1]
+        counts.add(now, tracks(), (320, 240))
+        drawn = drawing.draw(image, now, tracks(), counts)
+        shaded = (drawn == 40).all(2)
+        rows, columns = shaded.any(1).nonzero()[0], shaded.any(0).nonzero()[0]
+        places.append((int(columns.min()), int(rows.min()), int(columns.max()), int(rows.max())))
+        assert (drawn[0:10, 0:40] != image[0:10, 0:40]).any() and not shaded[:15, :120].any()
+    assert len(set(places)) == 1, "it does not jump"
+    left, top, _, bottom = places[0]
+    assert left < 160 and top > 200 and bottom <= 239

@@ -1,6 +1,7 @@
 """Stored detections: what `predict --save-detections` writes, and what else is read as such."""
 
 import json
+import re
 from dataclasses import replace
 
 import cv2
@@ -8,15 +9,12 @@ import numpy as np
 import pytest
 
 from tests.detect.seeing import picture, save_seeing, save_video
-from yolofast import UserError
+from yolofast import Detector, UserError
 from yolofast.cli import main
-from yolofast.track.formats.detections import (
-    DetectionRecorder,
-    make_detections,
-    read_all_detections,
-    read_detections,
-    write_detections,
-)
+from yolofast.track.formats.detections import Making, make_detections, write_detections
+from yolofast.track.formats.read_detections import read_all_detections, read_detections
+from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.selection import Candidates, refuse_higher
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +39,75 @@ def test_what_is_written_is_read(tmp_path):
     assert found.kept(found.score > 0.2).features.tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
+def test_how_it_was_made_is_read_and_files_without_it_too(tmp_path):
+    made = Making(weights="a.pt", size=(64, 96), conf=0.01, iou=0.7, overlaps="both", most=9, marked=(0.7,))
+    given = some(made=made, across=[[True], [True], [False]], within=[[True], [False], [True]], seen=[1, 3], every=2)
+    path = write_detections(tmp_path / "street.npz", given)
+    found = read_detections(path)
+    assert found.made == made and found.seen.tolist() == [1, 3] and found.used_rate == 15
+    assert found.across[:, 0].tolist() == [True, False, True] and found.within[:, 0].tolist() == [False, True, True]
+    with np.load(path) as archive:
+        columns = {key: archive[key] for key in archive.files}
+    old = {key: value for key, value in columns.items() if key not in ("made", "seen", "every", "across", "within")}
+    np.savez(path, **old)
+    found = read_detections(path)
+    assert found.made is None and found.looked_at().tolist() == [1, 2, 3, 4] and found.every == 1
+    np.savez(path, **{**columns, "made": np.array("{}")})
+    with pytest.raises(UserError, match="not a file of detections"):
+        read_detections(path)
+
+
+def test_motion_of_frames_left_out_belongs_to_the_next():
+    shift = np.tile(np.eye(2, 3), (5, 1, 1))
+    shift[:, 0, 2] = [0, 1, 2, 4, 8]
+    nothing = {"frame": [], "box": np.zeros((0, 4)), "score": []}
+    found = make_detections("a", **nothing, length=5, warps=shift).thinned(2)
+    assert found.looked_at().tolist() == [1, 3, 5] and found.warps[[0, 2, 4], 0, 2].tolist() == [0, 3, 12]
+
+
+def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
+    """Of the union of what the kinds of suppression leave, each is found again to the bit."""
+    video = save_video(tmp_path / "street.mp4", frames=3)
+    words = ["--weights", str(weights), "--source", str(video), "--device", "cpu", "--project", str(tmp_path)]
+    assert main(["predict", *words, "--save-detections", "--nosave"]) == 0
+    found = read_detections(tmp_path / "exp" / "detections")
+    detector = Detector(weights, device="cpu")
+    for across, iou in ((True, None), (False, None), (True, 0.5), (False, 0.3)):
+        own = found.kept(Candidates(found).kept(iou=iou, across=across))
+        seen = list(detector.stream(video, conf=0.01, iou=iou or 0.7, agnostic=across))
+        np.testing.assert_array_equal(own.box, np.concatenate([one.detections.boxes for one in seen]))
+        np.testing.assert_array_equal(own.label, np.concatenate([one.detections.labels for one in seen]))
+    with pytest.raises(UserError, match=r"--iou is 0\.8, but the detections of street were suppressed at 0\.7"):
+        refuse_higher(found, [0.5, 0.8], "--iou")
+
+
+def test_json_with_videos_holds_detections_too(tmp_path):
+    (tmp_path / "A" / "det").mkdir(parents=True)
+    (tmp_path / "A" / "det" / "det.txt").write_text("1,-1,1,2,3,4,0.25,0\n3,-1,10,20,30,40,0.5,1\n")
+    (tmp_path / "A" / "seqinfo.ini").write_text(
+        "[Sequence]\nname=A\nseqLength=4\nframeRate=25\nimWidth=64\nimHeight=48\n"
+    )
+    words = ["--kind", "detections", "--to", "coco-video", "--out", str(tmp_path / "all.json"), "--names", "cat", "dog"]
+    assert main(["convert", str(tmp_path), *words]) == 0
+    found = read_detections(tmp_path / "all.json")
+    assert (found.name, found.length, found.frame_rate, found.width, found.names) == ("A", 4, 25, 64, ("cat", "dog"))
+    assert found.score.tolist() == [0.25, 0.5] and found.box[1].tolist() == [10, 20, 40, 60]
+    (tmp_path / "plain.json").write_text('{"images": [], "annotations": []}')
+    with pytest.raises(UserError, match=r"(?s)videos is missing.*give a file with videos, images"):
+        read_detections(tmp_path / "plain.json")
+
+
+def _without_times(text):
+    return re.sub(r"[\d.]+ ms each", "", text)
+
+
 def test_a_predicted_video_is_stored_with_its_times(weights, tmp_path, capsys):
     video = save_video(tmp_path / "street.mp4", frames=5, fps=10)
     words = ["--weights", str(weights), "--source", str(video), "--device", "cpu", "--conf", "0.3", "--save-json"]
     assert main(["predict", *words, "--project", str(tmp_path / "with"), "--save-detections"]) == 0
-    said = capsys.readouterr().out.replace("with", "out")
+    said = _without_times(capsys.readouterr().out.replace("with", "out"))
     assert main(["predict", *words, "--project", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out == said
+    assert _without_times(capsys.readouterr().out) == said
     files = [(tmp_path / place / "exp" / "predictions.json").read_text() for place in ("with", "out")]
     assert files[0] == files[1]  # what is stored beside changes nothing else
     found = read_detections(tmp_path / "with" / "exp" / "detections")
@@ -101,6 +161,8 @@ def test_coco_results_name_frames_three_ways(tmp_path):
         {"id": 1, "video_id": 2},
     ]
     truth.write_text(json.dumps({"videos": [{"id": 1, "file_name": "MOT17-02"}], "images": images}))
+    with pytest.raises(UserError, match=r"no\.json: does not exist"):
+        read_all_detections(path, images=tmp_path / "no.json")
     found = read_all_detections(path, images=truth)
     assert list(found) == ["2", "MOT17-02"] and found["MOT17-02"].frame.tolist() == [1, 9] and len(found["2"]) == 0
     path.write_text(json.dumps([row(7, score="high"), row(None), row(7, bbox=[1, 2, -3, 4]), row(7)]))

@@ -1,5 +1,6 @@
 """From sources to tracks: times, several videos at once, camera motion, bad input."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -7,11 +8,13 @@ from tests.detect.seeing import picture, save_seeing, save_video
 from tests.track.scenes import panned, retime, still_images
 from yolofast import Detector, UserError
 from yolofast.cli import main
+from yolofast.detect.detector import raise_fault
 from yolofast.media.frames import Frame, Video
-from yolofast.track.choices import tracker_maker
-from yolofast.track.formats.detections import read_detections
-from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes
-from yolofast.track.timeline import Place, Timeline, frame_numbers
+from yolofast.track.choices import eye_of, tracker_maker, tracking_filter
+from yolofast.track.formats.read_detections import read_detections
+from yolofast.track.pipeline import CAMERA, Follower, Found, Seen, StageTimes, detected
+from yolofast.track.timeline import Place, Timeline, folder_of_images, frame_numbers, open_sources
+from yolofast.track.trackers import camera_motion
 
 EASY = {"track_high_thresh": 0.2, "new_track_thresh": 0.2, "cmc_method": "none"}
 
@@ -72,6 +75,32 @@ def test_times_are_those_of_an_uneven_video(detector, tmp_path):
     assert times == pytest.approx([0, 0.1, 0.2, 0.7, 0.8, 0.9], abs=1e-3)
 
 
+@pytest.mark.parametrize("is_video", [True, False])
+def test_every_second_frame_keeps_its_number_and_time(detector, tmp_path, is_video):
+    source = save_video(tmp_path / "a.mp4", frames=6, fps=10) if is_video else still_images(tmp_path / "a", 6)
+    rate = 10 if is_video else 5
+    found = list(detector.track(source, most=1, every=2, frame_rate=5))
+    assert [one.number for one in found] == [one.place.number for one in found] == [1, 3, 5]
+    assert [one.frame.number for one in found] == [0, 2, 4] and found[0].place.length == 6
+    assert [one.time for one in found] == pytest.approx([0, 2 / rate, 4 / rate], abs=1e-3)
+    assert found[0].place.frame_rate == pytest.approx(rate / 2)
+    assert [one.frame.number for one in detector.stream(source, every=2)] == [0, 2, 4]
+
+
+def test_times_of_images_and_stored_detections_are_those_of_times_txt(detector, tmp_path):
+    images = still_images(tmp_path / "SEQ" / "img1", 3)
+    (tmp_path / "SEQ" / "seqinfo.ini").write_text("[Sequence]\nname=SEQ\nframeRate=10\nseqLength=3\n")
+    (tmp_path / "SEQ" / "det").mkdir()
+    (tmp_path / "SEQ" / "det" / "det.txt").write_text("1,-1,5,5,9,9,0.9\n3,-1,5,5,9,9,0.9\n")
+    (tmp_path / "SEQ" / "times.txt").write_text("0\n0.1\n0.7\n")
+    assert [one.time for one in detector.track(tmp_path / "SEQ", most=1)] == [0, 0.1, 0.7]
+    assert [one.time for one in detector.track(images, most=1, frame_rate=5)] == pytest.approx([0, 0.2, 0.4])
+    assert read_detections(tmp_path / "SEQ").times.tolist() == [0, 0.1, 0.7]
+    (tmp_path / "SEQ" / "times.txt").write_text("0\n0.1\n")
+    with pytest.raises(UserError, match=r"times\.txt: has 2 times, but the sequence 3 frames"):
+        list(detector.track(images, most=1))
+
+
 def test_a_video_that_ends_early_keeps_its_frames(detector, tmp_path):
     video = save_video(tmp_path / "long.mp4", frames=40)
     content = video.read_bytes()
@@ -98,6 +127,12 @@ def test_a_video_that_ends_early_keeps_its_frames(detector, tmp_path):
         ({"source": []}, "no source"),
         ({"source": ["0", "a.mp4"]}, "different speeds"),
         ({"source": ["x", "x"]}, "twice"),
+        ({"source": picture(0)}, "a source is ndarray"),
+        ({"source": [picture(0)]}, "a source is ndarray"),
+        ({"source": None}, "a source is NoneType"),
+        ({"source": "x" * 5000}, "cannot be read: File name too long"),
+        ({"every": 0}, "every is 0"),
+        ({"batch": 0}, "batch is 0\n  fix: give a whole number from 1"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_read(detector, tmp_path, arguments, message):
@@ -105,6 +140,22 @@ def test_mistakes_are_said_before_anything_is_read(detector, tmp_path, arguments
     source = arguments.pop("source", tmp_path / "a.mp4")
     with pytest.raises(UserError, match=message):
         detector.track(source, **arguments)
+
+
+def test_a_sequence_whose_images_are_a_video(tmp_path):
+    """As `dataset shapes-video --video` writes it."""
+    save_video(tmp_path / "A.mp4")
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A" / "seqinfo.ini").write_text("[Sequence]\nname=A\nimDir=../A.mp4\n")
+    assert folder_of_images(str(tmp_path / "A")) == str(tmp_path / "A.mp4")
+    frames = next(open_sources([tmp_path / "A"], 2, on_fault=raise_fault).batches)
+    assert [frame.name for frame in frames] == [str(tmp_path / "A.mp4")] * 2
+    (tmp_path / "A" / "times.txt").write_text("0.0\n0.5\n")
+    (tmp_path / "A" / "seqinfo.ini").write_text("[Sequence]\nname=A\nimDir=../A.mp4\nframeRate=7\n")
+    places = [Timeline().place(frame) for frame in frames]
+    assert [(one.time, one.frame_rate) for one in places] == [(0.0, 7), (0.5, 7)], "a video may hold even times only"
+    (tmp_path / "A" / "seqinfo.ini").write_text("[Sequence]\nname=A\nimDir=img1\n")
+    assert Timeline().place(frames[1]).time == frames[1].time, "times of something else"
 
 
 def test_numbers_of_images():
@@ -147,3 +198,24 @@ def test_the_cameras_motion_keeps_identities():
         shown[method] = [sorted(one.tracks.ids.tolist()) for one in frames]
         assert times.frames[CAMERA] == (6 if method != "none" else 0)
     assert shown["sparseOptFlow"] == [[1, 2, 3]] * 6 and shown["none"][1] != [1, 2, 3]
+
+
+@pytest.mark.parametrize("with_reid", [False, True])
+def test_the_cameras_motion_is_found_on_the_frame_that_the_detector_resized(with_reid, tmp_path, monkeypatch):
+    """It is not resized again, and its motion is told in pixels of the frame."""
+    for number, view in enumerate(panned(3, 12, 450, 660)):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), view)
+    detector = Detector(save_seeing(tmp_path / "some.pt", img_size=64), device="cpu", size=448)
+    settings = {"with_reid": with_reid, "cmc_method": "sparseOptFlow"}
+    make = tracker_maker("botsort", faithful=False, class_handling="vote", settings=settings)
+    inputs, looked_at, fit_all, grey = [], [], detector.fitted, camera_motion._grey
+    monkeypatch.setattr(detector, "fitted", lambda images: inputs.extend(fit_all(images)) or inputs[-len(images) :])
+    monkeypatch.setattr(camera_motion, "_grey", lambda image, scale: looked_at.append(image) or grey(image, scale))
+    opened, times = open_sources([str(tmp_path)], 2, on_fault=raise_fault), StageTimes()
+    see = eye_of(detector, tracking_filter("vote", {"most": 3}), make(30.0), None)
+    frames = list(Follower(make, times).follow(detected(see, opened.batches, opened.timeline, times)))
+    assert [one.input.shape for one in inputs] == [(304, 448, 3)] * 3
+    assert all(np.shares_memory(seen, one.input) for seen, one in zip(looked_at, inputs, strict=True))
+    assert frames[0].warp is None
+    for one in frames[1:]:
+        assert one.warp == pytest.approx(np.array([[1, 0, -12], [0, 1, 0]]), abs=0.2)

@@ -132,18 +132,65 @@ def test_sequences_are_combined_and_can_be_chosen():
         ((TWO, TWO, {"benchmark": "mot17", "classes": [1]}), "knows pedestrians only"),
         ((TWO, TWO, {"classes": "cars"}), "classes is 'cars'"),
         ((TWO, TWO, {"classes": []}), "classes is empty"),
+        ((TWO, TWO, {"classes": 1}), "classes is 1\n  fix: give a list of labels"),
         ((TWO, TWO, {"classes": [1.5]}), "class 1.5"),
         ((TWO, np.vstack([TWO, TWO[:1]])), "is in frame 1 already"),
         ((TWO, np.full((1, 6), np.nan)), "nan is not a finite number"),
         (("no_such_folder", TWO), "no_such_folder: does not exist"),
         ((TWO, "words"), "words: does not exist"),
-        ((TWO, [["x"]]), r"rows of sequence are \[\['x'\]\]"),
+        ((TWO, [["x"]]), r"results, rows of sequence are \[\['x'\]\]"),
+        ((TWO[:, :4], TWO), r"truth, rows of sequence have the shape \(8, 4\)"),
+        ((np.full((1, 6), np.nan), TWO), "truth, rows of sequence: 1 fault"),
+        ((TWO, TWO, {"lengths": {"sequences": 9}}), "lengths has 'sequences', .* did you mean 'sequence'"),
+        ((TWO, TWO, {"lengths": float("inf")}), "the length of sequence is inf"),
+        ((TWO, TWO, {"class_names": "car"}), "class_names is 'car'"),
+        ((TWO, np.ma.masked_array(TWO, TWO == 50)), "results, rows of sequence: some values are masked"),
+        ((TWO, TWO, {"lengths": "nine"}), "the length of sequence is 'nine'"),
+        (({"a": TWO, "b": TWO}, {"a": TWO, "b": TWO}, {"lengths": 9}), "lengths is 9, but there are 2 sequences"),
+        (({"a": TWO, "b": TWO}, {"a": TWO}, {"names": ["a", "c"]}), "truth has no sequence c"),
+        ((TWO, TWO, {"classes": ["car"], "class_names": {1: "bus"}}), "class 'car' is unknown; there are bus"),
     ],
 )
 def test_what_is_refused(arguments, message):
     truth, results, *options = arguments
     with pytest.raises(UserError, match=message):
         score_tracks(truth, results, **(options[0] if options else {}))
+
+
+def test_bad_rows_of_arrays_are_skipped_too():
+    bad = [[5, 1, 0, 0, -9, 9], [1, 1, 0, 0, 9, 9], [0, 1, 0, 0, 9, 9], [2, np.nan, 0, 0, 9, 9]]
+    dirty = np.vstack([TWO, bad])
+    scores = score_tracks(dirty, {"sequence": dirty}, skip_bad=True)
+    assert scores.combined.HOTA == 1 and scores.combined.CLR_TP == 8 and len(scores.remarks) == 8
+    assert scores.remarks[0].startswith("truth, rows of sequence: 1 row omitted")
+    with pytest.raises(UserError, match="8 faults in 2 places") as error:
+        score_tracks(dirty, dirty)
+    assert "truth, rows of sequence" in str(error.value) and "results, rows of sequence" in str(error.value)
+
+
+def test_lengths_of_one_sequence_and_one_name(tmp_path):
+    write_mot(tmp_path / "A.txt", sequence_of_rows("A", TWO, "truth"), "truth")
+    assert score_tracks(tmp_path, TWO, lengths=9).combined.CLR_Frames == 9
+    assert score_tracks({"ab": TWO, "b": TWO}, {"ab": TWO}, names="ab", lengths={"ab": 9}).combined.CLR_Frames == 9
+
+
+def test_classes_have_names():
+    truth, results = (
+        make_sequence("a", frame=[1, 1], id=[1, 2], box=[[0, 0, 9, 9], [20, 0, 29, 9]], label=labels, classes=names)
+        for labels, names in (([1, 4], {1: "car", 4: "bus"}), ([1, 1], {}))
+    )
+    scores = score_tracks(truth, results, classes=["bus", 1, 4])
+    assert list(scores.per_class) == [4, 1] and scores.class_names == {1: "car", 4: "bus"}
+    assert score_tracks(truth, results, class_names=["a", "b"]).class_names == {1: "a", 4: "b"}
+    assert score_tracks(truth, results, class_names=list("abcde")).class_names[4] == "d"
+
+
+@pytest.mark.parametrize("label", [None, 3])
+def test_truth_of_which_nothing_counts_is_remarked(label):
+    truth = TWO if label is None else np.column_stack([TWO, np.ones(8), np.full(8, label), np.ones(8)])
+    (remark,) = score_tracks(truth, TWO, benchmark="mot17").remarks
+    said = "it has no classes" if label is None else "its classes (column 8) are 3"
+    assert remark.startswith(f"truth, rows of sequence: {said}") and "none of its 8 boxes" in remark
 
 
 def test_figures_are_asked_for_by_name():
@@ -173,3 +220,31 @@ def test_empty_truth_and_empty_sequences():
 
 def test_it_is_public():
     assert yolofast.score_tracks is score_tracks and "score_tracks" in dir(yolofast)
+
+
+def test_a_class_of_which_nothing_is_there():
+    """Its scores are those of nothing, and so are averages over it alone."""
+    scores = score_tracks(TWO, TWO, classes=[99])
+    assert scores.class_average_of_truth.HOTA == 0 and scores.detection_average["GT_Dets"] == 0
+
+
+def test_a_class_that_occurs_nowhere_is_said():
+    (said,) = score_tracks(TWO, TWO, classes=[99], class_names={99: "car"}).remarks
+    assert said == "in neither truth nor results, and 0 in the average over all classes: class car"
+    assert not score_tracks(TWO, TWO, classes="all").remarks
+
+
+def test_truth_may_be_a_list_of_sequences_with_the_names_of_its_classes(tmp_path):
+    for name in ("A", "B", "C"):
+        folder = tmp_path / name
+        (folder / "gt").mkdir(parents=True)
+        (folder / "gt" / "gt.txt").write_text("1,1,5,5,9,9,1,1,1\n")
+        (folder / "seqinfo.ini").write_text(f"[Sequence]\nname={name}\nseqLength=2\n")
+    (tmp_path / "sequences.yaml").write_text("names: [cat, dog]\nsequences: [A, B]\n")
+    results = {name: [[1, 1, 5, 5, 9, 9, 1, 1]] for name in "ABC"}
+    scores = score_tracks(tmp_path / "sequences.yaml", results, classes=["dog"])
+    assert list(scores.sequences) == ["A", "B"] and scores.per_class[1].HOTA == 1
+    assert list(score_tracks(tmp_path / "sequences.yaml", results, names=["B"]).sequences) == ["B"]
+    results["A"].append([3, 1, 5, 5, 9, 9, 1, 1])
+    with pytest.raises(UserError, match="frame 3, but there are 2"):
+        score_tracks(tmp_path / "sequences.yaml", results)

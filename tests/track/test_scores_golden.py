@@ -25,14 +25,14 @@ def test_every_figure_of_every_variant(variant):
     }
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("rules", BENCHMARKS)
 @pytest.mark.parametrize("variant", PREPROCESSING["MOT17"])
-def test_preprocessing_of_benchmarks(benchmark, variant):
+def test_preprocessing_of_benchmarks(rules, variant):
     folder = GOLDEN / "preprocessing"
     scores = score_tracks(
-        folder / "gt", folder / "results" / variant, benchmark=benchmark, lengths=PREPROCESSING["lengths"]
+        folder / "gt", folder / "results" / variant, benchmark=rules, lengths=PREPROCESSING["lengths"]
     )
-    assert not differences(scores.to_dict(), PREPROCESSING[BENCHMARKS[benchmark]][variant])
+    assert not differences(scores.to_dict(), PREPROCESSING[BENCHMARKS[rules]][variant])
 
 
 @pytest.mark.parametrize("variant", MULTICLASS["results"])

@@ -1,6 +1,5 @@
 """What trackers promise beyond the published code: repaired defects, time, classes, state, memory, helpful errors."""
 
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -9,6 +8,8 @@ import pytest
 from benchmarks.bench_track import crowd
 from tests.track.tracker_cases import crossing
 from yolofast import UserError, build_tracker
+from yolofast.track.choices import tracker_maker
+from yolofast.track.trackers.motion import kalman
 from yolofast.track.trackers.table import TRACKERS
 
 NAMES = list(TRACKERS)
@@ -22,13 +23,13 @@ def still(tracker, frames, score=0.9):
     return found
 
 
-def identities(name, times, **settings):
-    """Which ids each object had, most frames first."""
+def identities(name, times, *, tell=True, **settings):
+    """Which ids each object had, most frames first. `tell`: the times of frames are given."""
     tracker = build_tracker(name, **settings)
     seen: list[set[int]] = [set() for _ in range(4)]
     for time, boxes in zip(times, crossing(times), strict=True):
         there = np.isfinite(boxes).all(1).nonzero()[0]
-        found = tracker.update(boxes[there], np.full(len(there), 0.9), time=float(time))
+        found = tracker.update(boxes[there], np.full(len(there), 0.9), time=float(time) if tell else None)
         for track, row in zip(found.ids.tolist(), found.detections.tolist(), strict=True):
             seen[there[row]].add(track)
     return seen
@@ -37,8 +38,46 @@ def identities(name, times, **settings):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rate", [30, 12, 2])
 def test_the_same_motion_at_any_rate_gives_the_same_identities(name, rate):
-    seen = identities(name, np.arange(0, 6, 1 / rate))
-    assert [len(ids) for ids in seen] == [1, 1, 1, 1] and len(set.union(*seen)) == 4, seen
+    """Whether the tracker is told the times of frames, their rate, or both."""
+    times = np.arange(0, 6, 1 / rate)
+    for told in ({}, {"frame_rate": rate}, {"frame_rate": rate, "tell": False}):
+        seen = identities(name, times, **told)
+        assert [len(ids) for ids in seen] == [1, 1, 1, 1] and len(set.union(*seen)) == 4, (told, seen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_times_count_and_not_what_is_said_of_the_rate(name):
+    """Prediction, its noise and buffers are of seconds: the rate says when frames without times were seen."""
+    trackers, silent = (
+        [build_tracker(name, frame_rate=rate) for rate in (30, 12.5, 7)],
+        build_tracker(name, frame_rate=12.5),
+    )
+    for number, (boxes, scores) in enumerate(crowd(9, 60)):
+        wanted, *others = (tracker.update(boxes, scores, time=number / 12.5) for tracker in trackers)
+        others.append(silent.update(boxes, scores))
+        for found in others:
+            assert found.ids.tolist() == wanted.ids.tolist() and np.allclose(found.boxes, wanted.boxes, atol=1e-4)
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_noise_of_frames_that_are_missing_is_that_of_each(warped):
+    """A prediction over three frames, or over three halves twice, is that of three single ones, and as unsure."""
+    rng = np.random.default_rng(0)
+    noise, filters = rng.random((2, 4, 6)), rng.random((5, 4, 6))
+
+    def after(*steps):
+        found = filters.copy()
+        if not warped:
+            for elapsed in steps:
+                kalman.predict(found, elapsed, noise)
+            return found
+        mean, cov = found[:2].copy(), kalman.blocks(found[2:])
+        for elapsed in steps:
+            kalman.predict_blocks(mean, cov, elapsed, noise)
+        return np.concatenate((mean.ravel(), cov.ravel()))
+
+    assert np.allclose(after(3.0), after(1.0, 1.0, 1.0)) and np.allclose(after(5.0), after(2.0, 1.0, 2.0))
+    assert np.allclose(after(3.0), after(1.5, 1.5)) and not np.allclose(after(3.0), after(2.0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,6 +103,40 @@ def test_a_lost_track_is_given_up_after_its_buffer(name, faithful):
 
     last = 32 if faithful else 30
     assert comes_back_after(last) and not comes_back_after(last + 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("faithful", [False, True])
+def test_a_gap_without_frames_ends_tracks_as_one_with_empty_frames_does(name, faithful):
+    """Faithful trackers count frames, and none is missing."""
+    buffer = {"track_buffer": 30} if name in ("bytetrack", "botsort") else {"max_age": 30}
+    for gap, comes_back in [(0.9, True), (1.0, True), (1.1, False), (10, False)]:
+        tracker = build_tracker(name, faithful=faithful, **buffer)
+        before = still(tracker, 5).ids[0]
+        now = tracker.time + gap
+        tracker.update(BOX, [0.9], time=now)
+        for step in range(1, 4):
+            found = tracker.update(BOX, [0.9], time=now + step / 30)
+        assert (found.ids.tolist() == [before]) is (comes_back or faithful), gap
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rare_frames_are_no_gap(name):
+    """One frame in two seconds, as the tracker was told: the buffer is shorter than a frame."""
+    buffer = {"track_buffer": 30} if name in ("bytetrack", "botsort") else {"max_age": 0}
+    tracker = build_tracker(name, frame_rate=0.5, **buffer)
+    for step in range(6):
+        found = tracker.update(BOX, [0.9], time=2.1 * step)
+    assert found.ids.tolist() == [1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lost_ones_were_given_out_before(name):
+    tracker, other, given = build_tracker(name), BOX + 400, set()
+    still(tracker, 5)
+    for boxes, scores in [(np.concatenate((BOX, other)), [0.9, 0.9]), *crowd(9, 40)]:
+        given |= set(tracker.update(boxes, scores).ids.tolist())
+        assert set(tracker.lost().ids.tolist()) <= given
 
 
 def test_the_buffer_is_a_time():
@@ -129,24 +202,7 @@ def test_classes(name):
     assert sorted(zip(found.labels.tolist(), found.detections.tolist(), strict=True)) == [(0, 1), (1, 0)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("faithful", [False, True])
-def test_a_stream_that_restarts_continues_its_identities(name, faithful):
-    frames = crowd(12, 60)
-    whole, part = build_tracker(name, faithful=faithful), build_tracker(name, faithful=faithful)
-    for boxes, scores in frames[:30]:
-        whole.update(boxes, scores), part.update(boxes, scores)
-    restarted = build_tracker(name, faithful=faithful)
-    restarted.load_state_dict(pickle.loads(pickle.dumps(part.state_dict())))
-    for boxes, scores in frames[30:]:
-        one, two = whole.update(boxes, scores), restarted.update(boxes, scores)
-        assert one.ids.tolist() == two.ids.tolist() and np.array_equal(one.boxes, two.boxes)
-    restarted.reset()
-    fresh = build_tracker(name, faithful=faithful)
-    for boxes, scores in frames:
-        assert restarted.update(boxes, scores).ids.tolist() == fresh.update(boxes, scores).ids.tolist()
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_does_not_grow(name):
     """Some 3,000 tracks are born and die; keeping a kilobyte of each would take megabytes. Hundreds live at a time."""
@@ -195,6 +251,21 @@ def test_lost_ones_are_predicted(name):
     assert 130 < box[0] < 150, "about 140: it moves on"
 
 
+def test_another_motion_model():
+    """BoT-SORT's filter in ByteTrack is that of BoT-SORT, and a saved state tells whose it is."""
+    settings = {"match_thresh": 0.8, "new_track_thresh": 0.7}
+    borrowed = build_tracker("bytetrack", motion="kalman_sides", **settings)
+    own, other = build_tracker("botsort", **settings), build_tracker("bytetrack", **settings)
+    for boxes, scores in crowd(12, 30):
+        found, wanted, differs = (tracker.update(boxes, scores) for tracker in (borrowed, own, other))
+        assert found.ids.tolist() == wanted.ids.tolist() and np.array_equal(found.boxes, wanted.boxes)
+    assert not np.array_equal(found.boxes, differs.boxes)
+    with pytest.raises(UserError, match="the state is of 'bytetrack with kalman_sides', this is bytetrack"):
+        other.load_state_dict(borrowed.state_dict())
+    with pytest.raises(UserError, match="motion is 'kalman_side', did you mean 'kalman_sides'"):
+        build_tracker("botsort", motion="kalman_side")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_at_all(name):
     tracker = build_tracker(name)
@@ -208,15 +279,31 @@ def test_nothing_at_all(name):
     [
         ({"match_tresh": 0.8}, "did you mean 'match_thresh'"),
         ({"match_thresh": 1.5}, "below 1"),
+        ({"match_thresh": 1.0}, "from 0 to below 1. It is the greatest cost of a match, 1 − IoU · score"),
+        ({"faithful": "yes"}, "faithful is 'yes'\n  fix: give True or False"),
+        ({"frame_rate": True}, "frame_rate is True"),
         ({"match_thresh": "high"}, "match_thresh of bytetrack is 'high'"),
         ({"mot20": 1}, "true or false"),
         ({"frame_rate": 0}, "frame_rate is 0"),
         ({"classes": "all"}, "vote, each, agnostic"),
+        ({"track_thresh": 60}, "track_thresh of bytetrack is 60\n  fix: give a score from 0 to 1"),
     ],
 )
 def test_settings_that_are_wrong(settings, said):
     with pytest.raises(UserError, match=said):
         build_tracker("bytetrack", **settings)
+
+
+def test_an_overlap_that_is_not_computed_is_refused():
+    assert build_tracker("ocsort", asso_func="iou").settings.asso_func == "iou"
+    with pytest.raises(UserError, match="asso_func of ocsort is 'giou'\n  fix: give iou: nothing else is computed"):
+        build_tracker("ocsort", asso_func="giou")
+
+
+def test_settings_may_be_numbers_of_numpy():
+    given = {"frame_rate": np.float32(25), "track_buffer": np.int64(30), "mot20": np.bool_(True)}
+    plain = build_tracker("bytetrack", frame_rate=25, track_buffer=30, mot20=True)
+    build_tracker("bytetrack", **given).load_state_dict(plain.state_dict())
 
 
 def test_a_tracker_nobody_knows():
@@ -239,14 +326,33 @@ def test_a_tracker_nobody_knows():
         ({"features": [[1, 2], [3, 4]]}, "for 1 boxes"),
         ({"warp": [[1, 0], [0, 1]]}, "warp is"),
         ({"time": -1.0}, "frames in order"),
+        ({"time": "now"}, "time is 'now'"),
+        ({"scores": ["high"]}, "scores: .'high'. is not made of numbers"),
+        ({"labels": [-1]}, "labels contain -1"),
+        ({"labels": [1.5]}, "labels contain 1.5"),
+        ({"labels": [10**9]}, "labels contain 1000000000"),
+        ({"image": "street.jpg"}, "an image is str"),
+        ({"image": np.zeros((9, 9, 3))}, r"an image is float64 \[9, 9, 3\]"),
+        ({"image": np.zeros((0, 9, 3), np.uint8)}, r"an image is uint8 \[0, 9, 3\]"),
     ],
 )
 def test_frames_that_are_wrong(given, said):
-    tracker = build_tracker("botsort")
+    tracker = build_tracker("botsort", with_reid="features" in given)
     tracker.update(BOX, [0.9])
     with pytest.raises(UserError, match=said):
         tracker.update(**{"boxes": BOX, "scores": [0.9], **given})
     assert len(tracker.update(BOX, [0.9])) == 1, "what was refused has left no trace"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NAMES)
+def test_boxes_that_are_lines_disturb_nothing(name):
+    """Boxes at the border of an image may be cut to lines."""
+    tracker, lines = build_tracker(name), [[50, 50, 50, 50], [60, 60, 60, 90], [20, 60, 90, 60]]
+    for step in range(5):
+        found = tracker.update([*(BOX + step).tolist(), *lines], [0.9] * 4)
+        assert np.isfinite(found.boxes).all() and np.isfinite(tracker.lost().boxes).all()
+    assert found.ids.tolist() == [1]
 
 
 def test_appearance_bridges_a_gap():
@@ -260,3 +366,21 @@ def test_appearance_bridges_a_gap():
         tracker.update(away[1:], [0.9], features=looks[1:2])
     found = tracker.update(away, [0.9, 0.9], features=looks[:2])
     assert sorted(found.ids) == sorted(before.ids)
+
+
+def test_a_frame_without_boxes_has_no_features_either():
+    tracker = build_tracker("botsort", with_reid=True, cmc_method="none")
+    tracker.update([[0, 0, 10, 20]], [0.9], features=[[1.0, 0.0]])
+    assert not len(tracker.update([], [], features=[]).ids)
+    assert tracker.update([[0, 0, 10, 20]], [0.9], features=[[1.0, 0.0]]).ids.tolist() == [1]
+
+
+def test_the_command_calls_classes_class_handling():
+    with pytest.raises(UserError, match="class_handling is 'all'\n  fix: use one of vote, each, agnostic"):
+        tracker_maker("bytetrack", faithful=False, class_handling="all", settings={})
+
+
+@pytest.mark.parametrize("setting", ["frame_rate", "faithful", "classes", "name"])
+def test_what_is_no_setting_of_a_tracker_is_said(setting):
+    with pytest.raises(UserError, match="no setting of a tracker"):
+        tracker_maker("bytetrack", faithful=False, class_handling="vote", settings={setting: 1})

@@ -9,7 +9,7 @@ from tests.track.golden import GOLDEN
 from yolofast import UserError, score_tracks
 from yolofast.cli import main
 from yolofast.track.formats.sequence import COLUMNS, make_sequence
-from yolofast.track.formats.table import FORMATS, format_of
+from yolofast.track.formats.table import COCO_VIDEO, MOT, TAO, format_of
 from yolofast.track.formats.video_json import read_video_json
 from yolofast.track.formats.video_json_write import write_video_json
 
@@ -142,6 +142,9 @@ def same(found, wanted, length=True):
             assert [getattr(found[name], key) for key in about] == [getattr(one, key) for key in about]
 
 
+FORMATS = {"mot": MOT, "coco-video": COCO_VIDEO, "tao": TAO}
+
+
 @pytest.mark.parametrize("kind", ["truth", "results", "detections"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_reads_what_it_writes(tmp_path, name, kind):
@@ -197,7 +200,10 @@ def test_the_command_goes_round_all_formats(tmp_path, capsys):
         (["--to", "tao", "--out", "x.txt"], "is one file: name one that ends in .json"),
         (["--to", "tao", "--out", "taken.json"], "taken.json: exists"),
         (["--to", "mot", "--out", "."], "exists and is not an empty folder"),
-        (["--to", "tao", "--out", "x.json", "--names", "car"], "--names has 1 name, but there are 6 classes"),
+        (
+            ["--to", "tao", "--out", "x.json", "--names", "car"],
+            "1 name for the classes 1 2 3 5 6 7: class 2 has no name",
+        ),
         (["--to", "tao", "--out", "x.json", "--kind", "results", "--from", "tao"], "cannot be read"),
     ],
 )

@@ -15,7 +15,7 @@ from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.optim.sgd import Sgd
 from yolofast.structures import HeadLayout, LossTerms
 from yolofast.train.families.yolov7 import YoloV7Family, YoloV7Rules
-from yolofast.train.loggers.delivery import LOGGERS
+from yolofast.train.loggers.delivery import LOGGERS, LoggerEntry
 from yolofast.train.losses.yolox_criterion import YoloXCriterion
 
 pytestmark = pytest.mark.slow
@@ -201,7 +201,7 @@ class ListLogger:
 
 @pytest.mark.slow
 def test_a_logger_hears_of_a_run(tmp_path, monkeypatch):
-    monkeypatch.setitem(LOGGERS, "list", lambda requested: ListLogger())
+    monkeypatch.setitem(LOGGERS, "list", LoggerEntry(make=lambda request: ListLogger(), package="json"))
     train(tmp_path)
     assert SEEN == ["start", "mAP", "complete: True"]
 

@@ -1,15 +1,20 @@
-"""A loss that is NaN or infinite is undone, the learning rate lowered, and three in a row end the run."""
+"""A loss that is NaN or infinite is undone, the learning rate lowered, and three in a row end the run.
+
+A run that diverges with finite losses is told.
+"""
 
 import pytest
 import torch
 from torch import nn
 
+from tests.train.small_run import flags
+from yolofast.cli import main
 from yolofast.errors import UserError
 from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.sgd import Sgd
 from yolofast.precision import Precision
 from yolofast.structures import LossTerms
-from yolofast.train.guard import NanGuard
+from yolofast.train.guard import NanGuard, divergence_warning
 from yolofast.train.step import StepKind, TrainStep
 
 UPDATE = StepKind(sums=False, updates=True)
@@ -118,3 +123,30 @@ def test_a_state_is_kept_anew_when_other_parameters_learn():
         start = step.model.bias.detach().clone()
         assert run(step, guard, [1.0] * 15 + [float("nan")])
         assert torch.equal(step.model.bias, start)
+
+
+@pytest.mark.slow
+def test_a_run_that_diverges_with_finite_losses_says_so(tmp_path, monkeypatch, capsys):
+    """The training loss alone looks harmless: every batch is normalised by itself."""
+    monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
+    hyp = tmp_path / "hyp.yaml"
+    hyp.write_text("lr0: 10.0\nwarmup_epochs: 0\n")
+    assert main(["train", *flags(tmp_path, epochs=1, batch_size=4, hyp=hyp, name="wild")]) == 0
+    said = capsys.readouterr().out
+    warnings = [line for line in said.splitlines() if line.startswith("warning: the validation loss is")]
+    assert len(warnings) == 1 and "the run diverges" in warnings[0]
+    assert f"Stop it, lower lr0, which is 10 in {hyp}, and warm up longer" in warnings[0]
+    assert "warning: these weights are of no use, the validation loss is" in said
+    assert "Epoch to ship: none" in (tmp_path / "runs" / "wild" / "report.html").read_text()
+
+
+def test_it_is_said_once_for_as_long_as_it_lasts():
+    def row(train, val):
+        return {"train/box_loss": train, "val/box_loss": val}
+
+    rows, said = [], []
+    for train, val in ((1.0, 1.0), (1.0, float("nan")), (1.0, float("inf")), (1.0, 1.0), (20.0, 1.0)):
+        rows.append(row(train, val))
+        said.append(divergence_warning(rows, 10, "lower lr0"))
+    assert [word is not None for word in said] == [False, True, False, False, True]
+    assert said[-1].startswith("warning: the training loss is 20, 20 times that of the first epoch: the run diverges")

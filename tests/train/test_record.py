@@ -16,14 +16,15 @@ ROWS = [
 def test_summary():
     # 10 s of 100 and 10 s of 200 images per second
     assert summary_of(ROWS, 1, 33.3) == {
-        "epochs": 3, "best_epoch": 1, "epochs_counted_from": 0, "best": {"metrics/mAP50(B)": 0.3},
+        "epochs": 3, "best_epoch": 2, "epochs_counted_from": 1, "best": {"metrics/mAP50(B)": 0.3},
         "train_seconds": 20.0, "wall_seconds": 33.3, "images_per_second": pytest.approx(150),
         "peak_gpu_memory_gib": 3.0,
     }  # fmt: skip
 
 
 def test_a_run_without_epochs_has_a_summary_too():
-    assert summary_of([], -1, 1.0)["images_per_second"] == 0
+    summary = summary_of([], -1, 1.0)
+    assert summary["images_per_second"] == 0 and summary["best_epoch"] is None
 
 
 def test_files_are_json(tmp_path):
@@ -31,6 +32,6 @@ def test_files_are_json(tmp_path):
     recorder.environment()
     recorder.summary(summary_of(ROWS, 1, 2.0))
     recorder.close()
-    assert json.loads((tmp_path / "summary.json").read_text())["best_epoch"] == 1
+    assert json.loads((tmp_path / "summary.json").read_text())["best_epoch"] == 2
     written = json.loads((tmp_path / "env.json").read_text())
     assert written == environment() and {"python", "torch", "cpu", "memory_gib", "gpu", "cuda"} <= set(written)

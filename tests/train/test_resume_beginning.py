@@ -5,7 +5,7 @@ import pytest
 from yolofast.config.resumed import to_yaml
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
-from yolofast.train.resume import beginning, write_hyp
+from yolofast.train.resume import beginning, write_copies
 
 
 def test_a_default_that_is_not_there_means_from_scratch_and_is_reported(tmp_path, monkeypatch):
@@ -23,7 +23,7 @@ def killed(tmp_path):
     run = tmp_path / "runs" / "exp"
     run.mkdir(parents=True)
     to_yaml(TrainConfig(epochs=7, cfg="mini", resume=True), run / "args.yaml")
-    write_hyp({"lr0": 1e-5, "anchors": (3, 4)}, run)
+    write_copies({"lr0": 1e-5, "anchors": (3, 4)}, {}, run)
     return run
 
 

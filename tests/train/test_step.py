@@ -5,6 +5,7 @@ import csv
 import pytest
 import torch
 
+from tests.train.test_checkpoints import state
 from tests.train.test_guard import make_step
 from yolofast.errors import UserError
 from yolofast.precision import LossScale, Precision
@@ -79,14 +80,14 @@ def test_a_run_folder_appears_with_its_first_files(tmp_path):
 def test_the_last_two_states_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(3):
-        checkpoints.save({"step": {}, "epoch": epoch})
+        checkpoints.save(state(epoch=epoch))
     checkpoints.finish()
     assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["last.previous.pt", "last.pt"]
     last = tmp_path / "weights" / "last.pt"
     assert read_state(last)[0]["epoch"] == 2
     last.unlink()  # killed between the two renames
-    state, warning = read_state(last)
-    assert state["epoch"] == 1 and "last.previous.pt" in warning
+    found, warning = read_state(last)
+    assert found["epoch"] == 1 and "last.previous.pt" in warning
     last.with_name("last.previous.pt").write_bytes(b"junk")
     with pytest.raises(UserError, match=r"cannot be resumed: last\.pt is not there; last\.previous\.pt is damaged"):
         read_state(last)
@@ -96,12 +97,12 @@ def test_the_last_two_states_are_kept(tmp_path):
 def test_a_state_that_was_cut_off_is_reported_in_plain_words(tmp_path, left):
     checkpoints = Checkpoints(tmp_path / "weights")
     for epoch in range(2):
-        checkpoints.save({"step": {"some": torch.zeros(10_000)}, "epoch": epoch})
+        checkpoints.save(state(step={"some": torch.zeros(10_000)}, epoch=epoch))
     checkpoints.finish()
     last = tmp_path / "weights" / "last.pt"
     last.write_bytes(last.read_bytes()[:left])
-    state, warning = read_state(last)
-    assert state["epoch"] == 0
+    found, warning = read_state(last)
+    assert found["epoch"] == 0
     assert warning.startswith(
         f"last.pt is damaged or cut off ({left:,} bytes); the run continues from last.previous.pt"
     )
@@ -115,7 +116,7 @@ def test_a_checkpoint_of_another_program(tmp_path):
 
 def test_weights_alone_cannot_be_resumed(tmp_path):
     torch.save({"model": {}}, tmp_path / "last.pt")
-    with pytest.raises(UserError, match="not the state of a run"):
+    with pytest.raises(UserError, match="not the state of a run: it has no config"):
         read_state(tmp_path / "last.pt")
 
 

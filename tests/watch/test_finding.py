@@ -1,6 +1,7 @@
 """Which folders are runs, in which state, and which of their files may be had."""
 
 import os
+import threading
 import time
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.watch.made_runs import append, bytes_read, counts_bytes, make_run, row
 from yolofast.watch.find_runs import DEEPEST, FoundRun, find_runs
 from yolofast.watch.overview import Overview
+from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.runs import Runs, content_type, pictures, read_run_file
 
 
@@ -86,7 +88,7 @@ def test_states(tmp_path):
 
 
 def test_an_interrupted_run_has_stopped_until_it_is_resumed(tmp_path):
-    overview = Overview(FoundRun("run", "run", make_run(tmp_path / "run", done=3, finished=False)))
+    overview = Overview(FoundRun("run", "run", RunFolder(make_run(tmp_path / "run", done=3, finished=False))))
     assert overview.line()["state"] == "running"
     (tmp_path / "run" / "interrupted.json").write_text('{"epochs": 3}')
     assert overview.line()["state"] == "stopped"
@@ -176,7 +178,7 @@ def test_folders_come_and_go(tmp_path):
 @pytest.mark.parametrize("name", ["report.html", "results.png", "val_batch0_pred.jpg", "A B-1.JPEG"])
 def test_files_that_may_be_had(tmp_path, name):
     (tmp_path / name).write_bytes(b"content")
-    assert read_run_file(tmp_path, name).content == b"content"
+    assert read_run_file(RunFolder(tmp_path), name).content == b"content"
 
 
 REFUSED = [
@@ -198,9 +200,44 @@ def test_links_are_not_followed(tmp_path):
     (run / "results.png").symlink_to(tmp_path / "secret.png")
     os.mkfifo(run / "pipe.png")
     runs = Runs(tmp_path / "runs")
-    assert runs.file("exp", "results.png") is None and runs.file("exp", "pipe.png") is None and pictures(run) == []
+    assert (
+        runs.file("exp", "results.png") is None
+        and runs.file("exp", "pipe.png") is None
+        and pictures(RunFolder(run)) == []
+    )
     run.rename(tmp_path / "moved")
     (tmp_path / "moved" / "real.png").write_bytes(b"private")
     run.symlink_to(tmp_path / "moved", target_is_directory=True)
     assert runs.file("exp", "real.png") is None, "the folder has become a link since it was found"
     assert runs.detail("exp", "", 0, 0) is None
+
+
+def test_a_folder_that_becomes_a_link_again_and_again_gives_nothing_away(tmp_path):
+    root, other = tmp_path / "runs", make_run(tmp_path / "other")
+    run = make_run(root / "sweep" / "exp")
+    (run / "x.png").write_bytes(b"own")
+    (other / "x.png").write_bytes(b"private")
+    (other / "results.csv").write_text("epoch,time,private\n0,1,7\n")
+    link, aside, ended = tmp_path / "link", tmp_path / "aside", threading.Event()
+    link.symlink_to(other, target_is_directory=True)
+
+    def swap():
+        while not ended.is_set():
+            run.rename(aside)
+            link.rename(run)
+            run.rename(link)
+            aside.rename(run)
+
+    runs = Runs(root)
+    runs.list()
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        found = [runs.file("sweep/exp", "x.png") for _ in range(2000)]
+        details = [runs.detail("sweep/exp", "", 0, 0) for _ in range(100)]
+    finally:
+        ended.set()
+        thread.join()
+    contents = {None if one is None else one.content for one in found}
+    assert b"own" in contents and contents <= {None, b"own"}
+    assert not any(one is not None and "private" in one["columns"] for one in details)

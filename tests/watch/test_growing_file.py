@@ -8,13 +8,18 @@ from hypothesis import strategies as st
 
 from tests.watch.made_runs import bytes_read, counts_bytes
 from yolofast.watch.growing_file import GrowingFile
+from yolofast.watch.run_folder import RunFolder
 
 MUCH = 2**20
 
 
+def reader_of(path):
+    return GrowingFile(RunFolder(path.parent) / path.name)
+
+
 def test_only_whole_lines_and_each_once(tmp_path):
     path = tmp_path / "results.csv"
-    reader = GrowingFile(path)
+    reader = reader_of(path)
     assert reader.news(MUCH).lines == []
     path.write_bytes(b"a,b\n1,2\n3,")
     assert reader.news(MUCH).lines == [b"a,b", b"1,2"]
@@ -29,7 +34,7 @@ def test_replaced_by_a_longer_one_continues(tmp_path):
     """As `train` writes results.csv: anew and whole after every epoch."""
     path, newer = tmp_path / "results.csv", tmp_path / "newer"
     path.write_bytes(b"a\n1\n")
-    reader = GrowingFile(path)
+    reader = reader_of(path)
     reader.news(MUCH)
     newer.write_bytes(b"a\n1\n2\n")
     newer.replace(path)
@@ -40,7 +45,7 @@ def test_replaced_by_a_longer_one_continues(tmp_path):
 def test_replaced_by_another_one_begins_anew(tmp_path, other):
     path, newer = tmp_path / "results.csv", tmp_path / "newer"
     path.write_bytes(b"a\n1\n2\n")
-    reader = GrowingFile(path)
+    reader = reader_of(path)
     reader.news(MUCH)
     newer.write_bytes(other)
     newer.replace(path)
@@ -51,7 +56,7 @@ def test_replaced_by_another_one_begins_anew(tmp_path, other):
 def test_removed_and_back(tmp_path):
     path = tmp_path / "results.csv"
     path.write_bytes(b"a\n1\n")
-    reader = GrowingFile(path)
+    reader = reader_of(path)
     reader.news(MUCH)
     path.unlink()
     assert reader.news(MUCH) == ([], True, False)
@@ -63,7 +68,7 @@ def test_removed_and_back(tmp_path):
 def test_in_pieces_and_past_a_line_without_end(tmp_path):
     path = tmp_path / "batches.csv"
     path.write_bytes(b"a\n" + b"1\n" * 100_000 + b"x" * 300_000 + b"\n2\n")
-    reader, lines, calls = GrowingFile(path), [], 0
+    reader, lines, calls = reader_of(path), [], 0
     while True:
         news = reader.news(2**16)
         lines += news.lines
@@ -78,7 +83,7 @@ def test_in_pieces_and_past_a_line_without_end(tmp_path):
 def test_a_large_file_is_read_once(tmp_path):
     path = tmp_path / "batches.csv"
     path.write_bytes(b"header\n" + b"0123456\n" * 2**20)
-    reader = GrowingFile(path)
+    reader = reader_of(path)
     while reader.news(MUCH).more:
         pass
     with path.open("ab") as file:
@@ -96,14 +101,14 @@ def test_what_is_no_plain_file_is_not_read(tmp_path, kind):
     path, secret = tmp_path / "results.csv", tmp_path / "secret"
     secret.write_bytes(b"a\nprivate\n")
     {"link": lambda: path.symlink_to(secret), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
-    assert GrowingFile(path).news(MUCH).lines == []
+    assert reader_of(path).news(MUCH).lines == []
 
 
 @given(st.lists(st.binary(max_size=30), max_size=12))
 def test_any_bytes_in_any_portions_give_the_same_lines(tmp_path_factory, portions):
     path = tmp_path_factory.mktemp("f") / "results.csv"
     path.write_bytes(b"")
-    reader, lines = GrowingFile(path), []
+    reader, lines = reader_of(path), []
     for portion in portions:
         with path.open("ab") as file:
             file.write(portion)

@@ -1,20 +1,27 @@
 """The server as a browser, and as somebody who means harm, meets it: over a real connection."""
 
+import html
 import http.client
+import io
 import json
+import re
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 import pytest
 
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 from tests.watch.made_runs import append, make_run, row
 from yolofast.commands.watch import address_of, make_server
 from yolofast.errors import UserError
+from yolofast.pages.html import page_script, source_hash
 from yolofast.watch.gate import Gate, is_this_machine, token_for
+from yolofast.watch.report_frame import framed_report
 from yolofast.watch.run_curves import EpochRows
+from yolofast.watch.server import _Handler, _Headers
 
 TOKEN = "a-token-for-the-tests"
 
@@ -69,10 +76,28 @@ def test_a_report_is_shown_apart_from_the_site(runs):
     """Its script must not be able to ask the server for other runs."""
     with serving(runs) as server:
         status, headers, content = ask(server, "/file?id=exp&name=report.html")
-    assert (status, content) == (200, b"<p>report</p>")
+    assert status == 200 and b'&lt;p&gt;report&lt;/p&gt;"></iframe>' in content
     policy = headers["Content-Security-Policy"]
-    assert policy.startswith("sandbox allow-scripts") and "allow-same-origin" not in policy
-    assert "default-src 'none'" in policy and "connect-src" not in policy
+    assert policy.startswith("sandbox allow-scripts;") and "frame-src 'none'" in policy
+    assert "default-src 'none'" in policy and "connect-src" not in policy and "'unsafe-inline'; img" in policy
+    assert source_hash(page_script()) in policy and "script-src 'unsafe" not in policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<LINK rel=preconnect href=x>", "<a\nHREF = 'x'>", "<iframe srcdoc=x>", '<META HTTP-EQUIV="refresh">',
+     "<a xlink:href=x>", "<area/href=\f'x'>", '"><iframe src=x>', "<a href='\"#'>"],
+)  # fmt: skip
+def test_what_a_browser_connects_for_unasked_is_made_inert(text):
+    page = framed_report(text.encode(), '"><script>')
+    inside = html.unescape(re.search(rb'srcdoc="([^"]*)"></iframe></body>', page)[1].decode())
+    _, _, given = inside.partition(">")  # after what makes links its own
+    assert given and not re.search(r"<link|<iframe|\b(href|http-equiv)\s*=", given, re.IGNORECASE)
+    assert page.count(b"<script") == 0 and page.count(b"<iframe") == 1
+
+
+def test_fragments_stay():
+    assert b"href=&quot;#s1&quot;" in framed_report(b'<a href="#s1">', "run")
 
 
 def test_only_new_rows_are_sent(runs):
@@ -149,6 +174,21 @@ def test_what_is_not_http_does_no_harm(runs, request_text, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("start", [b"", b"GET /", b"GET / HTTP/1.0\r\n", b"GET / HTTP/1.0\r\nX: "])
+def test_a_connection_that_drips_is_ended(runs, monkeypatch, start):
+    monkeypatch.setattr(_Handler, "timeout", 0.3)
+    with serving(runs) as server, socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        connection.sendall(start)
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < 200:
+                connection.sendall(b"x")
+                sent += 1
+                time.sleep(0.02)
+        assert sent < 200
+        assert ask(server, "/")[0] == 200
+
+
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:9999", "127.0.0.1:80", "[::1]:8420", "LOCALHOST", "127.8.9.1"]
 )
@@ -198,6 +238,31 @@ def test_a_token_in_the_address_becomes_a_cookie(runs):
         assert ask(server, "/api/runs", Cookie=given, Host="gpu-box.example:8420")[0] == 200
         for wrong in (given + "x", given[:-1], "x=1", "yolofast-watch-1=" + TOKEN, '"', "a=\x80"):
             assert ask(server, "/api/runs", Cookie=wrong.encode("latin-1"))[0] == 401
+
+
+@pytest.mark.parametrize("value", ['"' + "\\\\" * 15_000 + '"', "=" * 30_000, ";" * 30_000, "a=b; " * 6_000])
+def test_cookies_of_strangers_cost_nothing(value):
+    gate, began = Gate("0.0.0.0", 8420, TOKEN), time.process_time()
+    assert not gate.admits(f"{gate.cookie_name}={value}") and time.process_time() - began < 0.05
+    assert gate.admits(f"{value}; {gate.cookie_name}={TOKEN}") and not gate.admits(None)
+
+
+@pytest.mark.parametrize("headers", [b"a: " + b"x" * 40_000, b"a: xxxxx\r\n" * 4_000, b"a: " + b"x" * 60_000 + b"\r\n"])
+def test_headers_are_read_up_to_a_number_of_bytes(headers):
+    """Before any token: the rest is left where it is."""
+    lines = io.BytesIO(headers * 10)
+    read = _Headers(lines)
+    with pytest.raises(http.client.LineTooLong):
+        list(iter(lambda: read.readline(2**16), b""))
+    assert lines.tell() <= 2**15 + 1
+
+
+def test_too_many_header_bytes_are_refused(runs):
+    with serving(runs) as server:
+        assert ask(server, "/", a="x" * 30_000)[0] == 200
+        with suppress(ConnectionError):  # it is closed with bytes that nobody has read
+            assert ask(server, "/", a="x" * 30_000, b="x" * 30_000)[0] == 431
+        assert ask(server, "/")[0] == 200
 
 
 def test_a_token_on_this_machine_is_asked_for_too(runs):
@@ -289,7 +354,7 @@ def test_one_run_that_cannot_be_read_hides_no_other(runs, monkeypatch, capfd):
     read = EpochRows.refresh
 
     def fail(rows):
-        if "broken" in str(rows._file.path):
+        if "broken" in str(rows._file.file):
             raise ArithmeticError("planted")
         read(rows)
 
@@ -300,4 +365,11 @@ def test_one_run_that_cannot_be_read_hides_no_other(runs, monkeypatch, capfd):
         status, _, content = ask(server, "/api/run?id=broken")
         assert status == 500 and b"cannot be answered" in content
         assert ask(server, "/api/run?id=exp")[0] == 200
-    assert "planted" in capfd.readouterr().err
+    said = ""
+
+    def is_said():
+        nonlocal said
+        said += capfd.readouterr().err
+        return "planted" in said
+
+    wait_until(is_said)  # the thread that answered says it afterwards

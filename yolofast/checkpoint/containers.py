@@ -10,14 +10,17 @@ import io
 import re
 import struct
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
 import torch
 
-from yolofast.checkpoint.pickle_graph import MAX_BYTES, Global, Persistent, read_graph
+from yolofast.checkpoint.inert import Global, Persistent
+from yolofast.checkpoint.pickle_graph import MAX_BYTES, file_budget, read_graph
 from yolofast.checkpoint.refusals import DTYPE_OF_STORAGE, damaged
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 
 MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """Opens every old file: a pickle of a certain number."""
@@ -28,6 +31,9 @@ _ZIP_ERRORS = (
     *(zipfile.BadZipFile, struct.error, ValueError, OverflowError, EOFError),
     *(NotImplementedError, RuntimeError, OSError, LookupError),
 )
+_PIECE = 2**22
+_MOST_LISTED = 2**22
+"""Bytes of a zip's list of entries: 50,000 of them."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -35,6 +41,8 @@ class Container(Protocol):
     """An open file: its object graph, and its storages by key."""
 
     total_bytes: int
+    budget: Budget
+    """Of the steps that reading the file may take, the graph's first."""
 
     def graph(self) -> object:
         """What was saved, as inert values. Comes first: it finds the storages."""
@@ -57,6 +65,15 @@ def open_container(path: Path) -> Container | None:
     return _LegacyFile(path) if head == MAGIC else None
 
 
+def check_archive(path: Path) -> None:
+    """Every entry against its checksum: `torch.load` does not look at them, and takes a flipped bit for a weight."""
+    container = open_container(path)
+    if not isinstance(container, _Archive):
+        raise damaged("its beginning is overwritten")
+    with closing(container):
+        container.check_all()
+
+
 def storage_dtype(value: object) -> torch.dtype:
     """The element type a storage class stands for."""
     dtype = DTYPE_OF_STORAGE.get(value.path) if isinstance(value, Global) else None
@@ -65,14 +82,24 @@ def storage_dtype(value: object) -> torch.dtype:
     return dtype
 
 
+class _ZipFile(io.BufferedReader):
+    """The list of entries is the first long thing that is read of a zip, and takes a hundred times its bytes."""
+
+    listed = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if not self.listed and size is not None and size > _MOST_LISTED:
+            raise damaged(f"its list of entries has {size:,} bytes")
+        return super().read(size)
+
+
 class _Archive:
     def __init__(self, path: Path) -> None:
-        self.total_bytes = path.stat().st_size
+        self.total_bytes, self.budget = path.stat().st_size, file_budget()
+        self._file = _ZipFile(io.FileIO(path))
         try:
-            self._zip = zipfile.ZipFile(path)
-        except _ZIP_ERRORS as error:
-            raise damaged("it is a zip that is cut or overwritten") from error
-        try:
+            self._zip = self._opened()
+            self._file.listed = True
             self._entries = self._checked_entries()
             self._prefix = self._find_prefix()
             self._check_byte_order()
@@ -81,13 +108,21 @@ class _Archive:
             raise
 
     def close(self) -> None:
-        self._zip.close()
+        self._file.close()
+
+    def _opened(self) -> zipfile.ZipFile:
+        try:
+            return zipfile.ZipFile(self._file)
+        except UserError:
+            raise
+        except _ZIP_ERRORS as error:
+            raise damaged("it is a zip that is cut or overwritten") from error
 
     def graph(self) -> object:
         entry = self._entries[f"{self._prefix}/data.pkl"]
         if entry.file_size > MAX_BYTES:
             raise damaged(f"its pickle is larger than {MAX_BYTES >> 20} MiB")
-        return read_graph(io.BytesIO(self._content(entry)))
+        return read_graph(io.BytesIO(self._content(entry)), self.budget)
 
     def size_of(self, key: str) -> int | None:
         entry = self._entries.get(f"{self._prefix}/data/{key}")
@@ -96,6 +131,17 @@ class _Archive:
     def read(self, key: str) -> bytearray:
         # zipfile verifies the checksum.
         return bytearray(self._content(self._entries[f"{self._prefix}/data/{key}"]))
+
+    def check_all(self) -> None:
+        for entry in self._entries.values():
+            if entry.external_attr:  # torch writes none; it would take an entry that is marked as a folder for empty
+                raise damaged(f"the entry {shorten(entry.filename)} is marked as something else")
+            try:
+                with self._zip.open(entry) as file:  # which verifies the checksum at its end
+                    while file.read(_PIECE):
+                        pass
+            except _ZIP_ERRORS as error:
+                raise damaged(f"the entry {shorten(entry.filename)} is cut or overwritten") from error
 
     def _content(self, entry: zipfile.ZipInfo) -> bytes:
         try:
@@ -148,7 +194,7 @@ class _Archive:
 
 class _LegacyFile:
     def __init__(self, path: Path) -> None:
-        self.total_bytes = path.stat().st_size
+        self.total_bytes, self.budget = path.stat().st_size, file_budget()
         self._spans: dict[str, tuple[int, int]] = {}
         self._file = path.open("rb")
 
@@ -159,11 +205,11 @@ class _LegacyFile:
         head = io.BytesIO(self._file.read(MAX_BYTES))
         head.seek(len(MAGIC))
         persistents: list[Persistent] = []
-        if read_graph(head) != _PROTOCOL:
+        if read_graph(head, self.budget) != _PROTOCOL:
             raise damaged("its container version is unknown")
-        read_graph(head)  # facts about the writing machine; torch ignores them on reading too
-        root = read_graph(head, persistents)
-        keys = read_graph(head)
+        read_graph(head, self.budget)  # facts about the writing machine; torch ignores them on reading too
+        root = read_graph(head, self.budget, persistents)
+        keys = read_graph(head, self.budget)
         self._locate(keys, _item_sizes(persistents), head.tell())
         return root
 

@@ -1,6 +1,7 @@
 """From an inert object graph to weights: which object holds them, and what else the file says about the model.
 
-Shared references let a small file describe an exponentially large structure, so every walk has a depth and a count.
+Shared references let a small file describe an exponentially large structure, so every walk has a depth and spends from
+the budget of the file.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,21 +10,26 @@ from typing import Any
 
 from torch import Tensor
 
-from yolofast.checkpoint.pickle_graph import Object
+from yolofast.checkpoint.inert import Object
 from yolofast.checkpoint.refusals import damaged
 from yolofast.checkpoint.tensors import is_tensor
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 
-MAX_MODULES = 100_000
 MAX_MODULE_DEPTH = 64
 MAX_NAME_LENGTH = 1000
 MAX_PLAIN_VALUES = 100_000
 MAX_PLAIN_DEPTH = 32
 MAX_IMG_SIZE = 32_768
+_HOLDERS = ("ema", "model", "state_dict", "ddpm", "model_state_dict")
+"""Entries that hold weights, the best first; the last two are TrackSSM's."""
 FORMAT = "yolofast"
 VERSION = 1
 
 Build = Callable[[object], Tensor]
+_LETTERS_PER_STEP = 16
+_MODULE = 8
+"""Steps that one takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +40,7 @@ class WeightFile:
     kind: str
     """'yolov7 checkpoint', 'yolox checkpoint', 'yolofast checkpoint', 'state dict' or 'safetensors'."""
     source: str
-    """Which entry of the file was taken: 'ema', 'model', 'state_dict', or 'file' for the file itself."""
+    """Which entry of the file was taken: one of `_HOLDERS`, or 'file' for the file itself."""
     names: tuple[str, ...] | None = None
     nc: int | None = None
     graph: dict[str, Any] | None = None
@@ -44,6 +50,8 @@ class WeightFile:
     """Pixels of the long side the network was evaluated at in training."""
     img_shape: tuple[int, int] | None = None
     """Height and width of it, where they are stated: YOLOX's may differ."""
+    motion: dict[str, Any] | None = None
+    """Of a motion model: what its weights do not show."""
 
     @property
     def shape(self) -> tuple[int, int] | None:
@@ -51,19 +59,19 @@ class WeightFile:
         return self.img_shape or (None if self.img_size is None else (self.img_size, self.img_size))
 
 
-def weights_of(root: object, build: Build) -> WeightFile:
+def weights_of(root: object, build: Build, budget: Budget) -> WeightFile:
     """The weights in a graph. The averaged model (`ema`) wins over the raw one, as in the published evaluation."""
     source, holder = _choose(root)
     top: Mapping[Any, object] = root if isinstance(root, dict) else {}
     _check_version(top)
     described = top if not isinstance(holder, Object) else {**top, **_mapping(holder.state)}
-    tensors = {name: build(value) for name, value in _named(holder)}
+    tensors = {name: build(value) for name, value in _named(holder, budget)}
     if not tensors:
         raise _nothing_found(root)
     tensors = without_prefix(tensors, "module.")
     epoch = top.get("epoch", top.get("start_epoch"))
     graph = _plain_dict(described.get("yaml" if isinstance(holder, Object) else "graph"))
-    names = _class_names(described.get("names"))
+    names = _class_names(described.get("names"), budget)
     return WeightFile(
         tensors=tensors,
         kind=_kind(top, source, holder, tensors),
@@ -75,6 +83,7 @@ def weights_of(root: object, build: Build) -> WeightFile:
         epoch=epoch if type(epoch) is int else None,
         img_size=_img_size(top),
         img_shape=_img_shape(top),
+        motion=_plain_dict(top.get("motion")),
     )
 
 
@@ -85,12 +94,13 @@ def without_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
 
 
-def _class_names(value: object) -> tuple[str, ...] | None:
+def _class_names(value: object, budget: Budget) -> tuple[str, ...] | None:
     """From a list, or from {0: 'a', 1: 'b'}; None for anything else, also for names no terminal can show."""
     if isinstance(value, dict):
         value = [value.get(index) for index in range(len(value))]
     if not isinstance(value, list | tuple):
         return None
+    budget.spend(sum(1 + len(name) // _LETTERS_PER_STEP for name in value if isinstance(name, str)))
     names = tuple(name for name in value if isinstance(name, str) and name.isprintable())
     return names if len(names) == len(value) > 0 else None
 
@@ -103,7 +113,7 @@ def _plain_dict(value: object) -> dict[str, Any] | None:
 
     def copied(value: object, depth: int) -> Any:
         nonlocal left
-        left -= 1
+        left -= 1 + (len(value) // _LETTERS_PER_STEP if isinstance(value, str) else 0)
         if left < 0 or depth > MAX_PLAIN_DEPTH:
             raise ValueError
         if value is None or type(value) in (bool, int, float, str):
@@ -125,7 +135,7 @@ def _choose(root: object) -> tuple[str, object]:
     if isinstance(root, Object):
         return "file", root
     if isinstance(root, dict):
-        for key in ("ema", "model", "state_dict"):
+        for key in _HOLDERS:
             if isinstance(root.get(key), Object) or _is_state_dict(root.get(key)):
                 return key, root[key]
         if _is_state_dict(root):
@@ -153,24 +163,24 @@ def _nothing_found(root: object) -> UserError:
     )
 
 
-def _named(holder: object) -> Iterator[tuple[str, object]]:
+def _named(holder: object, budget: Budget) -> Iterator[tuple[str, object]]:
     """(name, inert tensor) in the order of `state_dict()`, with names a terminal can show."""
-    pairs = _walk_modules(holder) if isinstance(holder, Object) else iter(_mapping(holder).items())
+    pairs = _walk_modules(holder, budget) if isinstance(holder, Object) else iter(_mapping(holder).items())
     for name, value in pairs:
         if len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise damaged(f"a tensor has the name {shorten(name)}")
         yield name, value
 
 
-def _walk_modules(root: Object) -> Iterator[tuple[str, object]]:
+def _walk_modules(root: Object, budget: Budget) -> Iterator[tuple[str, object]]:
     pending: list[tuple[Object, str, int]] = [(root, "", 0)]
-    visited = 0
     while pending:
         module, prefix, depth = pending.pop()
-        visited += 1
-        if visited > MAX_MODULES or depth > MAX_MODULE_DEPTH or len(prefix) > MAX_NAME_LENGTH:
+        if depth > MAX_MODULE_DEPTH or len(prefix) > MAX_NAME_LENGTH:
             raise damaged("its modules contain one another without end")
         state = _mapping(module.state)
+        things = sum(len(_mapping(state.get(group))) for group in ("_parameters", "_buffers", "_modules"))
+        budget.spend(_MODULE + things * (1 + len(prefix) // _LETTERS_PER_STEP))  # their names start with it
         yield from _own_tensors(state, prefix)
         children = [
             (child, f"{prefix}{_text(name)}.", depth + 1)
@@ -185,8 +195,8 @@ def _own_tensors(state: Mapping[Any, object], prefix: str) -> Iterator[tuple[str
     hidden = transient if isinstance(transient, set | frozenset) else frozenset()
     for group, skip in (("_parameters", frozenset()), ("_buffers", hidden)):
         for name, value in _mapping(state.get(group)).items():
-            if value is not None and name not in skip:
-                yield f"{prefix}{_text(name)}", value
+            if value is not None and _text(name) not in skip:
+                yield f"{prefix}{name}", value
 
 
 def _mapping(value: object) -> Mapping[Any, object]:

@@ -13,14 +13,18 @@ from safetensors import SafetensorError
 
 from yolofast.checkpoint.containers import open_container, storage_dtype
 from yolofast.checkpoint.foreign import WeightFile, weights_of, without_prefix
-from yolofast.checkpoint.pickle_graph import Call, Object, Persistent
-from yolofast.checkpoint.refusals import damaged
+from yolofast.checkpoint.inert import Call, Object, Persistent
+from yolofast.checkpoint.published import find_weights
+from yolofast.checkpoint.refusals import DTYPE_OF_STORAGE, damaged
 from yolofast.checkpoint.tensors import TensorBuilder
-from yolofast.errors import UserError, nearest_file
+from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 
 # The largest model that can be built takes half of this in float32; reading more would only take memory.
 _MAX_BYTES = 16 * 2**30
-_MAX_VALUES = 5_000_000
+_MOST_AXES = 8
+_MOST_HEADER = 2**22
+"""Bytes of the header of safetensors: 60,000 tensors."""
 
 
 def read_weights(path: str | Path) -> WeightFile:
@@ -53,9 +57,10 @@ def contents_of(path: Path) -> dict[str, int]:
         parts = {"weights": root}  # a state dict: its entries are the tensors
     sizes: dict[str, int] = {}
     for key, value in parts.items():
-        if by_type := _bytes_by_type(value):
+        if by_type := _bytes_by_type(value, container.budget):
             most = max(by_type, key=lambda dtype: by_type[dtype])
-            sizes[f"{key} ({str(most).removeprefix('torch.')})"] = sum(by_type.values())
+            name = key if isinstance(key, str) else shorten(key)
+            sizes[f"{name} ({str(most).removeprefix('torch.')})"] = sum(by_type.values())
     return dict(sorted(sizes.items(), key=lambda item: -item[1]))
 
 
@@ -64,9 +69,7 @@ def _unreadable(error: OSError, path: Path, fix: str) -> UserError:
 
 
 def _check_file(path: Path) -> None:
-    if not path.exists():
-        raise UserError(f"there is no such file{nearest_file(path)}", fix="check the path given for the weights")
-    if not path.is_file():
+    if not find_weights(path).is_file():
         raise UserError("this is not a file", fix="give the weight file itself, such as weights/best.pt")
     size = path.stat().st_size
     if size > _MAX_BYTES:
@@ -78,10 +81,12 @@ def _check_file(path: Path) -> None:
 def _read(path: Path) -> WeightFile:
     if container := open_container(path):
         with closing(container):
-            return weights_of(container.graph(), TensorBuilder(container).build)
+            return weights_of(container.graph(), TensorBuilder(container).build, container.budget)
     with path.open("rb") as file:
-        is_safetensors = file.read(9)[8:] == b"{"
-    if is_safetensors:
+        header, first = int.from_bytes(file.read(8), "little"), file.read(1)
+    if first == b"{":
+        if header > _MOST_HEADER:
+            raise damaged(f"its header has {header:,} bytes")
         return _read_safetensors(path)
     raise UserError(
         "this is no weight file: neither torch nor safetensors wrote it, or its beginning is damaged",
@@ -96,33 +101,38 @@ def _read_safetensors(path: Path) -> WeightFile:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise damaged(f"safetensors says {error}") from error
+    for name, tensor in tensors.items():
+        if tensor.dtype not in DTYPE_OF_STORAGE.values() or tensor.ndim > _MOST_AXES:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            what = f"{shorten(name)} is a tensor of {kind} with {tensor.ndim} dimensions"
+            raise UserError(what, fix="convert it to float16 or float32 with few dimensions")
     if not tensors:
         raise UserError("no weights found: the file holds no tensors", fix="give a file with weights")
     return WeightFile(tensors=without_prefix(tensors, "module."), kind="safetensors", source="file")
 
 
-def _bytes_by_type(value: object) -> dict[torch.dtype, int]:
+def _bytes_by_type(value: object, budget: Budget) -> dict[torch.dtype, int]:
     """A storage counts once, however many tensors look at it."""
-    storages: dict[object, tuple[torch.dtype, int]] = {}
-    for reference in _references(value):
-        if isinstance(reference.id, tuple) and len(reference.id) >= 5 and isinstance(reference.id[4], int):
-            dtype = storage_dtype(reference.id[1])
-            storages[reference.id[2]] = dtype, reference.id[4] * dtype.itemsize
+    storages: dict[str, tuple[torch.dtype, int]] = {}
+    for reference in _references(value, budget):
+        parts = reference.id if isinstance(reference.id, tuple) else ()
+        if len(parts) >= 5 and isinstance(parts[2], str) and isinstance(parts[4], int):
+            dtype = storage_dtype(parts[1])
+            storages[parts[2]] = dtype, parts[4] * dtype.itemsize
     sums: dict[torch.dtype, int] = {}
     for dtype, size in storages.values():
         sums[dtype] = sums.get(dtype, 0) + size
     return {dtype: size for dtype, size in sums.items() if size}
 
 
-def _references(value: object) -> Iterator[Persistent]:
+def _references(value: object, budget: Budget) -> Iterator[Persistent]:
     waiting, visited = [value], set()
     while waiting:
         one = waiting.pop()
+        budget.spend()
         if id(one) in visited:
             continue
         visited.add(id(one))
-        if len(visited) > _MAX_VALUES:
-            raise damaged("its values contain one another without end")
         if isinstance(one, Persistent):
             yield one
         elif isinstance(one, dict):

@@ -18,6 +18,7 @@ from yolofast.checkpoint.pickle_graph import MAX_INT_BITS
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.refusals import DTYPE_OF_STORAGE
 from yolofast.errors import UserError, shorten
+from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
 
 MAX_DEPTH = 64
 _DTYPES = frozenset(DTYPE_OF_STORAGE.values())
@@ -37,9 +38,9 @@ def save_checkpoint(path: str | Path, content: dict[str, Any]) -> Path:
     """Writes `content` to `path`; on any failure the file that was there before is intact."""
     path = _writable_file(path)
     plain = _plain(content, path.name, 0)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = name_beside(path)
     try:
-        with temporary.open("wb") as file:
+        with opened_new(temporary) as file:
             torch.save(plain, file)
             file.flush()
             os.fsync(file.fileno())
@@ -72,8 +73,11 @@ def strip_checkpoint(source: str | Path, target: str | Path | None = None) -> Pa
         "epoch": -1,
         "img_size": file.img_size,
         "img_shape": None if file.img_shape is None else list(file.img_shape),
+        **({} if file.motion is None else {"motion": file.motion}),
     }
-    return save_checkpoint(source if target is None else target, content)
+    path = _writable_file(source if target is None else target)
+    remove_abandoned(path.parent, path.name)
+    return save_checkpoint(path, content)
 
 
 def halved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

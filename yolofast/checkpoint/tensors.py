@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from yolofast.checkpoint.containers import Container, storage_dtype
-from yolofast.checkpoint.pickle_graph import Call, Persistent
+from yolofast.checkpoint.inert import Call, Persistent
 from yolofast.checkpoint.refusals import REBUILD_PARAMETER, REBUILD_TENSOR, damaged
 
 MAX_DIMENSIONS = 16
+_STEPS = 25
+"""That a tensor takes, also an empty one."""
 MAX_SHARING = 8
 """How often, on average, a byte of the file may be used: tied weights share, but no model shares all it has."""
 
@@ -36,6 +38,7 @@ class TensorBuilder:
             value = value.args[0]
         if not isinstance(value, Call) or value.function.path != REBUILD_TENSOR or len(value.args) < 4:
             raise damaged("a tensor is not described as torch describes tensors")
+        self._source.budget.spend(_STEPS)
         storage, offset, size, stride = value.args[:4]
         flat = self._storage(storage)
         sizes, strides = _extents(size), _extents(stride)

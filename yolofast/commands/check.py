@@ -2,24 +2,26 @@
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
-from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 
-from yolofast.commands.console import console, table
+from yolofast.commands.console import console, decoding_progress, table
+from yolofast.commands.convert_images import print_conversion
 from yolofast.config.flags import from_args
 from yolofast.config.tools import CheckConfig
 from yolofast.dataset.check import CheckedSplit, check_data
+from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.named import data_file
+from yolofast.dataset.formats.write import DATA_YAML
 from yolofast.dataset.overview_picture import draw_overview
+from yolofast.dataset.repair import Repair, command_for, repair_command
 from yolofast.errors import UserError
+from yolofast.terminal.escaping import SafeConsole
 from yolofast.words import counted
 
 EXIT_CLEAN, EXIT_WRONG = 0, 1
@@ -30,36 +32,58 @@ _SHOWN_PER_KIND = 20
 
 def run(args: argparse.Namespace) -> int:
     config = from_args(CheckConfig, args)
-    shown = sys.stderr.isatty()
-    # On a descriptor of its own, because the usual one is silenced while images are decoded.
-    screen = Console(file=os.fdopen(os.dup(sys.stderr.fileno()), "w")) if shown else Console(stderr=True)
-    with Progress(console=screen, transient=True, disable=not shown) as progress:
-        task = progress.add_task("decoding", total=None)
-        splits = check_data(
-            data_file(config.data),
-            config.splits,
-            single_cls=config.single_cls,
-            done=lambda more, total: progress.update(task, advance=more, total=total),
-        )
+    if config.fix is not None and (config.single_cls or config.splits is not None):
+        raise UserError("--fix repairs the whole data set", fix="omit --splits and --single-cls")
+    remarks: list[str] = []
+    path = data_file(config.data, remarks.append)
+    splits = _checked(path, config)
     picture = None
     if config.plot is not None:
         index = next((split.index for split in splits if split.index is not None and len(split.index)), None)
         if index is None:
             raise UserError("no split can be drawn: none of them could be read", fix="omit --plot to see why")
         picture = str(draw_overview(index, config.plot))
-    wrong = any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
+    wrong = _is_wrong(splits)
+    faults = [(split.name, fault) for split in splits for fault in split.faults]
+    repair = repair_command(config.data)
     if config.json:
         content = {
             "data": str(config.data),
             "ok": not wrong,
             "splits": {split.name: _numbers(split) for split in splits},
-            "faults": [{"split": split.name, **asdict(fault)} for split in splits for fault in split.faults],
+            "remarks": remarks,
+            "faults": [{"split": name, **vars(fault), "command": command_for(fault, repair)} for name, fault in faults],
             "picture": picture,
         }
         print(json.dumps(content, indent=2))
     else:
-        _print(config.data, splits, picture)
+        _print(config.data, splits, picture, remarks, repair)
+    if config.fix is not None and faults:
+        wrong = _fix(path, config)
+    elif config.fix is not None:
+        print("nothing is wrong, so no copy is written", file=sys.stderr if config.json else sys.stdout)
     return EXIT_WRONG if wrong else EXIT_CLEAN
+
+
+def _checked(path: Path, config: CheckConfig) -> list[CheckedSplit]:
+    with decoding_progress("decoding") as done:
+        return check_data(path, config.splits, single_cls=config.single_cls, done=done)
+
+
+def _is_wrong(splits: list[CheckedSplit]) -> bool:
+    return any(fault.kind is not _BACKGROUND for split in splits for fault in split.faults)
+
+
+def _fix(path: Path, config: CheckConfig) -> bool:
+    """Writes the copy and checks it; whether something is still wrong."""
+    out = SafeConsole(stderr=True, highlight=False, markup=False, emoji=False) if config.json else console()
+    repair = Repair(path, lambda line: None)
+    folder = repair.make(str(config.fix))
+    out.print(f"\nrepaired copy: {folder / DATA_YAML}", soft_wrap=True)
+    print_conversion(repair, out)
+    splits = check_data(folder / DATA_YAML)
+    _print_verdict(out, str(folder / DATA_YAML), [fault for split in splits for fault in split.faults])
+    return _is_wrong(splits)
 
 
 def _numbers(split: CheckedSplit) -> dict[str, Any]:
@@ -79,8 +103,11 @@ def _numbers(split: CheckedSplit) -> dict[str, Any]:
     }
 
 
-def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
+def _print(data: str, splits: list[CheckedSplit], picture: str | None, remarks: list[str], repair: str) -> None:
     out = console()
+    for remark in remarks:
+        if not remark.startswith("warning"):  # it is among the warnings below
+            out.print(remark, soft_wrap=True)
     numbers = [_numbers(split) for split in splits]
     listing = table("split", ">images", ">boxes", ">background", ">classes", ">faults", ">warnings")
     for split, number in zip(splits, numbers, strict=True):
@@ -99,13 +126,13 @@ def _print(data: str, splits: list[CheckedSplit], picture: str | None) -> None:
     for fatal, word in ((True, "fault"), (False, "warning")):
         chosen = [fault for fault in faults if fault.fatal is fatal]
         for kind, count in Counter(fault.kind for fault in chosen).items():
-            _print_kind(out, f"{word}: {kind} ({count:,})", [fault for fault in chosen if fault.kind == kind])
+            _print_kind(out, f"{word}: {kind} ({count:,})", [fault for fault in chosen if fault.kind == kind], repair)
     if picture is not None:
         out.print(f"overview: {picture}", soft_wrap=True)
     _print_verdict(out, data, faults)
 
 
-def _print_kind(out: Console, title: str, faults: list[Fault]) -> None:
+def _print_kind(out: Console, title: str, faults: list[Fault], repair: str) -> None:
     """Paths are not wrapped, so that they can be copied."""
     out.print(title)
     shown = faults[:_SHOWN_PER_KIND]
@@ -116,6 +143,8 @@ def _print_kind(out: Console, title: str, faults: list[Fault]) -> None:
             out.print(f"    fix: {fault.fix}", soft_wrap=True)
     if len(fixes) == 1:
         out.print(f"  fix: {fixes.pop()}", soft_wrap=True)
+    for command in dict.fromkeys(command for fault in shown if (command := command_for(fault, repair)) is not None):
+        out.print(f"  command: {command}", soft_wrap=True)
     if len(faults) > len(shown):
         out.print(f"  … and {len(faults) - len(shown):,} more; --json lists all")
     out.print()

@@ -11,11 +11,11 @@ from rich.table import Table
 
 from yolofast.checkpoint.read import contents_of
 from yolofast.commands.console import console, table
-from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
 from yolofast.config.reports import CompareConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
+from yolofast.files.own_file import mark, refuse_foreign
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.compare import words
@@ -96,6 +96,7 @@ def _print(out: Console, found: Comparison) -> None:
     conclusions = [f"{one.kind}: {one.text}" for one in found.conclusions]
     nothing = "all runs are of one kind, so there is nothing to compare; --group none separates them"
     _lines(out, ["", *(conclusions or [nothing])])
+    _lines(out, [f"advice: {one}" for one in found.uses])
 
 
 def _side_by_side(found: Comparison, names: list[str]) -> Table:

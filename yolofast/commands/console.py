@@ -1,9 +1,15 @@
 """Where commands print: tables for people on standard output."""
 
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
+
+from yolofast.terminal.escaping import SafeConsole
 
 # Rich falls back on 80 columns when output is not a terminal, which would cut tables in logs and pipes.
 _WIDTH_WITHOUT_TERMINAL = 1000
@@ -11,9 +17,22 @@ _WIDTH_WITHOUT_TERMINAL = 1000
 
 def console() -> Console:
     """Names come from users' files, so nothing in them is read as markup."""
-    return Console(
+    return SafeConsole(
         width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False
     )
+
+
+@contextmanager
+def decoding_progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal: hears how many more are done, and how many there are.
+
+    On a descriptor of its own, because the usual one is silenced while images are decoded.
+    """
+    shown = sys.stderr.isatty()
+    screen = Console(file=os.fdopen(os.dup(sys.stderr.fileno()), "w")) if shown else Console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not shown) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda more, total: progress.update(task, advance=more, total=total)
 
 
 def table(*columns: str) -> Table:

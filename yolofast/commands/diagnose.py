@@ -17,12 +17,13 @@ from yolofast.report.diagnose.diagnosis import Diagnosis, as_json, diagnose, not
 from yolofast.report.diagnose.diagnosis_picture import diagnosis_picture
 from yolofast.report.diagnose.dialect import how_to_apply, planned_epochs
 from yolofast.report.diagnose.fluctuation import LEAST
-from yolofast.report.diagnose.ship import ShipChoice
+from yolofast.report.diagnose.ship import shipped
 from yolofast.report.diagnose.statistics import calmness
 from yolofast.report.diagnose.verdicts import LEAST_STD
 from yolofast.report.logs.history import History
 from yolofast.report.logs.read_run import read_history
-from yolofast.runs.layout import FILES, weights_of_epoch
+from yolofast.runs.layout import FILES
+from yolofast.words import counted
 
 _SHARES = {
     "mix": "mosaic and mixup",
@@ -50,11 +51,13 @@ def run(args: argparse.Namespace) -> None:
     _print_phases(out, found)
     _print_fluctuation(out, found)
     _print_verdicts(out, found)
+    if found.ships_nothing:
+        out.print(f"ship: nothing, {found.ships_nothing}")
     if found.choice is not None:
-        out.print(f"ship: {found.history.epochs.unit} {found.choice.epoch} ({found.choice.why})")
-        weights = Path(found.history.source) / FILES.weights
-        if (weights / FILES.best).exists():
-            out.print(f"weights: {_weights(found.choice, weights)}", soft_wrap=True)
+        words, file = shipped(found.choice, Path(found.history.source) / FILES.weights)
+        out.print(f"ship: {found.history.epochs.unit} {words}", soft_wrap=True)
+        if file is not None:
+            out.print(f"weights: {file}", soft_wrap=True)
     for line in () if found.history.tracking is None else found.history.tracking.words():
         out.print(f"tracking: {line}", soft_wrap=True)
     if config.plot is not None:
@@ -106,7 +109,8 @@ def _print_fluctuation(out: Console, found: Diagnosis) -> None:
             "That is too few to explain their fluctuation"
         )
         return
-    varies = f"around its smooth course the loss varies by {around.std:.1%}"
+    without = "" if around.spikes is None else f", without {counted(len(around.spikes), 'spike')}"
+    varies = f"around its smooth course the loss varies by {around.std:.1%}{without}"
     if around.std < LEAST_STD:
         out.print(f"{varies}, too little to explain")
         return
@@ -131,12 +135,3 @@ def _print_verdicts(out: Console, found: Diagnosis) -> None:
         out.print("settings to try:", *map(str, changes), sep="\n  ")
     if changes and (how := how_to_apply(found.history, changes)) is not None:
         out.print(f"to try them, with the run's other flags: {how}", soft_wrap=True)
-
-
-def _weights(choice: ShipChoice, folder: Path) -> str:
-    own = folder / weights_of_epoch(choice.epoch)
-    if own.exists():
-        return str(own)
-    if choice.epoch == choice.best:
-        return str(folder / FILES.best)
-    return f"{folder / FILES.best} (epoch {choice.best}, as good within the noise; --save-period keeps others)"

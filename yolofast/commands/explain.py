@@ -42,7 +42,7 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: R
     out = console()
     run = explain(config, out.print, plan, past)
     out.print(f"\n{_title(run)}")
-    for name, text in _facts(run):
+    for name, text in facts(run):
         out.print(f"  {name:<16} {text}")
     _print_phases(out, run)
     _print_epochs(out, run)
@@ -51,7 +51,7 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: R
     for remark in found:
         out.print(f"  - {remark}", soft_wrap=True)
     if isinstance(config.explain, str):
-        _draw(run, Path(config.explain))
+        draw(explain_picture(run), Path(config.explain))
         out.print(f"\ndrawn: {config.explain}")
 
 
@@ -63,7 +63,7 @@ def _title(run: Explanation) -> str:
     return f"{config.cfg or config.weights}, {size}, {epochs} of {config.data} (nothing is trained)"
 
 
-def _facts(run: Explanation) -> Iterator[tuple[str, str]]:
+def facts(run: Explanation) -> Iterator[tuple[str, str]]:
     last = run.rows[-1]
     batches = "1 batch" if run.batches == 1 else f"{run.batches:,} batches"
     when = "in all" if run.past is None else "to come"
@@ -164,8 +164,8 @@ def _print_epochs(out: Console, run: Explanation) -> None:
         rows.add_row(
             str(row.epoch + 1),
             str(row.phase.number + 1),
-            *(_range(row.lr[name]) if name in row.lr else "frozen" for name in scopes),
-            *([_range(row.bias_lr)] if biases else []),
+            *(in_range(row.lr[name]) if name in row.lr else "frozen" for name in scopes),
+            *([in_range(row.bias_lr)] if biases else []),
             *(text(row) for text in others.values()),
             *(f"{row.chances[name]:.2g}" for name in chances),
             row.loss,
@@ -179,8 +179,8 @@ def _print_epochs(out: Console, run: Explanation) -> None:
 def _changing(run: Explanation) -> dict[str, Callable[[EpochFacts], str]]:
     """The columns that differ between epochs; what does not is among the facts above the table."""
     possible: dict[str, Callable[[EpochFacts], str]] = {
-        "momentum": lambda row: _range(row.momentum),
-        "images per update": lambda row: _range(_images_per_update(run, row)),
+        "momentum": lambda row: in_range(row.momentum),
+        "images per update": lambda row: in_range(_images_per_update(run, row)),
         "updates": lambda row: f"{row.updates:,}",
     }
     return {name: text for name, text in possible.items() if len({text(row) for row in run.rows}) > 1}
@@ -217,14 +217,14 @@ def _images_per_update(run: Explanation, row: EpochFacts) -> Range:
     return Range(first=run.batch * row.accumulate.first, last=run.batch * row.accumulate.last)
 
 
-def _range(value: Range) -> str:
+def in_range(value: Range) -> str:
     first, last = f"{value.first:.3g}", f"{value.last:.3g}"
     return first if first == last else f"{first} → {last}"
 
 
-def _draw(run: Explanation, path: Path) -> None:
+def draw(picture: bytes, path: Path) -> None:
     try:
-        write_whole(path, explain_picture(run))
+        write_whole(path, picture)
     except OSError as error:
         what = f"the picture could not be written: {error.strerror or error}"
         fix = "check the folder, its permissions, and that the disk has room"

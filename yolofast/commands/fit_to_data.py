@@ -9,7 +9,7 @@ import numpy.typing as npt
 from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import AnchorsConfig, HeadsConfig
-from yolofast.dataset.named import data_file
+from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.split import read_split
 from yolofast.detect.networks import load_model
 from yolofast.errors import UserError

@@ -13,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from yolofast.commands.console import console
 from yolofast.config.flags import from_args
 from yolofast.config.tools import PackConfig
-from yolofast.dataset.named import data_file
+from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
+from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex
 from yolofast.store import PackedStore, pack, store_folder, store_name, verify
-from yolofast.store.choose import usable_cores
 from yolofast.store.fitted import Fit
 from yolofast.store.packing import Flavour
 from yolofast.words import amount

@@ -18,9 +18,10 @@ from yolofast.augment.render_cv2 import render_one
 from yolofast.config.flags import from_args
 from yolofast.config.hyp import read_hyp
 from yolofast.config.tools import PreviewConfig
-from yolofast.dataset.named import data_file
+from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
+from yolofast.evaluate.mosaic_picture import enlarged, ink_on, interpolation_for
 from yolofast.files.atomic_file import write_output
 from yolofast.image_index import ImageIndex
 from yolofast.loader.order import EpochOrder
@@ -33,7 +34,6 @@ _MOST_IMAGES = 400
 _WIDEST_PICTURE = 2560
 _GAP = 4
 _FONT, _FONT_SCALE = cv2.FONT_HERSHEY_SIMPLEX, 0.45
-_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     planner = Planner(index, images.sizes, recipe, width, height, seed=config.seed)
     planned = planner.plan(first.images, first.positions, config.epoch)
     columns = math.ceil(math.sqrt(count))
-    scale = min(1.0, _WIDEST_PICTURE / (columns * width))
+    scale = min(float(enlarged(height, width)), _WIDEST_PICTURE / (columns * width))
     cells = [_cell(planned, b, render_one(planned.plan, b, images), index, scale) for b in range(count)]
     write_output(config.out, cv2.imencode(Path(config.out).suffix.lower(), _grid(cells, columns))[1].tobytes())
     print(f"{count} images of epoch {config.epoch} with {len(planned.rows)} boxes: {config.out}")
@@ -71,7 +71,7 @@ def _cell(planned: PlannedBatch, b: int, image: Image, index: ImageIndex, scale:
     """One image with its boxes, scaled first so that lines and letters keep their size."""
     height, width = (max(round(side * scale), 1) for side in image.shape[:2])
     cell: Image = np.ascontiguousarray(
-        image if scale == 1 else cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        image if scale == 1 else cv2.resize(image, (width, height), interpolation=interpolation_for(scale))
     )
     rows = planned.rows[planned.rows[:, 0] == b]
     # Large ones first, so that small ones inside stay visible.
@@ -90,8 +90,7 @@ def _draw_box(
     x = max(min(low[0], cell.shape[1] - width - 2), 0)
     y = max(low[1], height + below)  # inside at the top edge, above the box elsewhere
     cv2.rectangle(cell, (x, y - height - below), (x + width + 2, y), colour, cv2.FILLED)
-    ink = _BLACK if sum(colour) > 380 else _WHITE
-    cv2.putText(cell, name, (x + 1, y - below + 2), _FONT, _FONT_SCALE, ink, 1, cv2.LINE_AA)
+    cv2.putText(cell, name, (x + 1, y - below + 2), _FONT, _FONT_SCALE, ink_on(colour), 1, cv2.LINE_AA)
 
 
 def _colour(label: int) -> tuple[int, int, int]:

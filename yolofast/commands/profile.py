@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 
 from yolofast.commands.console import console, table
-from yolofast.commands.own_file import refuse_foreign, refuse_other_than_trace
-from yolofast.config.flags import from_args, given_settings, parse_flags
+from yolofast.config.flags import from_args, given_settings
 from yolofast.config.reports import ProfileConfig
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
+from yolofast.files.own_file import refuse_foreign, refuse_other_than_trace
 from yolofast.profile.bottlenecks import verdicts
 from yolofast.profile.measure.meter import (
     LEAST_BLOCKS,
@@ -31,6 +31,8 @@ from yolofast.profile.output import comparison_json, phase_rows, profile_json, t
 from yolofast.profile.records import Profile
 from yolofast.profile.step_statistics import in_words
 from yolofast.runs.layout import FILES
+from yolofast.terminal.escaping import SafeConsole
+from yolofast.train.explain.against import second_configuration
 from yolofast.train.fitting_batch import with_fitting_batch
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.guard import fix_if_memory_runs_out
@@ -58,14 +60,17 @@ def run(args: argparse.Namespace) -> None:
         refuse_foreign(path, _MADE_BY)
     files += [_file_in(Path(profile.output))] if profile.output else []
     # What --json prints has to be read by a program.
-    out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if profile.json == "-" else console()
+    out = SafeConsole(stderr=True, highlight=False, markup=False, soft_wrap=True) if profile.json == "-" else console()
     given = given_settings(TrainConfig, args)
-    config = _configured(from_args(TrainConfig, args), given)
-    if profile.against is None:
+    typed = from_args(TrainConfig, args)
+    typed = demonstration(typed) if is_demonstration(given) else typed
+    config = _configured(typed, given)
+    if typed.against is None:
         with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
     else:
-        found = _against(config, given, profile.against, request, out.print)
+        second, given = second_configuration(typed, given, "yolofast profile")
+        found = _against(config, _configured(second, given), request, out.print)
     content = json.dumps({"made_by": _MADE_BY, **_as_json(found)}, indent=2)
     for path in files:
         path.parent.mkdir(exist_ok=True)  # the folder of --output
@@ -105,7 +110,7 @@ def _configured(config: TrainConfig, given: dict[str, Any]) -> TrainConfig:
     if len(config.devices) > 1:
         raise UserError(f"--device {config.device}: one GPU is profiled", fix=f"--device {config.devices[0]}")
     refuse_unbuilt(config)
-    return beginning(demonstration(config) if is_demonstration(given) else config, given).config
+    return beginning(config, given).config
 
 
 def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
@@ -117,18 +122,8 @@ def _prepared(config: TrainConfig, request: Request, say: Say) -> Run:
         return prepare_run(config, say)
 
 
-def _against(config: TrainConfig, given: dict[str, Any], flags: str, request: Request, say: Say) -> Against:
-    """The second configuration is the first one with these flags on top."""
-    try:
-        words = shlex.split(flags)
-    except ValueError as error:
-        raise UserError(f"--against {shorten(flags)}: {error}", fix="close the quotation mark") from None
-    parsed = parse_flags(TrainConfig, config, words, "yolofast profile --against")
-    changes = given_settings(TrainConfig, parsed)
-    if not changes:
-        raise UserError("--against names no flag", fix='give what differs: --against "--loader cpu --workers 8"')
-    other = _configured(from_args(TrainConfig, parsed), given | changes)
-    say(f"first: as given; second: with {flags}")
+def _against(config: TrainConfig, other: TrainConfig, request: Request, say: Say) -> Against:
+    say(f"first: as given; second: with {config.against}")
     steps = max(request.steps // STEPS_PER_BLOCK, LEAST_BLOCKS) * STEPS_PER_BLOCK
     if steps != request.steps:
         blocks = f"blocks of {STEPS_PER_BLOCK}, {LEAST_BLOCKS} of each at least"

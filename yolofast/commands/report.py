@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
 from yolofast.config.reports import ReportConfig
 from yolofast.files.atomic_file import write_output
+from yolofast.files.own_file import mark, refuse_foreign
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.run.run_page import report_page

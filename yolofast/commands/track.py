@@ -4,40 +4,35 @@ import argparse
 import dataclasses
 import json
 import time
-from collections.abc import Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from yolofast.commands.console import console, table
-from yolofast.commands.predict import Window
-from yolofast.commands.track_files import TrackRun
 from yolofast.config.flags import from_args
 from yolofast.config.track import TrackConfig
-from yolofast.dataset.faults import Fault
 from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError, shorten
+from yolofast.media.window import Window
 from yolofast.runs.folder import new_run_folder
-from yolofast.track.choices import eye_of, tracker_maker, tracking_filter
+from yolofast.track.choices import check_warps, eye_of, making_of, tracker_maker, tracking_filter
 from yolofast.track.counting import Shape, parse_shape
 from yolofast.track.explain import explain
-from yolofast.track.formats.detections import USUAL_RATE, StoredDetections, read_all_detections
-from yolofast.track.formats.faults import told
-from yolofast.track.formats.sequence import UNKNOWN
+from yolofast.track.formats.detections import USUAL_RATE, Making, StoredDetections
+from yolofast.track.formats.warps import read_warps
 from yolofast.track.pipeline import (
     DRAWING,
     FollowedFrame,
     Follower,
     StageTimes,
     detected,
-    recalled,
 )
+from yolofast.track.stored_run import frames_of_stored, read_stored
 from yolofast.track.timeline import OpenSources, open_sources
+from yolofast.track.track_run import TrackRun
 from yolofast.track.trackers.table import kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
@@ -49,30 +44,40 @@ def run(args: argparse.Namespace) -> None:
     config, out = from_args(TrackConfig, args), console()
     times, faults = StageTimes(), list[UserError]()
 
+    def say(text: str) -> None:
+        if not config.json:
+            out.print(text, soft_wrap=True)
+
     def on_fault(fault: UserError) -> None:
         faults.append(fault)
-        if not config.json:
-            out.print(f"warning: {fault}", soft_wrap=True)
+        say(f"warning: {fault}")
 
     # What is wrong with settings and sources is said before anything is read or made.
     shapes = shapes_of(config)
     make = tracker_maker(
         config.tracker, faithful=config.faithful, class_handling=config.class_handling,
         settings=settings_of_words(config.track, config.tracker), reid=config.reid is not None,
+        warps=config.warps is not None,
     )  # fmt: skip
+    warps = None if config.warps is None else read_warps(config.warps)
     opened = None
     if config.source:
+        # Stored detections say themselves which frames they are of.
+        every = config.vid_stride if config.detections is None else 1
         opened = open_sources(
-            config.source, config.batch_size, every=config.vid_stride, frame_rate=config.frame_rate, on_fault=on_fault
+            config.source, config.batch_size, every=every, frame_rate=config.frame_rate, on_fault=on_fault
         )
-    follower = Follower(make, times, several=len(config.source) > 1, explained=config.explain)
-    names, frames = _frames(config, opened, follower, make(USUAL_RATE), times, out)
+    follower = Follower(make, times, several=len(config.source) > 1, explained=config.explain, warps=warps)
+    empty: list[StoredDetections] = []
+    names, frames, made = _frames(config, opened, follower, make(USUAL_RATE), times, say, empty.append)
     if config.explain is not None:
         _explain(config, follower, frames, names, out)
         return
-    files = TrackRun(config, names, shapes, lambda: new_run_folder(config.project, config.name, config.exist_ok))
+    make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
+    files = TrackRun(config, names, shapes, make_folder, made)
     began = time.perf_counter()
     window = Window(out.print) if config.view_img else None
+    complete = False
     try:
         with files.progress(out) as show:
             for one in frames:
@@ -81,11 +86,18 @@ def run(args: argparse.Namespace) -> None:
                 show(one)
                 if window is not None and drawn is not None and not window.show(one.place.video, drawn):
                     break
-    finally:  # also when interrupted: results so far are complete, and videos can be played
+            else:
+                complete = True
+    finally:  # also when interrupted: files of results so far are whole, and videos can be played
         frames.close()
-        files.close(faults)
+        files.close(faults, complete=complete)
+        if files.count and not complete:
+            say(f"ended early: {files.so_far()}")
     seconds = time.perf_counter() - began
-    if not files.count:
+    for nothing in empty:
+        say(f"warning: {nothing.name} has no frames: its results are empty")
+        files.add_empty(nothing.name, nothing.frame_rate)
+    if not files.count and not empty:
         raise _nothing(faults)
     if opened is not None and opened.timeline.repaired:
         several = ", ".join(sorted(opened.timeline.repaired))
@@ -99,56 +111,29 @@ def _frames(
     follower: Follower,
     tracker: Tracker,
     times: StageTimes,
-    out: Console,
-) -> tuple[tuple[str, ...], Generator[FollowedFrame]]:
-    """The names of the classes, and the frames with their tracks."""
+    say: Callable[[str], None],
+    on_empty: Callable[[StoredDetections], None],
+) -> tuple[tuple[str, ...], Generator[FollowedFrame], Making | None]:
+    """The names of the classes, the frames with their tracks, and how a network's detections are made."""
     if config.detections is not None:
-        faults: list[Fault] = []
-        images = None if config.images is None else Path(config.images)
-        found = read_all_detections(config.detections, images=images, faults=faults, skip_bad=config.skip_bad)
-        if not config.json:
-            for remark in told(faults):
-                out.print(f"remark: {remark}", soft_wrap=True)
-        stored = [one if config.frame_rate is None else one.at_rate(config.frame_rate) for one in found.values()]
-        if opened is not None and len(stored) > 1:
-            what = f"holds detections of {counted(len(stored), 'video')}, but one is given as --source"
-            raise UserError(what, where=config.detections, fix="name the file of that video")
+        stored = read_stored(config, tracker, say)
+        check_warps(tracker, config.warps is not None or all(one.warps is not None for one in stored))
         names = next((one.names for one in stored if one.names), ())
-        return names, _from_stored(stored, opened, follower, times, out)
+        return names, frames_of_stored(stored, opened, follower, times, say, on_empty), None
     assert opened is not None
-    detector = _detector(config, out)
-    own: dict[str, Any] = {
-        "conf": config.conf_thres, "iou": config.iou_thres, "classes": config.classes or None, "most": config.max_det,
-        "augment": config.augment,
-    }  # fmt: skip
-    see = eye_of(detector, tracking_filter(config.class_handling, own), tracker, config.reid)
-    return detector.names, follower.follow(detected(see, opened.batches, opened.timeline, times))
+    check_warps(tracker, config.warps is not None)
+    detector = _detector(config, say)
+    given = {"conf": config.conf_thres, "iou": config.iou_thres, "most": config.max_det}
+    own: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    own |= {"classes": config.classes or None, "augment": config.augment}
+    chosen = tracking_filter(config.class_handling, own)
+    see = eye_of(detector, chosen, tracker, config.reid)
+    followed = follower.follow(detected(see, opened.batches, opened.timeline, times))
+    return detector.names, followed, making_of(detector, [chosen])
 
 
-def _from_stored(
-    stored: list[StoredDetections], opened: OpenSources | None, follower: Follower, times: StageTimes, out: Console
-) -> Generator[FollowedFrame]:
-    for one in stored:
-        if not one.length:
-            out.print(f"warning: {one.name} has no frames: skipped", soft_wrap=True)
-        elif opened is not None:
-            yield from _classless(one, follower.follow(recalled(one, opened.batches, opened.timeline, times)))
-        else:
-            yield from _classless(one, follower.follow_here(recalled(one, None, None, times)))
-
-
-def _classless(stored: StoredDetections, frames: Generator[FollowedFrame]) -> Generator[FollowedFrame]:
-    """Detections without classes become tracks without classes."""
-    if len(stored) and (stored.label >= 0).any():
-        yield from frames
-        return
-    for one in frames:
-        tracks, lost = (replace(some, labels=np.full(len(some), UNKNOWN)) for some in (one.tracks, one.lost))
-        yield replace(one, tracks=tracks, lost=lost)
-
-
-def _detector(config: TrackConfig, out: Console) -> ImageDetector:
-    weights = weights_of(config.weights, (lambda text: None) if config.json else partial(out.print, soft_wrap=True))
+def _detector(config: TrackConfig, say: Callable[[str], None]) -> ImageDetector:
+    weights = weights_of(config.weights, say)
     return ImageDetector(
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
         precision=config.precision, head_config=config.head_config or None,
@@ -197,7 +182,7 @@ def _explain(
     config: TrackConfig, follower: Follower, frames: Generator[FollowedFrame], names: tuple[str, ...], out: Console
 ) -> None:
     """For every video that has the frame."""
-    known: dict[str, list[int]] = {}
+    before: dict[str, FollowedFrame] = {}
     reached: dict[str, int] = {}
     explained = []
     try:
@@ -206,10 +191,10 @@ def _explain(
             reached[video] = one.place.number
             if one.place.number == config.explain:
                 tracker = follower.explained[video]
-                explained.append(explain(one, tracker, known.get(video, []), names))
+                explained.append(explain(one, tracker, before.get(video), names))
                 if one.place.length is None or (len(config.source) <= 1 and config.detections is None):
                     break
-            known[video] = sorted({*one.tracks.ids.tolist(), *one.lost.ids.tolist()} - {0})
+            before[video] = one
     finally:
         frames.close()
     if not explained:
@@ -232,6 +217,8 @@ def _summary(out: Console, files: TrackRun, times: StageTimes, seconds: float) -
     for row in files.summary():
         listing.add_row(*row)
     out.print(listing)
+    for text in files.nothing():
+        out.print(f"remark: {text}", soft_wrap=True)
     for text in files.counted_shapes():
         out.print(text, soft_wrap=True)
     rates = ", ".join(f"{name} {rate:,.1f}" for name, rate in times.rates().items())

@@ -4,36 +4,42 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 
 from yolofast.commands.console import console, folded, table
-from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
-from yolofast.config.sweep import TracksweepConfig
+from yolofast.config.sequences import TracksweepConfig
 from yolofast.errors import UserError
 from yolofast.extensions import found as imported
 from yolofast.files.atomic_file import write_output
+from yolofast.files.own_file import mark, refuse_foreign
+from yolofast.interrupts import INTERRUPTED, exit_code
 from yolofast.pages.html import render_page
-from yolofast.report.tracks.sweep_page import COLUMNS, MATCH_THRESH, how_to_use, page_of, verdicts
+from yolofast.report.tracks.sweep_page import COLUMNS, DEFAULTS, MATCH_THRESH, how_to_use, page_of, verdicts
+from yolofast.track.formats.sequence import Floats
+from yolofast.track.selection import refuse_higher, refuse_without_features
 from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure
 from yolofast.track.sweep.findings import Findings, find_out
-from yolofast.track.sweep.inputs import read_stored, read_truth, scenes_of
+from yolofast.track.sweep.inputs import read_stored, read_truth, scenes_of, without_camera
 from yolofast.track.sweep.outputs import write_results
 from yolofast.track.sweep.scene import Scene
-from yolofast.track.sweep.search import Search, Searched, cores, run_search
+from yolofast.track.sweep.search import Search, cores, run_search
 from yolofast.track.sweep.space import (
+    NMS,
     TRACKER,
-    Space,
     Trial,
+    are_usual,
     drawn,
     grid,
     parse_space,
     searched_names,
     shown_value,
+    with_usual,
     words_of,
 )
 from yolofast.words import clock, counted, duration
@@ -51,6 +57,15 @@ def run(args: argparse.Namespace) -> int | None:
         if Path(config.html).suffix.lower() not in (".html", ".htm"):
             raise UserError(f"--html is {config.html}", fix="name a file that ends in .html")
         refuse_foreign(Path(config.html), MADE_BY)
+    try:
+        return _run(config)
+    except KeyboardInterrupt as end:
+        kept = str(end) or f"what is done is kept in {config.output}"
+        print(f"{INTERRUPTED}: {kept}; the same command continues", file=sys.stderr)
+        return exit_code()
+
+
+def _run(config: TracksweepConfig) -> int | None:
     space = parse_space(config.values, config.settings, config.tracker)
     trials = grid(space) if config.random is None else drawn(space, config.random, config.seed)
     if config.weights is not None:  # torch takes seconds to import
@@ -59,47 +74,50 @@ def run(args: argparse.Namespace) -> int | None:
         code: int | None = imported(_OF_CHECKPOINTS)(config, space, trials)
         return code
     given = read_truth(config.data, config.truth, config.sequences, skip_bad=config.skip_bad)
-    stored, remarks = read_stored(given, config.detections, skip_bad=config.skip_bad)
+    scores = None if config.score_range is None else (config.score_range[0], config.score_range[1])
+    stored, remarks = read_stored(given, config.detections, skip_bad=config.skip_bad, scores=scores)
+    for one in stored.values():
+        refuse_higher(one, [trial.get(NMS) for trial in trials], NMS)
+        if any(trial.get("with_reid") for trial in trials):
+            refuse_without_features(one)
+    trials = without_camera(with_usual(trials, space.trackers), stored.values())
     scenes = scenes_of(given, stored, config.benchmark, config.classes)
     out = console()
     for remark in (*given.remarks, *remarks):
         out.print(f"remark: {remark}", soft_wrap=True)
-    found, defaults = searched(config, space, trials, scenes, Path(config.output), out)
-    written = write_results(Path(config.output), found, defaults)
+    found = searched(config, trials, scenes, Path(config.output), out)
+    written = write_results(Path(config.output), found)
     if config.html is not None:
         title = f"Tracker settings on {Path(str(config.data or config.truth)).name}"
-        page = page_of(found, defaults, title, (*given.remarks, *remarks))
+        page = page_of(found, title, (*given.remarks, *remarks))
         written.append(write_output(config.html, (render_page(page) + mark(MADE_BY)).encode("utf-8", errors="replace")))
-    print_findings(out, found, defaults)
+    print_findings(out, found)
     out.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
     return None
 
 
 def searched(
-    config: TracksweepConfig, space: Space, trials: Sequence[Trial], scenes: Sequence[Scene], folder: Path, out: Console
-) -> tuple[Findings, Searched]:
-    """What the search shows, and the results of the trackers as they come."""
-    usual: list[Trial] = [{TRACKER: name} for name in space.trackers]
-    search = Search(tuple(scenes), (*trials, *usual), config.faithful)
+    config: TracksweepConfig, trials: Sequence[Trial], scenes: Sequence[Scene], folder: Path, out: Console
+) -> Findings:
+    search = Search(tuple(scenes), tuple(trials), config.faithful)
     progress = Progress(out, config.by)
     workers = config.workers or cores()
     frames = sum(scene.truth.length for scene in scenes)
+    usual = sum(are_usual(trials))
+    among = f"{'defaults' if usual == len(trials) else 'the defaults among them'}; " if usual else ""
     out.print(
         f"{counted(len(trials), 'setting')} on {counted(len(scenes), 'sequence')} of {frames:,} frames, "
-        f"{counted(workers, 'process').replace('processs', 'processes')}; results grow in {folder}",
+        f"{counted(workers, 'process').replace('processs', 'processes')}; {among}results grow in {folder}",
         soft_wrap=True,
     )
     try:
-        every = run_search(search, folder, workers, progress)
+        found = run_search(search, folder, workers, progress, progress.know)
     except KeyboardInterrupt:
-        out.print(f"interrupted: {progress.done} settings are recorded in {folder}; the same command continues")
-        raise
+        raise KeyboardInterrupt(f"{counted(progress.done, 'setting')} recorded in {folder}") from None
     finally:
-        progress.close()
-    count = len(trials)
-    found = replace(every, trials=every.trials[:count], rows=every.rows[:count])
-    defaults = replace(every, trials=every.trials[count:], rows=every.rows[count:])
-    return find_out(found, config.by, defaults), defaults
+        progress.end_line()
+    progress.sum_up()
+    return find_out(found, config.by)
 
 
 class Progress:
@@ -112,47 +130,55 @@ class Progress:
         self._best: float | None = None
         self.done = 0
 
-    def __call__(self, done: int, count: int, trial: Trial, rows: Any) -> None:
-        value, now = figures_of(rows)[self._by], time.monotonic()
-        lower = FIGURES[self._by].lower_is_better
+    def know(self, rows: Floats) -> None:
+        """Of a setting, also of one that an earlier call has recorded."""
+        value, lower = figures_of(rows)[self._by], FIGURES[self._by].lower_is_better
         if self._best is None or (value < self._best if lower else value > self._best):
             self._best = value
+        self.done += 1
+
+    def __call__(self, done: int, count: int, trial: Trial, rows: Floats) -> None:
+        self.know(rows)
+        now, best = time.monotonic(), shown_figure(self._by, self._best or 0.0)
         self._first = done - 1 if self._first is None else self._first
-        self.done = done
         pace = (done - self._first) / max(now - self._start, 1e-9)
-        best = shown_figure(self._by, self._best)
         left = clock((count - done) / pace)
         text = f"{done:,} of {count:,} settings, {pace:.1f} a second, {left} left, best {self._by} {best}"
         if sys.stdout.isatty():
-            self._out.print(f"\r{text}   ", end="")
+            self._out.control(Control(ControlType.CARRIAGE_RETURN))
+            self._out.print(f"{text}   ", end="")
         elif now - self._last > _EVERY:
             self._out.print(text)
             self._last = now
 
-    def close(self) -> None:
-        if self._first is None:
-            return
-        if sys.stdout.isatty():
+    def end_line(self) -> None:
+        if self._first is not None and sys.stdout.isatty():
             self._out.print()
-        took = time.monotonic() - self._start
-        self._out.print(f"{counted(self.done - self._first, 'setting')} in {duration(took)}")
+
+    def sum_up(self) -> None:
+        if self._first is not None:
+            took = time.monotonic() - self._start
+            self._out.print(f"{counted(self.done - self._first, 'setting')} in {duration(took)}")
 
 
-def print_findings(out: Console, found: Findings, defaults: Searched) -> None:
+def print_findings(out: Console, found: Findings) -> None:
     names = list(dict.fromkeys([TRACKER, *searched_names(found.trials)]))
     listing = table(*names, *(f">{name}" for name in COLUMNS))
-    for place in found.order[:_LISTED]:
-        listing.add_row(*_row(found.trials[place], names, {name: found.figures[name][place] for name in COLUMNS}))
-    for place, trial in enumerate(defaults.trials):
-        listing.add_row(*_row({TRACKER: f"{trial[TRACKER]}, defaults"}, names, figures_of(defaults.rows[place])))
+    first = found.order[:_LISTED]
+    listed = (*first, *(one.trial for one in found.defaults if one.trial not in first))
+    for place in listed:
+        trial, mark = found.trials[place], f", {DEFAULTS}" if place in found.usual else ""
+        shown = {**trial, TRACKER: f"{trial[TRACKER]}{mark}"}
+        listing.add_row(*_row(shown, names, {name: found.figures[name][place] for name in COLUMNS}))
     out.print()
     out.print(folded(listing))
-    if len(found.trials) > _LISTED:
-        out.print(f"… and {len(found.trials) - _LISTED:,} more in results.csv")
+    if len(found.trials) > len(listed):
+        out.print(f"… and {len(found.trials) - len(listed):,} more in results.csv")
     out.print()
-    out.print(f"best by {found.by}: {words_of(found.trials[found.best])}", soft_wrap=True)
+    mark = f", its {DEFAULTS}" if found.best in found.usual else ""
+    out.print(f"best by {found.by}: {words_of(found.trials[found.best])}{mark}", soft_wrap=True)
     out.print(f"to use it: {how_to_use(found.trials[found.best]).splitlines()[0]}", soft_wrap=True)
-    for kind, text in verdicts(found, defaults):
+    for kind, text in verdicts(found):
         out.print(f"{kind}: {text}", soft_wrap=True)
     for effect in found.effects:
         values = ", ".join(f"{one.value}: {shown_figure(found.by, one.mean)}" for one in effect.values)

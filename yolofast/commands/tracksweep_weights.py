@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from yolofast.commands.console import console, table
-from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.commands.tracksweep import MADE_BY, searched
-from yolofast.config.sweep import TracksweepConfig
+from yolofast.config.sequences import TracksweepConfig
 from yolofast.files.atomic_file import write_output
+from yolofast.files.own_file import mark, refuse_foreign
 from yolofast.pages.elements import Page, Section, Table
 from yolofast.pages.html import render_page
 from yolofast.report.diagnose.tracked_epochs import agreement_elements
@@ -26,8 +26,8 @@ from yolofast.track.sweep.checkpoints import (
     write_tracking,
 )
 from yolofast.track.sweep.figures import shown_figure
-from yolofast.track.sweep.inputs import read_truth, scenes_of
-from yolofast.track.sweep.space import NMS, Range, Space, Trial, words_of
+from yolofast.track.sweep.inputs import read_truth, scenes_of, without_camera
+from yolofast.track.sweep.space import NMS, Range, Space, Trial, with_usual, words_of
 from yolofast.words import counted
 
 _USUAL_OVERLAP = 0.7
@@ -37,6 +37,9 @@ _COLUMNS = ("HOTA", "IDF1", "MOTA", "IDSW", "FP", "FN")
 
 def run(config: TracksweepConfig, space: Space, trials: Sequence[Trial]) -> int | None:
     out = console()
+    if len(trials) > 1:  # otherwise all are tracked with the one that is given
+        trials = with_usual(trials, space.trackers)
+    trials = without_camera(trials)
     assert config.weights is not None
     checkpoints = read_checkpoints(config.weights)
     for one in checkpoints:
@@ -54,7 +57,7 @@ def run(config: TracksweepConfig, space: Space, trials: Sequence[Trial]) -> int 
         stored = detect(one, given.sources, folder, how, lambda text: out.print(text, soft_wrap=True))
         scenes = scenes_of(given, stored, config.benchmark, config.classes)
         own = folder / "checkpoints" / f"{one.digest[:_DIGEST]}-{how.key()}"
-        tracked.append(TrackedCheckpoint(one, searched(config, space, trials, scenes, own, out)[0]))
+        tracked.append(TrackedCheckpoint(one, searched(config, trials, scenes, own, out)))
     about = {
         "by": config.by, "sequences": list(given.truth), "benchmark": config.benchmark, "retuned": len(trials) > 1,
         "faithful": config.faithful, "detected_with": how.key(), "truth": given.digest(), "searched": list(trials),

@@ -9,14 +9,23 @@ from typing import Any
 from rich.console import Console
 
 from yolofast.commands.console import console, table
-from yolofast.commands.own_file import mark, refuse_foreign
 from yolofast.config.flags import from_args
 from yolofast.config.sequences import TrackvalConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
+from yolofast.files.own_file import mark, refuse_foreign
 from yolofast.pages.html import render_page
 from yolofast.report.tracks.switches import Switch
-from yolofast.report.tracks.tracks_page import AVERAGES, COLUMNS, COUNTED, causes_of, explained, page_of
+from yolofast.report.tracks.tracks_page import (
+    AVERAGES,
+    COLUMNS,
+    COUNTED,
+    TITLES,
+    causes_of,
+    class_title,
+    explained,
+    page_of,
+)
 from yolofast.track.formats.mot import read_seqmap
 from yolofast.track.score.combine import Scores
 from yolofast.track.score.scores import TrackScores, score_tracks
@@ -26,8 +35,6 @@ _MADE_BY = "yolofast trackval"
 _STANDARD_OUTPUT = "-"
 _ENDINGS = {"json": (".json",), "html": (".html", ".htm")}
 _LISTED = 10
-_TITLES = {"CLR_FP": "FP", "CLR_FN": "FN", "GT_IDs": "objects", "IDs": "tracks"}
-"""What the terminal calls them."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -37,7 +44,8 @@ def run(args: argparse.Namespace) -> None:
         config.truth,
         config.results,
         benchmark=config.benchmark,
-        classes=_classes(config.classes),
+        classes="all" if config.classes == ("all",) else config.classes,
+        class_names=config.names or None,
         names=_names(config.sequences),
         skip_bad=config.skip_bad,
     )
@@ -75,16 +83,9 @@ def _targets(config: TrackvalConfig) -> list[Path]:
         found.append(path)
     if config.images is not None and config.html is None:
         raise UserError("--images is for the page", fix="add --html")
+    if config.images is not None and not Path(config.images).is_dir():
+        raise UserError("--images: no such folder", where=config.images, fix="name the folder of SEQ/img1")
     return found
-
-
-def _classes(given: tuple[int | str, ...] | None) -> list[int] | str | None:
-    if given is None or given == ("all",):
-        return None if given is None else "all"
-    for label in given:
-        if isinstance(label, str):
-            raise UserError(f"--classes has {label!r}", fix="give numbers, those of column 8, or all")
-    return [label for label in given if isinstance(label, int)]
 
 
 def _names(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -105,14 +106,14 @@ def print_scores(out: Console, scores: TrackScores) -> None:
     out.print()
     listing = _listing("class")
     for label, one in scores.per_class.items():
-        listing.add_row(str(label), *_cells(one))
+        listing.add_row(class_title(label, scores), *_cells(one))
     for name, attribute in AVERAGES.items():
         listing.add_row(name, *_cells(getattr(scores, attribute)))
     out.print(listing)
 
 
 def _listing(first: str) -> Any:
-    return table(first, *(f">{_TITLES.get(column, column)}" for column in COLUMNS))
+    return table(first, *(f">{TITLES.get(column, column)}" for column in COLUMNS))
 
 
 def _cells(scores: Scores) -> list[str]:
@@ -142,6 +143,7 @@ def as_json(config: TrackvalConfig, scores: TrackScores, switches: Sequence[Swit
         "truth": config.truth,
         "results": config.results,
         "benchmark": scores.benchmark,
+        "class_names": {str(label): name for label, name in scores.class_names.items()},
         "scores": scores.to_dict(),
         "means": {name: _means(one) for name, one in {**scores.sequences, "COMBINED": scores.combined}.items()},
         "events": [event._asdict() for event in scores.frame_events],

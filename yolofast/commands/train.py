@@ -3,21 +3,36 @@
 import argparse
 
 from yolofast.commands.explain import explain_training
+from yolofast.commands.explain_against import explain_against
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
+from yolofast.errors import UserError
+from yolofast.resources import short_names
 from yolofast.train.display import Display
 from yolofast.train.distributed.join import first_rank_speaks
 from yolofast.train.session import train
 
 
 def run(args: argparse.Namespace) -> None:
+    _take_explained_recipe(args)
     with first_rank_speaks():
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
     if not config.faithful and is_demonstration(given):  # the drop-in script trains on COCO, as published
         config = demonstration(config)
         about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU"
         Display(config.epochs).say(about)
-    if config.explain:
+    if config.against is not None and not config.explain:
+        raise UserError("--against compares what would run: it needs --explain", fix="add --explain")
+    if config.against is not None:
+        explain_against(config, given)
+    elif config.explain:
         explain_training(config, given)
     else:
         train(config, given)
+
+
+def _take_explained_recipe(args: argparse.Namespace) -> None:
+    """`--explain nuscenes-stable-v3 --against nuscenes-smooth-v2`: a recipe after `--explain` is the one explained."""
+    named = getattr(args, "explain", None)
+    if isinstance(named, str) and named in short_names("recipe") and not hasattr(args, "recipe"):
+        args.explain, args.recipe = True, named

@@ -17,6 +17,9 @@ from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_p
 from yolofast.media.pictures import UniqueNames
 from yolofast.runs.folder import new_run_folder
 
+_FEW_CLASSES = 30
+"""Up to which each has its row without being asked for."""
+
 
 def run(args: argparse.Namespace) -> None:
     config, out = from_args(ValConfig, args), console()
@@ -45,7 +48,8 @@ def _show(result: Validation, config: ValConfig, out: Console) -> None:
     listing = table("class", ">images", ">boxes", ">P", ">R", ">mAP50", ">mAP50-95")
     scores = (metrics.mean_precision, metrics.mean_recall, metrics.map50, metrics.map)
     listing.add_row("all", f"{metrics.images:,}", f"{metrics.boxes.sum():,}", *(f"{score:.3f}" for score in scores))
-    for row in per_class_table(metrics, result.names) if config.verbose else ():
+    few = 1 < len(result.names) <= _FEW_CLASSES
+    for row in per_class_table(metrics, result.names) if config.verbose or few else ():
         scores = (row.precision, row.recall, row.ap50, row.ap)
         listing.add_row(row.name, "", f"{row.boxes:,}", *(f"{score:.3f}" for score in scores))
     out.print(listing)

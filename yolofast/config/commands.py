@@ -6,21 +6,24 @@ the command runs: many need torch, which takes seconds, and `--help` does not.
 
 from dataclasses import dataclass
 
+from yolofast.config.motion import MotionTrainConfig, MotionValConfig
 from yolofast.config.predict import PredictConfig
 from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
-from yolofast.config.sequences import ConvertConfig, TrackvalConfig
+from yolofast.config.sequences import ConvertConfig, TracksweepConfig, TrackvalConfig
 from yolofast.config.settings import Settings
-from yolofast.config.sweep import TracksweepConfig
 from yolofast.config.tools import (
     AnchorsConfig,
     CheckConfig,
-    DatasetConfig,
     HeadsConfig,
     InfoConfig,
     PackConfig,
     PreviewConfig,
     ReparamConfig,
+    ResizeConfig,
+    ShapesConfig,
+    ShapesVideoConfig,
     StripConfig,
+    WeightsConfig,
 )
 from yolofast.config.track import TrackConfig
 from yolofast.config.train import TrainConfig
@@ -45,15 +48,23 @@ class Command:
         return f"yolofast.commands.{self.code or f'{self.name}:run'}"
 
 
+GROUPS = {
+    "dataset": "data sets made or made smaller",
+    "motion": "motion models that predict where tracked boxes will be",
+}
+"""What the first word of a command of two words stands for."""
 COMMANDS = (
     Command("info", "what a network is made of and what it costs", InfoConfig),
+    Command("weights", "download the weights that a network's authors have published", WeightsConfig),
     Command("strip", "reduce a checkpoint to half-precision weights", StripConfig, "weight_files:strip"),
     Command("reparam", "turn trained weights into their deploy form", ReparamConfig, "weight_files:reparam"),
     Command("heads", "group the classes of a data set into heads (1B4H)", HeadsConfig, "fit_to_data:heads"),
     Command(
         "anchors", "check a model's anchors against a data set, fit better ones", AnchorsConfig, "fit_to_data:anchors"
     ),
-    Command("dataset", "write a built-in data set to try things with", DatasetConfig, "make_dataset:run"),
+    Command("dataset shapes", "write the built-in images to try things with", ShapesConfig, "make_dataset:shapes"),
+    Command("dataset shapes-video", "write videos of moving shapes", ShapesVideoConfig, "make_dataset:shapes_video"),
+    Command("dataset resize", "write a data set with smaller images", ResizeConfig, "make_dataset:resize"),
     Command("pack", "decode and resize the images of a data set once, before training", PackConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", CheckConfig),
     Command("preview", "draw augmented images with their boxes", PreviewConfig),
@@ -63,10 +74,23 @@ COMMANDS = (
     Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
-    Command("convert", "sequences from one format into another: MOTChallenge, COCO with videos, TAO", ConvertConfig),
+    Command("motion train", "train a motion model for trackers, from tracks", MotionTrainConfig, "motion:train"),
+    Command("motion val", "how far off predicted boxes are, also Kalman's", MotionValConfig, "motion:val"),
+    Command(
+        "convert",
+        "labelled images of ten forms (VOC, CVAT, LabelMe, …) into YOLO or COCO; sequences; nuScenes",
+        ConvertConfig,
+    ),
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),
     Command("compare", "runs side by side: accuracy, time, cost, what differs", CompareConfig),
     Command("report", "make the report.html of a run again", ReportConfig),
     Command("watch", "all runs in a browser, live while they train", WatchConfig),
 )
+
+_OF_TRAINING = ("data", "weights", "cfg", "hyp", "recipe", "plan")
+LOOKS_AT = {
+    "train": _OF_TRAINING, "profile": _OF_TRAINING, "val": ("data", "weights", "cfg"), "heads": ("data",),
+    "pack": ("data",), "preview": ("data",),
+}  # fmt: skip
+"""Of commands that need torch, the settings that name files: they are looked for before it is imported."""

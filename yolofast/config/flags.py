@@ -72,12 +72,12 @@ def _names(config_class: type[Settings]) -> tuple[dict[str, str], dict[str, tupl
     names: dict[str, str] = {}
     shortcuts: dict[str, tuple[str, Any]] = {}
     for name, declared in settings_of(config_class).items():
-        names |= {_python_name(flag): name for flag in declared.flags} | {name: name}
-        shortcuts |= {_python_name(flag): (name, value) for flag, value in declared.shortcuts.items()}
+        names |= {python_name(flag): name for flag in declared.flags} | {name: name}
+        shortcuts |= {python_name(flag): (name, value) for flag, value in declared.shortcuts.items()}
     return names, shortcuts
 
 
-def _python_name(flag: str) -> str:
+def python_name(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
@@ -148,7 +148,11 @@ def _argument(config_class: type[Settings], name: str, declared: Setting) -> dic
 
 
 def _parts(word: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-    return lambda text: tuple(word(part.strip()) for part in text.split(","))
+    def parts(text: str) -> tuple[Any, ...]:
+        return tuple(word(part.strip()) for part in text.split(","))
+
+    parts.__name__ = word.__name__  # argparse names it where a word is none
+    return parts
 
 
 def help_text(declared: Setting, default: Any) -> str:

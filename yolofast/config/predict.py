@@ -12,6 +12,7 @@ class PredictConfig(RunConfig):
     weights: tuple[str, ...] = section.model(
         (), "--weights", published=("yolov7.pt",), yolov7=True, metavar="FILE", counts=(0, 100),
         help="trained weights; several form an ensemble; none: best.pt of the latest run")
+    device: str = section.speed("", "--device", yolov7=True, help="0, or cpu; empty: the first GPU")
     cfg: str = section.model(
         "", "--cfg", "--model", metavar="FILE", help="model, for weights that do not hold theirs")
 
@@ -23,7 +24,8 @@ class PredictConfig(RunConfig):
         help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
     batch_size: int = section.data(
         16, "--batch-size", "--batch", published=1, least=1, help="images of a folder, or frames of a video, at once")
-    vid_stride: int = section.data(1, "--vid-stride", least=1, help="use every N-th frame of a video")
+    vid_stride: int = section.data(
+        1, "--vid-stride", least=1, help="use every N-th frame of a video, or image of a folder; numbers stay")
 
     conf_thres: float = section.evaluation(
         0.25, "--conf-thres", "--conf", yolov7=True, least=0, most=1, help="omit detections with a lower score")
@@ -51,7 +53,8 @@ class PredictConfig(RunConfig):
     save_json: bool = section.output(False, "--save-json", help="detections of all images as one JSON file")
     save_coco: bool = section.output(False, "--save-coco", help="detections of all images as a COCO results file")
     save_detections: bool = section.output(
-        False, "--save-detections", help="a file per video for track: all from a score of 0.01")
+        False, "--save-detections",
+        help="a file per video for track: all from a score of 0.01, suppressed at an IoU of 0.7 or --iou if higher")
     save_crop: bool = section.output(False, "--save-crop", help="save every object as an image of its own")
     line_width: int | None = section.output(
         None, "--line-width", least=1, most=1000, help="of the boxes; by default as suits the image")

@@ -28,9 +28,6 @@ class ProfileConfig(Settings):
     warm_up: int = _steps(10, "--warm-up", help="steps before those")
     at_epoch: int | None = _steps(
         None, "--at-epoch", help="the epoch whose steps are measured, from 1 (default: the middle one)")
-    against: str | None = section.profile(
-        None, "--against", metavar="FLAGS",
-        help='measure a second configuration in turn with the first: what differs, as "--loader cpu --workers 8"')
     trace: str | None = section.profile(
         None, "--trace", metavar="FILE", help="write a trace of some steps for ui.perfetto.dev: trace.json")
     json: str | None = section.profile(

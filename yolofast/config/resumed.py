@@ -7,13 +7,13 @@ as they are.
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from yolofast.config.common import RunConfig
 from yolofast.config.flags import from_settings, resolve, shown
-from yolofast.config.settings import in_form, settings_of
+from yolofast.config.motion import MotionTrainConfig
+from yolofast.config.settings import Settings, in_form, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS
 from yolofast.errors import UserError, shorten
@@ -26,7 +26,8 @@ _KINDS = {
     "head_params": "head_params", "plan": "plan", "weights": "",
 }  # fmt: skip
 """Settings that name a file, and where its short names are looked up; weights have none."""
-Config = TypeVar("Config", bound=RunConfig)
+Config = TypeVar("Config", bound=Settings)
+Run = TypeVar("Run", TrainConfig, MotionTrainConfig)
 
 
 def with_lasting_names(config: TrainConfig) -> TrainConfig:
@@ -38,10 +39,10 @@ def with_lasting_names(config: TrainConfig) -> TrainConfig:
 
 def saved_config(config: TrainConfig) -> dict[str, Any]:
     """As plain values."""
-    return _plain_values(with_lasting_names(config))
+    return plain_values(with_lasting_names(config))
 
 
-def _plain_values(config: RunConfig) -> dict[str, Any]:
+def plain_values(config: Settings) -> dict[str, Any]:
     """By name, with lists in place of tuples."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(config).items()}
 
@@ -73,10 +74,15 @@ def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     for name in changes.keys() & _KINDS:  # the stored file is no change, from whichever folder it was typed
         if getattr(stored, name) in (changes[name], os.path.abspath(changes[name])):
             del changes[name]
+    # The content of a file that was moved is compared when it is read.
+    return changed(stored, changes, moved={name for name in changes if name in _KINDS and is_gone(stored, name)})
+
+
+def changed(stored: Run, changes: Mapping[str, Any], moved: Collection[str] = ()) -> Run:
+    """Raises `UserError` for what a resumed run cannot have otherwise than it was started with."""
     for name, value in changes.items():
-        declared, before = settings_of(TrainConfig)[name], getattr(stored, name)
-        moved = name in _KINDS and is_gone(stored, name)  # its content is compared when it is read
-        if value != before and not declared.changes_on_resume and not moved:
+        declared, before = settings_of(type(stored))[name], getattr(stored, name)
+        if value != before and not declared.changes_on_resume and name not in moved:
             what = f"{declared.flag} {shown(value)} with --resume: the run was started with {shown(before) or 'none'}"
             raise UserError(what, fix=f"omit {declared.flag}, or start a new run with --weights last.pt")
     config = dataclasses.replace(stored, **changes)
@@ -97,7 +103,8 @@ def check_same_hyp(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 def check_same_recipe(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """The same for YOLOX's; what follows from settings, which are checked themselves, may differ."""
-    follows = {"model", "epochs", "batch_size"} | (set(ENDS) if before.get("epochs") != now.get("epochs") else set())
+    follows = {"model", "epochs", "batch_size", "freeze"}
+    follows |= set(ENDS) if before.get("epochs") != now.get("epochs") else set()
     check_same_hyp(*({key: values[key] for key in values if key not in follows} for values in (before, now)))
 
 
@@ -124,7 +131,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def to_yaml(config: RunConfig, path: str | Path) -> None:
+def to_yaml(config: Settings, path: str | Path) -> None:
     """Written whole or not at all."""
     try:
         write_whole(Path(path), as_text(config).encode())
@@ -133,8 +140,8 @@ def to_yaml(config: RunConfig, path: str | Path) -> None:
         raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
 
 
-def as_text(config: RunConfig) -> str:
-    return dump_yaml(_plain_values(config))
+def as_text(config: Settings) -> str:
+    return dump_yaml(plain_values(config))
 
 
 def from_yaml(config_class: type[Config], path: str | Path) -> Config:

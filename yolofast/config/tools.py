@@ -5,7 +5,6 @@ from functools import partial
 from typing import Literal
 
 from yolofast.config.settings import REQUIRED, Settings, setting
-from yolofast.errors import UserError
 
 # Declared once for the commands that share them.
 _model = partial(setting, None, "--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
@@ -39,6 +38,17 @@ class InfoConfig(Settings):
     fuse: bool = setting(False, "--fuse", help="after folding BatchNorm, RepConv and implicit layers")
     layers: bool = setting(False, "--layers", help="a row per layer instead of per section")
     json: bool = setting(False, "--json", help="print JSON")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsConfig(Settings):
+    # fmt: off
+    name: str | None = setting(
+        None, "name", help="network or file: yolox-nano, yolov7-tiny, yolov7_training; without it all are listed")
+    out: str | None = setting(None, "--out", metavar="PLACE", help="folder or file, by default here")
+    source: str | None = setting(
+        None, "--from", metavar="ADDRESS", help="a mirror: the address of a folder that holds the publisher's files")
     # fmt: on
 
 
@@ -78,32 +88,44 @@ class AnchorsConfig(Settings):
     seed: int = setting(0, "--seed", help="default: {default}")
 
 
+_new_folder = partial(setting, REQUIRED, "--out", metavar="DIR", help="folder to make")
+
+
 @dataclass(frozen=True, kw_only=True)
-class DatasetConfig(Settings):
-    # fmt: off
-    name: Literal["shapes", "shapes-video"] = setting(
-        REQUIRED, "name", help="shapes: circles, stars, arrows … generated, with labels; shapes-video: moving")
-    out: str = setting(REQUIRED, "--out", metavar="DIR", help="folder to make")
+class ShapesConfig(Settings):
+    out: str = _new_folder()
     seed: int = setting(0, "--seed", help="default: {default}")
-    n: int | None = setting(None, "--n", help="shapes: images to train on, by default 1,000")
-    sequences: int | None = setting(None, "--sequences", metavar="N", help="shapes-video: how many, by default 3")
-    frames: int | None = setting(None, "--frames", metavar="N", help="shapes-video: of each sequence, by default 150")
-    size: str | None = setting(None, "--size", metavar="WxH", help="shapes-video: pixels, by default 320x240")
-    fps: float | None = setting(None, "--fps", metavar="X", help="shapes-video: frames per second, by default 30")
-    drop: float | None = setting(
-        None, "--drop", metavar="X", help="shapes-video: share of frames that are missing, by default 0")
+    n: int = setting(1000, "--n", help="images to train on, default: {default}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapesVideoConfig(Settings):
+    # fmt: off
+    out: str = _new_folder()
+    seed: int = setting(0, "--seed", help="default: {default}")
+    sequences: int | None = setting(None, "--sequences", metavar="N", help="how many, by default 3")
+    frames: int | None = setting(None, "--frames", metavar="N", help="of each sequence, by default 150")
+    size: str | None = setting(None, "--size", metavar="WxH", help="pixels, by default 320x240")
+    fps: float | None = setting(None, "--fps", metavar="X", help="frames per second, by default 30")
+    drop: float | None = setting(None, "--drop", metavar="X", help="share of frames that are missing, by default 0")
     shake: float | None = setting(
-        None, "--shake", metavar="X", help="shapes-video: pixels the camera moves to each side, by default 0")
-    objects: int | None = setting(None, "--objects", metavar="N", help="shapes-video: shapes in each, by default 6")
-    video: bool = setting(False, "--video", help="shapes-video: SEQ.mp4 instead of images")
+        None, "--shake", metavar="X", help="pixels the camera moves to each side, by default 0")
+    objects: int | None = setting(None, "--objects", metavar="N", help="shapes in each, by default 6")
+    video: bool = setting(False, "--video", help="SEQ.mp4 instead of images")
     # fmt: on
 
-    def check_together(self) -> None:
-        others = ("sequences", "frames", "size", "fps", "drop", "shake", "objects", "video")
-        for field in others if self.name == "shapes" else ("n",):
-            if getattr(self, field) not in (None, False):
-                other = "shapes-video" if self.name == "shapes" else "shapes"
-                raise UserError(f"{self.name} has no --{field}", fix=f"omit it, or make {other}")
+
+@dataclass(frozen=True, kw_only=True)
+class ResizeConfig(Settings):
+    # fmt: off
+    data: str = _data_set()
+    out: str = _new_folder()
+    img_size: int = setting(
+        REQUIRED, "--img-size", "--img", "--imgsz", least=10, most=32_768, metavar="N",
+        help="longest side in pixels; smaller images stay as they are")
+    quality: int = setting(95, "--quality", least=1, most=100, metavar="N", help="of JPEG, default: {default}")
+    skip_bad: bool = setting(False, "--skip-bad", help="omit images that cannot be read")
+    # fmt: on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +151,8 @@ class CheckConfig(Settings):
     single_cls: bool = setting(False, "--single-cls", help="read all labels as one class")
     plot: str | None = setting(
         None, "--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
+    fix: str | None = setting(
+        None, "--fix", metavar="DIR", help="write a repaired copy into a new folder, and check that")
     json: bool = setting(False, "--json", help="print JSON, with every fault")
     # fmt: on
 

@@ -14,6 +14,7 @@ class TrackConfig(RunConfig):
     weights: tuple[str, ...] = section.model(
         (), "--weights", metavar="FILE", counts=(0, 100),
         help="trained weights; several form an ensemble; none: best.pt of the latest run")
+    device: str = section.speed("", "--device", help="0, or cpu; empty: the first GPU")
     cfg: str = section.model(
         "", "--cfg", "--model", metavar="FILE", help="model, for weights that do not hold theirs")
 
@@ -29,7 +30,11 @@ class TrackConfig(RunConfig):
         None, "--img-size", "--img", "--imgsz", least=32, most=32_768, counts=(1, 2),
         help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
     batch_size: int = section.data(8, "--batch-size", "--batch", least=1, help="frames at once")
-    vid_stride: int = section.data(1, "--vid-stride", least=1, help="use every N-th frame of a video")
+    vid_stride: int = section.data(
+        1, "--vid-stride", least=1, help="use every N-th frame; numbers and times stay those of the video")
+    score_range: tuple[float, ...] | None = section.data(
+        None, "--score-range", metavar="SCORE", least=-1e9, most=1e9, counts=(2, 2),
+        help="for --detections with other scores than 0 to 1: their lowest and highest, such as 0 100")
     frame_rate: float | None = section.data(
         None, "--frame-rate", "--fps", above=0, most=10_000,
         help="frames per second of folders of images or stored detections; by default what they state, else 30")
@@ -47,15 +52,22 @@ class TrackConfig(RunConfig):
     reid: str | None = section.tracking(
         None, "--reid", metavar="FILE",
         help="ONNX network that tells how things look; with_reid=true without it uses the detector's own features")
+    warps: str | None = section.tracking(
+        None, "--warps", metavar="FILE",
+        help="the camera's recorded motion, frame,a,b,tx,c,d,ty on each line; without it images show it")
     explain: int | None = section.tracking(
         None, "--explain", metavar="FRAME", least=1,
         help="say why each detection and track of this frame was matched or dropped, and end")
 
-    conf_thres: float = section.evaluation(
-        0.01, "--conf-thres", "--conf", least=0, most=1, help="omit detections with a lower score")
-    iou_thres: float = section.evaluation(
-        0.7, "--iou-thres", "--iou", least=0, most=1, help="IoU above which a box is suppressed")
-    max_det: int = section.evaluation(300, "--max-det", least=1, most=30_000, help="detections per image, at most")
+    conf_thres: float | None = section.evaluation(
+        None, "--conf-thres", "--conf", least=0, most=1,
+        help="omit detections with a lower score; by default 0.01, or all that are stored")
+    iou_thres: float | None = section.evaluation(
+        None, "--iou-thres", "--iou", least=0, most=1,
+        help="IoU above which a box is suppressed; by default 0.7; --detections from elsewhere stay as they are")
+    max_det: int | None = section.evaluation(
+        None, "--max-det", least=1, most=30_000,
+        help="detections per image, at most; by default 300; --detections from elsewhere are not cut")
     classes: tuple[int | str, ...] = section.evaluation(
         (), "--classes", metavar="CLASS", least=0, counts=(0, 100_000), help="only these classes, by number or name")
     augment: bool = section.evaluation(False, "--augment", help="test-time augmentation: several sizes, one mirrored")
@@ -88,9 +100,20 @@ class TrackConfig(RunConfig):
             raise UserError("nothing to track is given", fix="give --source, or --detections of an earlier run")
         if self.detections is not None and len(self.source) > 1:
             raise UserError("--detections go with one --source at most", fix="name the video they were made of")
+        if self.warps is not None and len(self.source) > 1:
+            raise UserError("--warps are those of one video", fix="track the others by themselves")
         if self.reid is not None and self.detections is not None:
             raise UserError("--reid needs images, --detections have none", fix="store features with them")
-        if self.images is not None and self.detections is None:
-            raise UserError("--images is for COCO results", fix="add --detections")
+        for flag, given in {"--images": self.images, "--score-range": self.score_range}.items():
+            if given is not None and self.detections is None:
+                raise UserError(f"{flag} is for stored detections", fix="add --detections")
+        of_network = {
+            "--weights": self.weights, "--cfg": self.cfg, "--head-config": self.head_config, "--img": self.img_size,
+            "--augment": self.augment,
+        }  # fmt: skip
+        for flag, is_given in of_network.items():
+            if is_given and self.detections is not None:
+                what = f"{flag} is the network's, but --detections take its place"
+                raise UserError(what, fix="leave one of them out")
         if self.json and self.explain is None:
             raise UserError("--json is for --explain", fix="without it, results are written as JSON in any case")

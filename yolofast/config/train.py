@@ -15,6 +15,8 @@ from yolofast.extensions import ASSIGNERS, OPTIMIZERS
 
 LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
 
+WORKER_FLAGS = "persistent_workers", "worker_tensor", "fast_dataloader"
+"""They change how worker processes deliver batches; batches made on the GPU have none."""
 _QUAD = 4
 """Images that `--quad` joins."""
 _OF_STAGES = (
@@ -26,7 +28,7 @@ _DEMONSTRATION: dict[str, Any] = {
 # Flags that say where and how to train, not what.
 _LEAVE_IT_A_DEMONSTRATION = {
     "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    "persistent_workers", "worker_tensor", "fast_dataloader", "explain", "profile_every",
+    *WORKER_FLAGS, "explain", "against", "profile_every",
 }  # fmt: skip
 
 
@@ -123,12 +125,21 @@ class TrainConfig(RunConfig):
         help="where the pixels live; auto says what it chose and why")
     loader: Literal["auto", "cpu", "gpu"] = section.loader(
         "auto", "--loader", help="who makes the batches: worker processes, or the GPU")
-    workers: int = section.loader(
-        8, "--workers", yolov7=True, least=0, most=4096, help="worker processes per GPU, at most")
-    persistent_workers: bool = section.loader(False, "--persistent-workers", help="workers survive the end of an epoch")
+    workers: int | None = section.loader(
+        None, "--workers", published=8, yolov7=True, least=0, most=4096,
+        help="worker processes per GPU; by default one per core, 8 at most")
+    persistent_workers: bool = section.loader(
+        False, "--persistent-workers",
+        help="workers survive the end of an epoch (of short ones always); for a CPU, or a GPU with --loader cpu")
     worker_tensor: bool = section.loader(
-        False, "--worker-tensor", help="workers render into a shared ring of whole batches")
-    fast_dataloader: bool = section.loader(False, "--fast-dataloader", help="--persistent-workers and --worker-tensor")
+        False, "--worker-tensor",
+        help="workers render into a shared ring of whole batches; for a CPU, or a GPU with --loader cpu")
+    fast_dataloader: bool = section.loader(
+        False, "--fast-dataloader",
+        help="--persistent-workers and --worker-tensor; for a CPU, or a GPU with --loader cpu")
+    worker_timeout: int = section.loader(
+        120, "--worker-timeout", least=0, metavar="SECONDS", changes_on_resume=True,
+        help="a worker that begins no image for so long is replaced once, then the run stops; 0: it is waited for")
     image_weights: bool = section.loader(
         False, "--image-weights", yolov7=True, changes_on_resume=False,
         help="draw images of badly learnt classes more often")
@@ -162,6 +173,8 @@ class TrainConfig(RunConfig):
     save_period: int = section.output(
         -1, "--save_period", "--save-period", yolov7=True, least=1, special=(-1,),
         help="keep a checkpoint every N epochs; -1: no more than best and last")
+    save_init: bool = section.output(
+        False, "--save-init", help="keep the weights before the first step: weights/init.pt")
     profile_every: int = section.output(
         0, "--profile-every", least=0, metavar="N",
         help="time every N-th step by phase, for profile.csv and profile.json in the run's folder; 0: none")
@@ -187,7 +200,11 @@ class TrainConfig(RunConfig):
         help="which part of the network learns when, and how fast: a file, or a name such as yolox-progressive")
     explain: bool | str = section.plan(
         False, "--explain", bare=True, metavar="FILE", changes_on_resume=True,
-        help="instead of training print the schedule that would run, epoch by epoch; FILE.png: draw it too")
+        help="instead of training print the schedule that would run, or of a recipe that is named; FILE.png: draw it")
+    against: str | None = section.plan(
+        None, "--against", metavar="FLAGS", changes_on_resume=True,
+        help="with --explain: print only what differs from a second configuration, named by its recipe, plan or "
+        'hyper-parameters, or by flags: nuscenes-clean-v2, "--plan mine.yaml --epochs 40"; `profile` measures both')
     stage: Literal["", "stage1_neck_tune", "stage2_late_backbone_tune"] = section.plan(
         "", "--stage", help="a packaged plan for yolov7-tiny, with the values of the flags below")
     lr_mult_head: float = section.plan(1.0, "--lr-mult-head", least=0, help="factor of the learning rate of the head")
@@ -286,7 +303,7 @@ def _check_plan(config: TrainConfig) -> None:
             fix = "add --stage stage1_neck_tune, or write a plan (docs/fine-tuning.md)"
             raise UserError(f"{declared.flag} changes a value of --stage, which is not given", fix=fix)
     if isinstance(config.explain, str) and not config.explain.lower().endswith(".png"):
-        raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="name it schedule.png")
+        raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="schedule.png, or a recipe")
 
 
 def is_demonstration(given: Mapping[str, Any]) -> bool:

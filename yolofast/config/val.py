@@ -52,7 +52,8 @@ class ValConfig(RunConfig):
 
     project: str = section.output(
         "runs/val", "--project", published="runs/test", yolov7=True, metavar="FOLDER", help="folder of runs")
-    verbose: bool = section.output(False, "--verbose", yolov7=True, help="a row per class")
+    verbose: bool = section.output(
+        False, "--verbose", yolov7=True, help="a row per class, also where they are more than 30, and for --coco")
     save_txt: bool = section.output(False, "--save-txt", yolov7=True, help="detections as label files")
     save_hybrid: bool = section.output(
         False, "--save-hybrid", yolov7=True, help="labels, and detections that are not among them, as label files")

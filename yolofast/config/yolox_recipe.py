@@ -26,7 +26,7 @@ _ENDS_OF_RANGES = {
 }  # fmt: skip
 """From 0. What is beyond is a typing mistake."""
 _VERSIONS = ("current", "vendored")
-_OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size"}
+_OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size", "freeze": "--freeze"}
 _LONGEST_ENDS = 0.5
 """Of a shortened run: what warm-up and plain epochs may take together before they are shortened too."""
 
@@ -42,6 +42,8 @@ class YoloXRecipe:
     """The least and the greatest height, in steps of 32; None: five steps less to five more. The width follows."""
     multi_scale: bool = True
     """Another size every ten batches."""
+    freeze: tuple[str, ...] = ()
+    """What does not learn, by the names that `--freeze` takes; a `--freeze` or `--plan` that is given goes before."""
 
     epochs: int = 300
     warmup_epochs: int = 5
@@ -171,7 +173,9 @@ def changed_values(values: Sequence[str]) -> dict[str, Any]:
         if not equals or not value.strip():
             raise UserError(f"--set {shorten(text)} sets nothing", fix="give KEY=VALUE, such as mosaic_prob=0.3")
         if key in _OWN_FLAGS:
-            raise UserError(f"--set {shorten(text)}: this has a flag of its own", fix=f"{_OWN_FLAGS[key]} {value}")
+            raise UserError(
+                f"--set {shorten(text)}: this has a flag of its own", fix=f"{_OWN_FLAGS[key]} {value.replace(',', ' ')}"
+            )
         found[key] = _value(YamlFile("--set", {}), key, _typed(key, value))
     return found
 
@@ -192,7 +196,10 @@ def _value(file: YamlFile, key: Any, value: Any) -> Any:
         raise UserError(what, where=where, line=line, fix=f"use {', '.join(known)}")
     default = (1, 1) if key == "random_size" else known[key]
     suits, fix = _like(value, default), f"give a value such as {default!r}"
-    if isinstance(default, tuple):
+    if key == "freeze":
+        suits = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
+        fix = "give the names of what does not learn, as `yolofast info` lists them: [backbone, neck]"
+    elif isinstance(default, tuple):
         suits = isinstance(value, list) and len(value) == 2 and all(_like(number, default[0]) for number in value)
         fix = f"give two {'whole ' if isinstance(default[0], int) else ''}numbers, such as {list(default)}"
     if not suits:

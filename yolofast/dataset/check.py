@@ -10,43 +10,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from yolofast.dataset.coco_document import parse_coco
-from yolofast.dataset.coco_labels import open_coco
+from yolofast.dataset.coco_document import open_coco, parse_coco
 from yolofast.dataset.data_yaml import (
     DataYaml,
-    images_below,
     is_image_name,
     is_unsupported_image_name,
     label_path,
     read_data_yaml,
 )
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.dataset.image_facts import image_fault, quiet_decoder, require_decodable
+from yolofast.dataset.image_facts import image_fault, quiet_decoder, require_decodable, whole_image
 from yolofast.dataset.image_header import BadImageError, read_image_header
+from yolofast.dataset.listing import images_below
 from yolofast.dataset.split import inspect_split
 from yolofast.errors import UserError, nearest
 from yolofast.files.threads import in_threads
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex
 
 
 @dataclass(frozen=True)
 class CheckedImage:
     digest: bytes
-    """Of the file's bytes; empty if they could not be read."""
+    """Of the file's bytes; empty if its header shows no image."""
     fault: Fault | None
 
 
 def check_image(image: str) -> CheckedImage:
-    content = b""
+    digest, fault = b"", None
     try:
-        with open_regular(image) as file:
-            content = file.read()
-        require_decodable(content, read_image_header(image))
-        fault = None
+        header = read_image_header(image)
+        with whole_image(image, header) as content:
+            digest = hashlib.blake2b(content, digest_size=16).digest()
+            require_decodable(content, header)
     except (OSError, BadImageError) as error:
         fault = image_fault(image, error)
-    return CheckedImage(hashlib.blake2b(content, digest_size=16).digest() if content else b"", fault)
+    return CheckedImage(digest, fault)
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,7 @@ def check_data(
             what = f"there is no split {name!r}{nearest(name, data.splits())}"
             raise UserError(what, where=data.path, fix=f"the splits are {', '.join(data.splits())}")
     checked = [_read(data, name, single_cls) for name in dict.fromkeys(names)]
+    checked[0] = replace(checked[0], faults=(*data.slips(), *checked[0].faults))
     total = sum(len(split.files()) for split in checked)
     step = None if done is None else lambda more: done(more, total)
     checked = [_check_pixels(split, step) for split in checked]

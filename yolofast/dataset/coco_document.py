@@ -4,7 +4,6 @@ An entry that cannot be used is a fault that names it. A file that is not of thi
 """
 
 import json
-import math
 import os
 import re
 from collections import defaultdict
@@ -16,6 +15,8 @@ from typing import Any
 from yolofast.errors import UserError, shorten
 
 _MAX_ID = 2**62
+_LONGEST = 1e9
+"""Pixels."""
 _TRIED_NAMES = 20
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
@@ -26,6 +27,8 @@ class CocoImage:
     file_name: str
     size: tuple[int, int] | None
     """Width and height the boxes refer to, if the file says so."""
+    video: int | None = None
+    """The one it is a frame of, if the file says so."""
 
 
 @dataclass(frozen=True)
@@ -34,31 +37,55 @@ class CocoDocument:
     categories: dict[int, str]
     """Id -> name, sorted by id."""
     annotations: list[dict[str, Any]]
+    roots: frozenset[int] = frozenset()
+    """Categories that say they are above the others: their supercategory is none."""
 
 
 class BadEntryError(ValueError):
     """An annotation that cannot be used; the text says why."""
 
 
-def parse_coco(content: bytes, path: Path) -> CocoDocument:
+def open_coco(path: Path) -> bytes:
     try:
-        document = json.loads(content)
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=path, fix="check the path") from None
+
+
+def load_json(path: Path) -> Any:
+    """Raises `UserError` for what cannot be read, or is not JSON."""
+    return _parsed(open_coco(path), path)
+
+
+def _parsed(content: bytes, path: Path) -> Any:
+    try:
+        return json.loads(content)
     except json.JSONDecodeError as error:
         fix = "export it again"
         raise UserError(f"is not valid JSON: {error.msg}", where=path, line=error.lineno, fix=fix) from None
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # other bytes than text, or a number of thousands of digits
         raise UserError(f"is not valid JSON: {error}", where=path, fix="export it again") from None
+
+
+def parse_coco(content: bytes, path: Path) -> CocoDocument:
+    return checked_coco(_parsed(content, path), path)
+
+
+def checked_coco(document: Any, path: Path) -> CocoDocument:
+    """Raises `UserError` for JSON that is not of this form."""
     if not isinstance(document, dict):
         raise UserError("is not a COCO annotation file", where=path, fix="it needs images, annotations and categories")
     images = [_image(entry, i, path) for i, entry in enumerate(_section(document, "images", path))]
-    categories = [_category(entry, i, path) for i, entry in enumerate(_section(document, "categories", path))]
+    named = _section(document, "categories", path)
+    categories = [_category(entry, i, path) for i, entry in enumerate(named)]
+    above = (id_ for (id_, _), entry in zip(categories, named, strict=True) if entry.get("supercategory") == "none")
     annotations = _section(document, "annotations", path) if "annotations" in document else []
     _require_different_ids("images", [image.id for image in images], path)
     _require_different_ids("categories", [category for category, _ in categories], path)
     for i, annotation in enumerate(annotations):
         if not isinstance(annotation, dict):
             raise _refusal("annotations", i, f"is {shorten(annotation)}, not an object", path)
-    return CocoDocument(images, dict(sorted(categories)), annotations)
+    return CocoDocument(images, dict(sorted(categories)), annotations, frozenset(above))
 
 
 def _section(document: dict[str, Any], name: str, path: Path) -> list[Any]:
@@ -77,9 +104,9 @@ def _image(entry: Any, number: int, path: Path) -> CocoImage:
     if not isinstance(name, str) or not name or "\0" in name:
         raise _refusal("images", number, "has no file_name", path)
     width, height = entry.get("width"), entry.get("height")
-    if isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0:
-        return CocoImage(image, name, (width, height))
-    return CocoImage(image, name, None)
+    if isinstance(width, int) and isinstance(height, int) and 0 < width < _LONGEST and 0 < height < _LONGEST:
+        return CocoImage(image, name, (width, height), as_id(entry.get("video_id")))
+    return CocoImage(image, name, None, as_id(entry.get("video_id")))
 
 
 def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
@@ -128,18 +155,27 @@ def polygon_points(annotation: dict[str, Any]) -> list[float]:
     The parts of an object that something else cuts in two are laid end to end: a box around the points then still holds
     all of it, which the largest part alone would not.
     """
+    return [value for part in polygon_parts(annotation) for value in part]
+
+
+def polygon_parts(annotation: dict[str, Any]) -> list[list[float]]:
+    """The same, part by part."""
     parts = annotation.get("segmentation")
     if not isinstance(parts, list):
         return []
     whole = [part for part in parts if isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0]
-    points = [value for part in whole for value in part]
-    if not all(_is_number(value) for value in points):
+    if not all(_is_number(value) for part in whole for value in part):
         raise BadEntryError("segmentation holds something that is not a number")
-    return points
+    return whole
+
+
+def as_number(value: Any) -> float | None:
+    """In pixels; None for anything that is no number, or none that pixels have."""
+    return float(value) if _is_number(value) else None
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9 and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LONGEST
 
 
 def conventional_annotations(sources: Sequence[Path], split: str) -> Path | None:

@@ -25,10 +25,11 @@ from yolofast.dataset.coco_document import (
     pixel_box,
     polygon_points,
 )
-from yolofast.dataset.data_yaml import DataYaml, Listing, first_share
+from yolofast.dataset.data_yaml import DataYaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.index_cache import SINGLE_CLASS, Box, Classes, ImageRows, Reading, build_index
+from yolofast.dataset.listing import Listing, first_share
 from yolofast.errors import UserError, shorten
 from yolofast.image_index import Ints
 
@@ -48,7 +49,7 @@ def image_rows(
 ) -> ImageRows:
     """`size` is that of the image on disk; boxes refer to the size the file states, if it does."""
     rows = ImageRows(str(file), path)
-    _compare_shapes(rows, image, size)
+    compare_shapes(rows, image.size, size)
     stated = image.size or (int(size[0]), int(size[1]))
     if not all(stated):  # an image that cannot be read has its own fault
         return rows
@@ -92,15 +93,15 @@ def _clipped_shares(box: Box, size: tuple[int, int]) -> tuple[Box, float]:
     return (*centre, (right - left) / size[0], (bottom - top) / size[1]), overshoot
 
 
-def _compare_shapes(rows: ImageRows, image: CocoImage, size: Ints) -> None:
+def compare_shapes(rows: ImageRows, stated: tuple[int, int] | None, size: Ints) -> None:
     """An image of another shape than the file states was probably rotated or cropped after it was annotated."""
-    if image.size is None or not size.all():
+    if stated is None or not size.all():
         return
     width, height = (int(side) for side in size)
     # Rounding a side to whole pixels when images are shrunk changes the shape too, of small ones noticeably.
     slack = _OTHER_SHAPE + 1 / min(width, height)
-    if abs(image.size[0] * height / (image.size[1] * width) - 1) > slack:
-        what = f"states {image.size[0]}×{image.size[1]} for {rows.image}, which is {width}×{height} as shown"
+    if abs(stated[0] * height / (stated[1] * width) - 1) > slack:
+        what = f"states {stated[0]}×{stated[1]} for {rows.image}, which is {width}×{height} as shown"
         fix = "correct width and height in the file, or turn the image back"
         rows.note(FaultKind.BAD_ANNOTATION, what, fix, fatal=False)
 
@@ -132,13 +133,6 @@ def _match_by_name(document: CocoDocument, names: tuple[str, ...]) -> dict[int, 
     return class_of if class_of and not in_use & unknown else None
 
 
-def open_coco(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=path, fix="check the path") from None
-
-
 def coco_key(path: Path, content: bytes, listing: Listing | None, settings: str) -> str:
     """Names everything the labels depend on: the file, the images chosen from it, and how they are read."""
     digest = hashlib.blake2b(content, digest_size=20).hexdigest()
@@ -158,12 +152,12 @@ def read_coco(
     class_of, classes = match_classes(document, data, path)
     if single_cls:
         class_of, classes = dict.fromkeys(class_of, 0), SINGLE_CLASS
-    pairs = _locate_images(document, path, listing)
+    pairs = locate_images(document, path, listing)
     pairs = pairs[: first_share(len(pairs), fraction)]
     images = [image for _, image in pairs]
     stamps = file_stamps(images)
     sizes, image_faults = read_image_facts(images, stamps, look)
-    by_image, unmatched = _annotations_by_image(document)
+    by_image, unmatched = annotations_by_image(document)
     rows = [
         image_rows(entry, image, size, by_image[entry.id], class_of, path)
         for (entry, image), size in zip(pairs, sizes, strict=True)
@@ -172,14 +166,14 @@ def read_coco(
     faults = [
         *(_name_the_file(fault, path) for fault in image_faults),
         *_repeated_images(pairs, path),
-        *_unmatched(unmatched, document, path),
-        *_repeated_ids(document, path),
+        *unmatched_faults(unmatched, document, path),
+        *repeated_ids(document, path),
         *(fault for one in rows for fault in one.faults),
     ]
     return Reading(build_index(rows, sizes, classes, ids, path), faults, stamps, key)
 
 
-def _locate_images(document: CocoDocument, path: Path, listing: Listing | None) -> list[tuple[CocoImage, str]]:
+def locate_images(document: CocoDocument, path: Path, listing: Listing | None) -> list[tuple[CocoImage, str]]:
     """Entries of the file and the images they mean; one that a list file does not name is not part of the split."""
     names = [image.file_name for image in document.images]
     if listing is None:
@@ -193,7 +187,7 @@ def _locate_images(document: CocoDocument, path: Path, listing: Listing | None) 
     ]
 
 
-def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[dict[str, Any]]]:
+def annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[dict[str, Any]]]:
     """And those of images that the file does not list."""
     known = {image.id for image in document.images}
     by_image: _Annotations = defaultdict(list)
@@ -207,7 +201,7 @@ def _annotations_by_image(document: CocoDocument) -> tuple[_Annotations, list[di
     return by_image, unmatched
 
 
-def _unmatched(unmatched: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
+def unmatched_faults(unmatched: list[dict[str, Any]], document: CocoDocument, path: Path) -> list[Fault]:
     if not unmatched:
         return []
     ids = list(dict.fromkeys(shorten(annotation.get("image_id")) for annotation in unmatched))
@@ -234,7 +228,7 @@ def _repeated_images(pairs: list[tuple[CocoImage, str]], path: Path) -> list[Fau
     return faults
 
 
-def _repeated_ids(document: CocoDocument, path: Path) -> list[Fault]:
+def repeated_ids(document: CocoDocument, path: Path) -> list[Fault]:
     counts = Counter(as_id(annotation.get("id")) for annotation in document.annotations)
     repeated = [one for one, count in counts.items() if one is not None and count > 1]
     if not repeated:

@@ -1,25 +1,28 @@
 """A data yaml: its classes, and which images and annotations each split consists of.
 
-Folders and list files are followed; nothing is opened but the lists. A `download` entry is never executed.
-
-Order is that of the entries, and sorted within a folder: the same on every machine. Links to folders are followed; a
-folder that is reached twice counts once, so that a link to a folder above does not loop.
+A `download` entry is never executed. What a file says that means nothing here is told: it may be a slip.
 """
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest, shorten
-from yolofast.files.yaml_file import YamlFile, open_regular, read_yaml
-from yolofast.resources import find_resource
+from yolofast.files.yaml_file import YamlFile, read_yaml
+from yolofast.resources import ROOT, find_resource
 
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
 _UNSUPPORTED_SUFFIXES = frozenset({".avif", ".gif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm"})
+_KEYS = ("path", *SPLITS, "nc", "names", "category_ids", "annotations", "builtin")
+_OF_OTHERS = (
+    "download", "roboflow", "kpt_shape", "kpt_names", "flip_idx", "channels", "license", "licenses", "info", "version",
+    "description", "url", "author", "date", "stride", "task", "minival",
+)  # fmt: skip
+"""Keys that other programs write, and that need no word."""
 _MAX_CLASSES = 100_000
 
 
@@ -47,7 +50,7 @@ class DataYaml:
         """What is written after `train:`; one entry or a list of them."""
         value = self.file.values.get(split)
         if value is None:
-            what = f"there is no split {split!r}{nearest(split, self.splits())}"
+            what = f"there is no split {split!r}{nearest(split, [*self.splits(), *self.unknown_keys()])}"
             raise UserError(what, where=self.path, fix=f"add `{split}: images/{split}`")
         entries = value if isinstance(value, list) else [value]
         for entry in entries:
@@ -76,7 +79,53 @@ class DataYaml:
 
     def locate(self, entry: str) -> Path | None:
         """The file or folder an entry means, or None if there is no such thing."""
-        return next((place for place in self.places(entry) if os.path.exists(place)), None)
+        return next((place for place in (*self.places(entry), *self._beside(entry)) if os.path.exists(place)), None)
+
+    def require(self, entry: str, key: str) -> Path:
+        """The same; raises `UserError` if there is no such thing."""
+        if (found := self.locate(entry)) is None:
+            raise UserError(self.not_found(entry), where=self.path, line=self.file.line(key), fix=self.fix_of_entry())
+        return found
+
+    def _beside(self, entry: str) -> list[Path]:
+        """Where else it is looked for: without `../`, which exports of Roboflow have one too many of, first from the
+        yaml's folder; and the folder of images for a list that is not there, as in COCO without YOLOv7's labels."""
+        rest = entry
+        while rest.startswith(("../", "..\\")):
+            rest = rest[3:]
+        if rest != entry and rest:
+            return self.places(rest)[::-1]
+        folder, name = os.path.split(entry)
+        stem, suffix = os.path.splitext(name)
+        return self.places(os.path.join(folder, "images", stem)) if suffix == ".txt" else []
+
+    def unknown_keys(self) -> list[str]:
+        return [key for key in self.file.values if isinstance(key, str) and key not in (*_KEYS, *_OF_OTHERS)]
+
+    def slips(self) -> list[Fault]:
+        """Keys that are nearly known ones: what they should say is missing."""
+        faults = []
+        for key in self.unknown_keys():
+            if meant := nearest(key, _KEYS):
+                what, fix = f"{key!r} means nothing here{meant}", "correct the key, or remove it"
+                where, line = str(self.path), self.file.line_of_key(key)
+                faults.append(
+                    Fault(kind=FaultKind.UNKNOWN_KEY, where=where, line=line, what=what, fix=fix, fatal=False)
+                )
+        return faults
+
+    def remarks(self) -> list[str]:
+        """What was understood otherwise than written, and keys that are none of ours."""
+        slips = {fault.line for fault in self.slips()}
+        lines = {key: self.file.line_of_key(key) for key in self.unknown_keys()}
+        said = [f"{self.path}:{lines[key]}: {key!r} means nothing here" for key in lines if lines[key] not in slips]
+        for split in self.splits():
+            value = self.file.values[split]
+            for entry in (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)):
+                if not any(os.path.exists(place) for place in self.places(entry)) and (found := self.locate(entry)):
+                    where = f"{self.path}:{self.file.line(split)}"
+                    said.append(f"{where}: {entry} leads nowhere, so {shorten(str(found))[1:-1]} is read")
+        return said
 
     def places(self, entry: str) -> list[Path]:
         """Where an entry is looked for: below the yaml's `path` if given, else below the current folder or the yaml's.
@@ -94,8 +143,18 @@ class DataYaml:
         return list(dict.fromkeys(Path(os.path.normpath(folder / entry)) for folder in roots))
 
     def not_found(self, entry: str) -> str:
-        tried = " or ".join(shorten(str(place)) for place in self.places(entry))
+        tried = " or ".join(shorten(str(place)) for place in (*self.places(entry), *self._beside(entry)))
         return f"no such file or folder: {shorten(entry)} (tried {tried})"
+
+    def fix_of_entry(self) -> str:
+        if self.path.resolve().is_relative_to(ROOT.resolve()):
+            return f"go to the folder that has the data, or get them: {self._about()}"
+        return "check the entry, and `path` in the data yaml"
+
+    def _about(self) -> str:
+        """The first lines of a packaged yaml say what the data are and how to get them."""
+        lines = self.path.read_text("utf-8").splitlines()
+        return " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
 
 
 def read_data_yaml(data_yaml: str | Path) -> DataYaml:
@@ -152,69 +211,6 @@ def _category_ids(data: YamlFile, nc: int | None) -> tuple[int, ...] | None:
     return tuple(ids)
 
 
-@dataclass(frozen=True)
-class Listing:
-    images: list[str]
-    """Absolute paths."""
-    sources: list[Path]
-    """The folders and list files they came from."""
-    faults: list[Fault]
-    first: dict[str, str] = field(default_factory=dict)
-    """File and line that first name each image."""
-
-    def add(self, image: str, where: str, line: int | None) -> None:
-        if image in self.first:
-            kind, what = FaultKind.LISTED_TWICE, f"{image} is listed twice, first in {self.first[image]}"
-            fix = "remove one, unless it is meant to count twice"
-            self.faults.append(Fault(kind=kind, where=where, line=line, what=what, fix=fix, fatal=False))
-        self.first.setdefault(image, where if line is None else f"{where}:{line}")
-        self.images.append(image)
-
-
-def list_split(data: DataYaml, split: str) -> Listing:
-    listing = Listing([], [], [])
-    for entry in data.entries(split):
-        path = data.locate(entry)
-        if path is None:
-            fix = "check the entry, and `path` in the data yaml"
-            raise UserError(data.not_found(entry), where=data.path, line=data.file.line(split), fix=fix)
-        listing.sources.append(path)
-        if path.is_dir():
-            _follow_folder(path, data, split, listing)
-        else:
-            _follow_list(path, data, listing)
-    return listing
-
-
-def first_share(count: int, fraction: float) -> int:
-    """How many of `count` images a fraction of them is: at least one, if there is one."""
-    return min(count, max(1, round(count * fraction)))
-
-
-def images_below(folder: Path) -> Iterator[str]:
-    return (path for path in _files_below(folder) if is_image_name(path))
-
-
-def _files_below(folder: Path) -> Iterator[str]:
-    """Folder by folder, sorted. Links are followed last, so that what is really below keeps its own name."""
-    files_of: dict[str, list[str]] = {}
-    reached: set[str] = set()
-    starts = [str(folder)]
-    while starts:
-        links = []
-        for parent, subfolders, files in (step for start in starts for step in os.walk(start)):
-            real = os.path.realpath(parent)
-            if real in reached:
-                subfolders.clear()
-                continue
-            reached.add(real)
-            files_of[parent] = sorted(files)
-            links += [path for name in subfolders if os.path.islink(path := os.path.join(parent, name))]
-        starts = sorted(links)
-    for parent in sorted(files_of, key=lambda path: path.split(os.sep)):
-        yield from (os.path.join(parent, name) for name in files_of[parent])
-
-
 def is_image_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
 
@@ -223,59 +219,7 @@ def is_unsupported_image_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in _UNSUPPORTED_SUFFIXES
 
 
-def _unsupported(name: str) -> tuple[str, str]:
-    """What is wrong, and the fix."""
-    return f"{os.path.splitext(name)[1][1:].upper()} is not supported", "convert it to JPEG or PNG"
-
-
 def label_path(image: str) -> str:
     """The last folder `images` becomes `labels`, the suffix `.txt`; without such a folder labels are next to images."""
     before, found, after = image.replace(os.sep, "/").rpartition("/images/")
     return os.path.splitext(f"{before}/labels/{after}" if found else after)[0] + ".txt"
-
-
-def _follow_folder(folder: Path, data: DataYaml, split: str, listing: Listing) -> None:
-    where, line = str(data.path), data.file.line(split)
-    for file in _files_below(folder):
-        if is_image_name(file):
-            listing.add(file, where, line)
-        elif is_unsupported_image_name(file) and os.path.isfile(label_path(file)):  # without labels it may be anything
-            what, fix = _unsupported(file)
-            kind, what = FaultKind.UNSUPPORTED, f"{what}, so it is not used"
-            listing.faults.append(Fault(kind=kind, where=file, what=what, fix=fix, fatal=False))
-
-
-def _follow_list(list_file: Path, data: DataYaml, listing: Listing) -> None:
-    try:
-        with open_regular(list_file) as file:
-            lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        what = f"not a list of images: {error}"
-        raise UserError(what, where=list_file, fix="give a folder, or a text file of paths") from None
-    for number, line in enumerate(lines, 1):
-        if entry := line.strip():
-            _follow_line(entry, list_file, number, data, listing)
-
-
-def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing: Listing) -> None:
-    def fault(kind: FaultKind, what: str, fix: str) -> None:
-        listing.faults.append(Fault(kind=kind, where=str(list_file), line=line, what=what, fix=fix))
-
-    if is_unsupported_image_name(entry):
-        what, fix = _unsupported(entry)
-        fault(FaultKind.UNSUPPORTED, f"{shorten(entry)}: {what}", fix)
-    elif not is_image_name(entry):
-        fix = f"list one image per line; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
-        fault(FaultKind.NOT_AN_IMAGE, f"{shorten(entry)} is not an image file name", fix)
-    elif entry.startswith("./"):
-        image = os.path.normpath(list_file.parent / entry)
-        if os.path.exists(image):
-            listing.add(image, str(list_file), line)
-        else:
-            fix = "`./` means the list's own folder: correct or remove the line"
-            fault(FaultKind.MISSING_IMAGE, f"no such image: {shorten(image)}", fix)
-    elif (found := data.locate(entry)) is not None:
-        listing.add(str(found), str(list_file), line)
-    else:
-        fix = "correct or remove the line, or correct `path` in the data yaml"
-        fault(FaultKind.MISSING_IMAGE, data.not_found(entry), fix)

@@ -42,6 +42,8 @@ class FaultKind(StrEnum):
     IDENTITY = "bad identity"
     DUPLICATE_IDENTITY = "identity twice in a frame"
     BAD_BOX = "impossible box"
+    UNKNOWN_KEY = "unknown key"
+    TOKEN = "unknown token"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +57,16 @@ class Fault:
     fatal: bool = True
     image: str | None = None
     """The image that `skip_bad` omits because of it; None if no single image is to blame."""
+    command: str | None = None
+    """One that puts it right, if there is one."""
 
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"
         return f"{place}: {self.what}"
+
+    @property
+    def way_out(self) -> str:
+        return self.fix if self.command is None else f"{self.fix}: {self.command}"
 
 
 def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
@@ -66,7 +74,7 @@ def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
     fatal = [fault for fault in faults if fault.fatal]
     if not fatal:
         return
-    first = "".join(f"\n  {fault}\n    fix: {fault.fix}" for fault in fatal[:_SHOWN_IN_A_REFUSAL])
+    first = "".join(f"\n  {fault}\n    fix: {fault.way_out}" for fault in fatal[:_SHOWN_IN_A_REFUSAL])
     rest = len(fatal) - _SHOWN_IN_A_REFUSAL
     more = f"\n  … and {rest:,} more" if rest > 0 else ""
     count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"

@@ -13,7 +13,6 @@ only the decoding itself is wrapped.
 
 import os
 import threading
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,21 +21,33 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_header import (
-    PNG_START,
+    BYTES_HELD_AS_PIXEL,
     BadImageError,
+    HugeImageError,
     ImageHeader,
     TruncatedImageError,
     decoded_size,
     read_image_header,
 )
+from yolofast.files.budget import DECODING, PIXELS_VARIABLE
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
+from yolofast.image_bytes import PNG_START, png_chunks
 from yolofast.image_index import Ints
 
 SMALLEST_SIDE = 10
 _MISSING = (-1, -1)
 _UPRIGHT = 1
 _STDERR = 2
+
+
+@contextmanager
+def whole_image(image: str, header: ImageHeader) -> Iterator[bytes]:
+    """Its bytes, to be decoded as soon as other threads leave room for the pixels."""
+    with open_regular(image) as file:
+        size = os.fstat(file.fileno()).st_size
+        with DECODING.hold(max(header.width * header.height, size // BYTES_HELD_AS_PIXEL)):
+            yield file.read()
 
 
 def require_decodable(content: bytes, header: ImageHeader) -> None:
@@ -49,15 +60,8 @@ def require_decodable(content: bytes, header: ImageHeader) -> None:
 
 
 def _check_png(content: bytes) -> None:
-    """Each chunk is its length, its name, that many bytes, and the checksum of name and bytes."""
-    place = len(PNG_START)
-    while place < len(content):
-        end = place + 8 + int.from_bytes(content[place : place + 4], "big")
-        if zlib.crc32(content[place + 4 : end]) != int.from_bytes(content[end : end + 4], "big"):
-            raise BadImageError("is a PNG whose content does not fit its checksum")
-        if content[place + 4 : place + 8] == b"IEND":
-            return
-        place = end + 4
+    if not all(chunk.is_whole for chunk in png_chunks(content)):
+        raise BadImageError("is a PNG whose content does not fit its checksum")
 
 
 class _Silence:
@@ -150,8 +154,8 @@ def _look_at(image: str, decode: bool) -> tuple[tuple[int, int], Fault | None]:
     try:
         header = read_image_header(image)
         if decode:
-            with open_regular(image) as file:
-                require_decodable(file.read(), header)
+            with whole_image(image, header) as content:
+                require_decodable(content, header)
     except (OSError, BadImageError) as error:
         return (0, 0), image_fault(image, error)
     return (header.width, header.height), _header_fault(image, header)
@@ -168,6 +172,9 @@ def image_fault(image: str, error: OSError | BadImageError) -> Fault:
         kind, what, fix = FaultKind.EMPTY_FILE, "is an empty file", "copy it again, or remove it"
     elif isinstance(error, TruncatedImageError):
         kind, what, fix = FaultKind.TRUNCATED, str(error), "copy it again, or remove it"
+    elif isinstance(error, HugeImageError):
+        kind, what = FaultKind.UNREADABLE, str(error)
+        fix = f"make it smaller, or cut it into tiles; {PIXELS_VARIABLE}=NUMBER in the environment allows more"
     else:
         kind, what, fix = FaultKind.UNREADABLE, str(error), "convert it to JPEG or PNG, or remove it"
     return Fault(kind=kind, where=image, what=what, fix=fix, image=image)

@@ -7,23 +7,31 @@ is found by `require_decodable` of `image_facts` only.
 """
 
 import os
+import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import cv2
-import numpy as np
 
+from yolofast.files.budget import DECODING, MAX_PIXELS, Budget
 from yolofast.files.yaml_file import open_regular
+from yolofast.image_bytes import PNG_START, decode_image
 
-MAX_PIXELS = 2**28
-"""A quarter of OpenCV's own limit. A header may promise any number, and pixels are held by several threads at once."""
-PNG_START = b"\x89PNG\r\n\x1a\n"
+_MOST_BYTES = 2**30
+_MOST_PARTS = 500_000
+"""A PNG of all the pixels that are allowed, and of noise, has 100,000 parts."""
+_BYTES_PER_PIXEL, _OTHER_BYTES = 16, 2**26
+"""Four numbers of 32 bits; EXIF, colour profiles, thumbnails."""
+BYTES_HELD_AS_PIXEL = 3
 
 # Start-of-frame markers, C0 to CF without DHT (C4), JPG (C8) and DAC (CC).
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_END, _JPEG_START_OF_SCAN, _JPEG_EXIF = 0xD9, 0xDA, 0xE1
+_JPEG_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd7\xff]")
+"""Other than those that are inside a scan."""
 _WIDTH_TAG, _HEIGHT_TAG, _ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
 _TIFF_SHORT = 3
 _SIDEWAYS = frozenset({5, 6, 7, 8})  # orientations that swap width and height
@@ -33,6 +41,10 @@ _CUT_SHORT = "ends before the image does"
 
 class BadImageError(ValueError):
     """The file is no image we can read; the text says why."""
+
+
+class HugeImageError(BadImageError):
+    """The image has more pixels than are allowed."""
 
 
 class TruncatedImageError(BadImageError):
@@ -59,8 +71,7 @@ def read_image_header(path: str | Path) -> ImageHeader:
         elif start[:2] == b"BM":
             header = _bmp_header(file, start)
         else:
-            file.seek(0)
-            header = _header_by_decoding(file.read())
+            header = _header_by_decoding(file, start)
     if min(header.width, header.height) < 1:
         raise BadImageError(f"is an image of {header.width}×{header.height} pixels")
     _require_pixels_in_reason(header.width, header.height)
@@ -69,7 +80,21 @@ def read_image_header(path: str | Path) -> ImageHeader:
 
 def _require_pixels_in_reason(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
-        raise BadImageError(f"says it has {width}×{height} pixels, more than the {MAX_PIXELS:,} that are allowed")
+        raise HugeImageError(f"says it has {width}×{height} pixels, more than the {MAX_PIXELS:,} that are allowed")
+
+
+def _size_in_reason(file: BinaryIO, width: int, height: int) -> int:
+    """Bytes of the file, at whose end it then is."""
+    size = file.seek(0, os.SEEK_END)
+    if size > _MOST_BYTES:
+        raise BadImageError(f"has {size:,} bytes, more than the {_MOST_BYTES:,} that are allowed")
+    if size > (width * height or MAX_PIXELS) * _BYTES_PER_PIXEL + _OTHER_BYTES:
+        raise BadImageError(f"has {size:,} bytes, far more than {width}×{height} pixels need")
+    return size
+
+
+def _parts() -> Budget:
+    return Budget(_MOST_PARTS, lambda: BadImageError(f"has a header of more than {_MOST_PARTS:,} parts"))
 
 
 def _turned(width: int, height: int, orientation: int) -> ImageHeader:
@@ -81,10 +106,11 @@ def _turned(width: int, height: int, orientation: int) -> ImageHeader:
 def _jpeg_header(file: BinaryIO) -> ImageHeader:
     """Walks the segments to the frame header; EXIF, if any, comes before it."""
     file.seek(2)
-    orientation = 1
+    orientation, parts = 1, _parts()
     while _exactly(file, 1) == b"\xff":
         while (marker := _exactly(file, 1)[0]) == 0xFF:  # any number of fill bytes may precede a marker
-            pass
+            parts.spend()
+        parts.spend()
         size = 0 if marker == _JPEG_END else int.from_bytes(_exactly(file, 2), "big") - 2
         if size < 0:
             break
@@ -92,7 +118,7 @@ def _jpeg_header(file: BinaryIO) -> ImageHeader:
             raise BadImageError("is a JPEG without a frame header")
         if marker in _JPEG_FRAMES:
             height, width = struct.unpack(">xHH", _exactly(file, 5))
-            _require_jpeg_end(file)
+            _require_jpeg_end(file, width, height)
             return _turned(width, height, orientation)
         if marker != _JPEG_EXIF:
             file.seek(size, os.SEEK_CUR)
@@ -101,24 +127,21 @@ def _jpeg_header(file: BinaryIO) -> ImageHeader:
     raise BadImageError("is a JPEG with a damaged header")
 
 
-def _require_jpeg_end(file: BinaryIO) -> None:
+def _require_jpeg_end(file: BinaryIO, width: int, height: int) -> None:
     """Most files end in the end marker; where something follows it, the whole file is searched for it."""
-    file.seek(-2, os.SEEK_END)
+    size = _size_in_reason(file, width, height)
+    file.seek(-2, os.SEEK_CUR)
     if file.read(2) == b"\xff\xd9":
         return
-    file.seek(0)
-    content, place = file.read(), 2
-    # A thumbnail's own end marker is inside a segment, and is skipped.
-    while (place := content.find(b"\xff", place)) >= 0 and place + 1 < len(content):
-        marker = content[place + 1]
-        if marker == _JPEG_END:
-            return
-        if marker in (0x00, 0x01) or 0xD0 <= marker <= 0xD7:  # inside a scan
-            place += 2
-        elif marker == 0xFF:
-            place += 1
-        else:
-            place += 2 + max(2, int.from_bytes(content[place + 2 : place + 4], "big"))
+    with DECODING.hold(size // BYTES_HELD_AS_PIXEL):
+        file.seek(0)
+        content, place, parts = file.read(), 2, _parts()
+        # A thumbnail's own end marker is inside a segment, and is skipped.
+        while (found := _JPEG_MARKER.search(content, place)) is not None:
+            if content[found.end() - 1] == _JPEG_END:
+                return
+            place = found.end() + max(2, int.from_bytes(content[found.end() : found.end() + 2], "big"))
+            parts.spend()
     raise TruncatedImageError(_CUT_SHORT)
 
 
@@ -127,14 +150,16 @@ def _png_header(file: BinaryIO) -> ImageHeader:
     file.seek(16)
     width, height = struct.unpack(">II", _exactly(file, 8))
     file.seek(8)
-    orientation = 1
+    orientation, parts = 1, _parts()
     while True:
+        parts.spend()
         length, kind = struct.unpack(">I4s", _exactly(file, 8))
-        if kind == b"eXIf":
+        if kind == b"eXIf" and length < _OTHER_BYTES:
             orientation = exif_orientation(_exactly(file, length))
             length = 0
         file.seek(length + 4, os.SEEK_CUR)  # with the chunk's checksum
         if kind == b"IEND":
+            _size_in_reason(file, width, height)
             return _turned(width, height, orientation)
 
 
@@ -144,24 +169,45 @@ def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
     pixels_at, width, height, bits, compression = struct.unpack_from("<I4xii2xHI", start, 10)
     height = abs(height)  # negative when rows run from the top
     row_bytes = (width * bits + 31) // 32 * 4
-    if compression == 0 and os.fstat(file.fileno()).st_size < pixels_at + row_bytes * height:
+    if compression == 0 and _size_in_reason(file, width, height) < pixels_at + row_bytes * height:
         raise TruncatedImageError(_CUT_SHORT)
     return ImageHeader(width, height)
 
 
-def _header_by_decoding(content: bytes) -> ImageHeader:
+def _header_by_decoding(file: BinaryIO, start: bytes) -> ImageHeader:
     """WebP, TIFF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
-    exif = _webp_exif(content) if content[:4] == b"RIFF" else content
-    # What a TIFF promises is checked before memory is taken for it; a WebP cannot promise too much.
-    _require_pixels_in_reason(_tiff_value(content, _WIDTH_TAG), _tiff_value(content, _HEIGHT_TAG))
-    width, height = decoded_size(content)
-    return ImageHeader(width, height, exif_orientation(exif))
+
+    def read(place: int, length: int) -> bytes:
+        file.seek(place)
+        return file.read(length)
+
+    is_webp = start[:4] == b"RIFF"
+    width, height = _webp_size(start) if is_webp else (_tiff_value(read, tag) for tag in (_WIDTH_TAG, _HEIGHT_TAG))
+    _require_pixels_in_reason(width, height)
+    size = _size_in_reason(file, width, height)
+    # Of other formats nothing is known, so they are decoded alone.
+    with DECODING.hold(max(width * height or MAX_PIXELS, size // BYTES_HELD_AS_PIXEL)):
+        content = read(0, size)
+        width, height = decoded_size(content)
+        return ImageHeader(width, height, exif_orientation(_webp_exif(content) if is_webp else content))
+
+
+def _webp_size(start: bytes) -> tuple[int, int]:
+    """By the three kinds of first parts; 0 if it is none of them."""
+    if start[12:16] == b"VP8X":
+        return int.from_bytes(start[24:27], "little") + 1, int.from_bytes(start[27:30], "little") + 1
+    if start[12:16] == b"VP8L":
+        bits = int.from_bytes(start[21:25], "little")
+        return bits % 2**14 + 1, (bits >> 14) % 2**14 + 1
+    if start[12:16] == b"VP8 ":
+        return int.from_bytes(start[26:28], "little") % 2**14, int.from_bytes(start[28:30], "little") % 2**14
+    return 0, 0
 
 
 def decoded_size(content: bytes) -> tuple[int, int]:
     """Width and height as decoded and turned. From memory: OpenCV 5 fails to turn a TIFF that it reads from a file."""
     try:
-        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+        pixels = decode_image(content)
     except cv2.error:  # such as more pixels than the library is willing to hold
         pixels = None
     if pixels is None:
@@ -183,17 +229,21 @@ def _webp_exif(content: bytes) -> bytes:
 
 def exif_orientation(tiff: bytes) -> int:
     """The orientation in an EXIF block; 1, upright, if it has none or a wrong one, which decoders ignore too."""
-    value = _tiff_value(tiff, _ORIENTATION_TAG)
+    value = _tiff_value(lambda place, length: tiff[place : place + length], _ORIENTATION_TAG)
     return value if 1 <= value <= 8 else 1
 
 
-def _tiff_value(tiff: bytes, tag: int) -> int:
-    """A number in the first directory of a TIFF, which is also the form of an EXIF block; 0 if it is not there."""
-    if tiff[:2] not in (b"II", b"MM"):
+def _tiff_value(read: Callable[[int, int], bytes], tag: int) -> int:
+    """A number in the first directory of a TIFF, which is also the form of an EXIF block; 0 if it is not there.
+
+    `read` gives so many bytes from a place on.
+    """
+    order = read(0, 2)
+    if order not in (b"II", b"MM"):
         return 0
 
     def number(place: int, size: int) -> int:
-        return int.from_bytes(tiff[place : place + size], "little" if tiff[:2] == b"II" else "big")
+        return int.from_bytes(read(place, size), "little" if order == b"II" else "big")
 
     directory = number(4, 4)
     for entry in range(min(number(directory, 2), 1000)):

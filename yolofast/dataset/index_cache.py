@@ -13,7 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,16 @@ import numpy.typing as npt
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
 SMALLEST_BOX_PX = 2.0
 _ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, AttributeError)
+_DAMAGED = (
+    *(OSError, ValueError, LookupError, TypeError, EOFError, AttributeError),
+    *(zipfile.BadZipFile, MemoryError, RecursionError),
+)
 Box = tuple[float, float, float, float]
 """cx, cy, w, h as shares of the image."""
 Place = tuple[int | None, str]
@@ -158,7 +162,9 @@ def known_images(files: list[Path]) -> dict[str, KnownImage]:
 def _stored(files: list[Path]) -> Iterator[Reading]:
     for file in files:
         try:
-            yield _decode(file.read_bytes())
+            with open_regular(file) as handle:
+                content = handle.read()
+            yield _decode(content)
         except _DAMAGED:
             continue
 
@@ -185,7 +191,7 @@ def _encode(reading: Reading) -> bytes:
         "key": reading.key,
         "names": index.names,
         "annotations": None if index.annotations is None else str(index.annotations),
-        "faults": [asdict(fault) for fault in reading.faults],
+        "faults": [vars(fault) for fault in reading.faults],
     }
     arrays = {name: getattr(index, name) for name in _ARRAYS}
     buffer = io.BytesIO()
@@ -200,5 +206,29 @@ def _decode(content: bytes) -> Reading:
     stamps = arrays.pop("stamps")
     annotations = None if about["annotations"] is None else Path(about["annotations"])
     index = ImageIndex(names=tuple(about["names"]), annotations=annotations, **arrays)
+    _require_consistent(index, stamps)
     faults = [Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in about["faults"]]
     return Reading(index, faults, stamps, about["key"])
+
+
+def _require_consistent(index: ImageIndex, stamps: Ints) -> None:
+    """Everything is as long as it has to be, and leads to something that is there."""
+    images, boxes, classes = len(index), len(index.labels), len(index.names)
+    shapes = {
+        "sizes": (images, 2), "starts": (images + 1,), "labels": (boxes,), "boxes": (boxes, 4),
+        "points": (len(index.points), 2), "point_starts": (boxes + 1,), "crowd": (boxes,), "image_ids": (images,),
+        "category_ids": (classes,),
+    }  # fmt: skip
+    kinds = {"files": "S", "boxes": "f", "points": "f", "crowd": "b"}
+    for name in _ARRAYS:
+        array = getattr(index, name)
+        if array.shape != shapes.get(name, (images,)) or array.dtype.kind != kinds.get(name, "i"):
+            raise ValueError(f"{name} do not fit")
+    for starts, of in ((index.starts, boxes), (index.point_starts, len(index.points))):
+        if starts[0] != 0 or starts[-1] != of or (np.diff(starts) < 0).any():
+            raise ValueError("starts do not fit")
+    in_range = (index.labels >= 0).all() and (index.labels < classes).all() and (index.sizes >= 0).all()
+    if not in_range or stamps.shape != (images, 2) or stamps.dtype.kind != "i":
+        raise ValueError("values do not fit")
+    if not all(isinstance(name, str) for name in index.names):
+        raise ValueError("names do not fit")

@@ -13,18 +13,11 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from yolofast.dataset.coco_document import conventional_annotations
-from yolofast.dataset.coco_labels import coco_key, open_coco, read_coco
-from yolofast.dataset.data_yaml import (
-    IMAGE_SUFFIXES,
-    DataYaml,
-    Listing,
-    first_share,
-    label_path,
-    list_split,
-    read_data_yaml,
-)
+from yolofast.dataset.coco_document import conventional_annotations, open_coco
+from yolofast.dataset.coco_labels import coco_key, read_coco
+from yolofast.dataset.data_yaml import IMAGE_SUFFIXES, DataYaml, label_path, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind, refuse_fatal
+from yolofast.dataset.formats.recognise import recognise
 from yolofast.dataset.image_facts import Look
 from yolofast.dataset.index_cache import (
     SINGLE_CLASS,
@@ -36,8 +29,10 @@ from yolofast.dataset.index_cache import (
     load_reading,
     store_reading,
 )
+from yolofast.dataset.listing import Listing, first_share, list_split
 from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
 from yolofast.errors import UserError, shorten
+from yolofast.extensions import FORMATS
 from yolofast.image_index import ImageIndex
 from yolofast.words import own_command
 
@@ -67,10 +62,10 @@ class _Request:
         classes = [self.data.nc, self.data.names, self.data.category_ids, self.single_cls]
         return json.dumps([_READER_VERSION, self.split, *classes, self.fraction, self.decode])
 
-    def fault(self, what: str, fix: str, *, fatal: bool = True) -> Fault:
+    def fault(self, what: str, fix: str, *, fatal: bool = True, command: str | None = None) -> Fault:
         """The split as a whole cannot be used."""
-        path, line = str(self.data.path), self.data.file.line(self.split)
-        return Fault(kind=FaultKind.EMPTY_SPLIT, where=path, line=line, what=what, fix=fix, fatal=fatal)
+        path, line, kind = str(self.data.path), self.data.file.line(self.split), FaultKind.EMPTY_SPLIT
+        return Fault(kind=kind, where=path, line=line, what=what, fix=fix, fatal=fatal, command=command)
 
     def reading(self, key: str, read: Callable[[Look], Reading]) -> Reading:
         """From the cache if nothing has changed, else read and stored there."""
@@ -148,11 +143,21 @@ def inspect_split(
         if (found := conventional_annotations(listing.sources, split)) is not None:
             return _inspect_coco(request, str(found), list_split(data, split))
         # Where labels are needed this is fatal; elsewhere images without labels are background.
-        what = f"none of the {len(listing.images)} {split} images has a label file"
-        first = listing.images[0]
-        fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
-        listing.faults.append(request.fault(what, fix, fatal=_needs_boxes(split)))
+        listing.faults.append(_without_labels(request, listing))
     return _inspect_yolo(request, listing, digests)
+
+
+def _without_labels(request: _Request, listing: Listing) -> Fault:
+    """No label file at all. Labels of another form may lie beside the images, or one folder up."""
+    first, split = listing.images[0], request.split
+    what = f"none of the {len(listing.images)} {split} images has a label file"
+    for folder in (listing.sources[0], listing.sources[0].parent):
+        seen = recognise(folder) if folder.is_dir() else None
+        if seen is not None and FORMATS[seen.format].holds == "images" and seen.format != "yolo":
+            what = f"{what}, but {folder} looks like {seen.title} ({seen.seen})"
+            return request.fault(what, "convert it", fatal=_needs_boxes(split), command=seen.command)
+    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
+    return request.fault(what, fix, fatal=_needs_boxes(split))
 
 
 def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> SplitReport:
@@ -166,10 +171,7 @@ def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> 
 
 def _inspect_coco(request: _Request, entry: str, listing: Listing | None) -> SplitReport:
     data = request.data
-    path = data.locate(entry)
-    if path is None:
-        line = data.file.line("annotations" if listing is not None else request.split)
-        raise UserError(data.not_found(entry), where=data.path, line=line, fix="check the entry, and `path`")
+    path = data.require(entry, "annotations" if listing is not None else request.split)
     content = open_coco(path)
     key = coco_key(path, content, listing, request.settings())
     reading = request.reading(

@@ -32,7 +32,9 @@ NO_LABEL_FILE = b""
 _UNREADABLE = b"unreadable"
 
 
-class _RowError(ValueError):
+class RowError(ValueError):
+    """A row that cannot be used, and what to do about it."""
+
     def __init__(self, kind: FaultKind, what: str, fix: str) -> None:
         super().__init__(what)
         self.kind, self.what, self.fix = kind, what, fix
@@ -47,7 +49,7 @@ def parse_labels(text: str, nc: int | None, where: str, image: str) -> ImageRows
     for number, fields in lines:
         try:
             row = _parse_row(fields, polygons, nc)
-        except _RowError as error:
+        except RowError as error:
             rows.note(error.kind, error.what, error.fix, line=number)
             continue
         if (earlier := first_line.setdefault(row, number)) != number:
@@ -62,15 +64,15 @@ def parse_labels(text: str, nc: int | None, where: str, image: str) -> ImageRows
 
 def _parse_row(fields: list[str], polygons: bool, nc: int | None) -> tuple[float, ...]:
     _check_columns(len(fields), polygons)
-    row = tuple(_number(text) for text in fields)
+    row = tuple(finite_number(text) for text in fields)
     if not row[0].is_integer() or not 0 <= row[0] < (2**53 if nc is None else nc):
         last = "" if nc is None else f" to {nc - 1}"
         what = f"class {fields[0][:40]} is not a whole number from 0{last}"
-        raise _RowError(FaultKind.UNKNOWN_CLASS, what, "correct the label, or nc and names in the data yaml")
+        raise RowError(FaultKind.UNKNOWN_CLASS, what, "correct the label, or nc and names in the data yaml")
     for text, value in zip(fields[1:], row[1:], strict=True):
         if not 0.0 <= value <= _ONE:
             fix = "divide x and width by the image's width, y and height by its height"
-            raise _RowError(FaultKind.OUT_OF_RANGE, f"{text[:40]} is outside 0 to 1", fix)
+            raise RowError(FaultKind.OUT_OF_RANGE, f"{text[:40]} is outside 0 to 1", fix)
     return row
 
 
@@ -92,23 +94,24 @@ def _check_columns(count: int, polygons: bool) -> None:
     if polygons and (count < 7 or count % 2 == 0):
         what = f"{count} values in a file of polygons (one of its rows has more than {_LONGEST_BOX_ROW})"
         fix = "write class x1 y1 x2 y2 x3 y3 … on every row: boxes and polygons do not mix in one file"
-        raise _RowError(FaultKind.COLUMNS, what, fix)
+        raise RowError(FaultKind.COLUMNS, what, fix)
     if not polygons and count != _BOX_COLUMNS:
         what = f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}"
-        raise _RowError(FaultKind.COLUMNS, what, "write class cx cy w h")
+        raise RowError(FaultKind.COLUMNS, what, "write class cx cy w h")
 
 
-def _number(text: str) -> float:
+def finite_number(text: str) -> float:
+    """Raises `RowError`."""
     try:
         value = None if "_" in text else float(text)  # Python would allow _ within a number
     except ValueError:
         value = None
     if value is None:
         fix = "separate numbers by spaces, with . for decimals"
-        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a number", fix)
+        raise RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a number", fix)
     if not math.isfinite(value):
         fix = "correct or remove the line, and look at what wrote it"
-        raise _RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a finite number", fix)
+        raise RowError(FaultKind.NOT_A_NUMBER, f"{shorten(text)} is not a finite number", fix)
     return value
 
 
@@ -120,16 +123,17 @@ def bounding_box(polygon: list[float]) -> Box:
 
 
 @dataclass(frozen=True)
-class _LabelText:
+class LabelText:
     digest: bytes
     text: str | None = None
     reason: str = ""
     """Why there is no text."""
+    fix: str = "save it as plain UTF-8 text"
 
 
 def label_digests(images: list[str]) -> list[bytes]:
     """What names the text of each image's label file; NO_LABEL_FILE where there is none."""
-    return in_threads(lambda image: _read(label_path(image)).digest, images)
+    return in_threads(lambda image: read_label(label_path(image)).digest, images)
 
 
 def yolo_key(digests: list[bytes], images: list[str], settings: str) -> str:
@@ -157,32 +161,34 @@ def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: s
 def _read_label_file(image: str, nc: int | None) -> tuple[bytes, ImageRows]:
     """The digest of the text, and what it says."""
     path = label_path(image)
-    file = _read(path)
+    file = read_label(path)
     rows = ImageRows(path, image)
     if file.digest == NO_LABEL_FILE:
         fix = f"put its labels into {path}; an empty file says that it shows nothing"
         rows.note(FaultKind.NO_LABEL, f"missing, so {image} counts as background", fix, fatal=False)
     elif file.text is None:
         what = f"not a readable text file: {file.reason}"
-        rows.note(FaultKind.UNREADABLE_LABEL, what, "save it as plain UTF-8 text")
+        rows.note(FaultKind.UNREADABLE_LABEL, what, file.fix)
     else:
         rows = parse_labels(file.text, nc, path, image)
     return file.digest, rows
 
 
-def _read(path: str) -> _LabelText:
+def read_label(path: str) -> LabelText:
+    """The whole text of a label file."""
     try:
         with open_regular(path) as file:
             content = file.read()
     except (FileNotFoundError, NotADirectoryError):
-        return _LabelText(NO_LABEL_FILE)
+        return LabelText(NO_LABEL_FILE)
     except OSError as error:
-        return _LabelText(_UNREADABLE, reason=error.strerror or str(error))
+        fix = "check its permissions" if isinstance(error, PermissionError) else "check the file and the disk"
+        return LabelText(_UNREADABLE, reason=error.strerror or str(error), fix=fix)
     digest = hashlib.blake2b(content, digest_size=16).digest()
     try:
-        return _LabelText(digest, content.decode("utf-8-sig"))
+        return LabelText(digest, content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return _LabelText(digest, reason=str(error))
+        return LabelText(digest, reason=str(error))
 
 
 def _image_ids(images: list[str]) -> Ints:

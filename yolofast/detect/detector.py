@@ -1,23 +1,26 @@
 """A trained detector applied to images, videos and streams, with the detection settings that Python callers give."""
 
 import math
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from yolofast.detect.networks import read_all_trained, shape_of
 from yolofast.detect.predictor import Predictor
+from yolofast.detect.results import ImageDetections, of_frame, of_image
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.evaluate.nms import Thresholds
 from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
-from yolofast.media.pictures import checked_picture, fit
-from yolofast.media.sources import frame_batches
+from yolofast.media.given_pictures import Channels, is_one, name_of, pictures_of
+from yolofast.media.pictures import Fitted, fit
+from yolofast.media.sources import frame_batches, source_name
 from yolofast.media.streams import OnFault, StreamEndedError
 from yolofast.pixels import Image
 from yolofast.precision import Name, Precision, device_of
@@ -53,8 +56,18 @@ class DetectionFilter:
         """Of a network with these class names; None for all."""
         if self.classes is None:
             return None
-        several = [self.classes] if isinstance(self.classes, str | int) else list(self.classes)
+        one_alone = isinstance(self.classes, str) or not isinstance(self.classes, Iterable)
+        several: Iterable[Any] = [self.classes] if one_alone else self.classes
         return [_class_number(one, names) for one in several]
+
+
+def filter_of(settings: Mapping[str, Any]) -> DetectionFilter:
+    """Unknown names are refused with the nearest."""
+    known = [field.name for field in fields(DetectionFilter)]
+    for name in settings:
+        if name not in known:
+            raise UserError(f"there is no setting {name!r}{nearest(name, known)}", fix=f"use {', '.join(known)}")
+    return DetectionFilter(**settings)
 
 
 def _class_number(given: int | str, names: Sequence[str]) -> int:
@@ -82,7 +95,13 @@ class FrameDetections:
     """A frame and its detections."""
 
     frame: Frame
-    detections: Detections
+    detections: ImageDetections
+
+
+Look = Callable[[Tensor], None]
+"""Gets predictions `[B, N, 5 + nc]`."""
+Picture = Any
+"""The name of a file or other source, its bytes, an image of PIL's, an array, a tensor."""
 
 
 class ImageDetector:
@@ -102,13 +121,16 @@ class ImageDetector:
         precision: Name = "auto",
         head_config: str | None = None,
     ) -> None:
-        files = [weights] if isinstance(weights, str | Path) else list(weights)
+        files = [weights] if isinstance(weights, str | Path) or not isinstance(weights, Iterable) else list(weights)
         if not files:
             raise UserError("no weights are given", fix='name a file: Detector("best.pt")')
+        for file in files:
+            if not isinstance(file, str | Path):
+                raise UserError(f"weights are {type(file).__name__}: {shorten(file)}", fix="name a file")
         trained = read_all_trained(files, cfg, head_config)
         self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
         self.names = trained[0].names
-        self.shape = shape_of(trained, None if size is None else _checked_size(size))
+        self.shape = shape_of(trained, None if size is None else checked_size(size))
         self.precision = Precision.choose(precision, device_of(device))
         self.predictor = Predictor([one.model for one in trained], self.precision)
 
@@ -124,29 +146,34 @@ class ImageDetector:
 
     def predict(
         self,
-        pictures: str | Path | Image | Sequence[str | Path | Image],
+        pictures: Picture | Iterable[Picture],
         *,
+        channels: Channels | None = None,
         conf: float = 0.25,
         iou: float = 0.45,
         classes: Sequence[int | str] | None = None,
         agnostic: bool = False,
         most: int = 300,
         augment: bool = False,
-    ) -> list[Detections]:
-        """Of each image: an array [height, width, 3] of blue, green and red, or what `--source` may name.
+    ) -> list[ImageDetections]:
+        """Of each image: what `--source` may name, bytes of a file, PIL's images, arrays, tensors, or several of these.
 
-        A folder, a glob or a video gives as many entries as it has images; for a live stream use `stream`. `classes`
-        are numbers or names.
+        A folder, a glob or a video gives as many entries as it has images; for a live stream use `stream`. Arrays are
+        [height, width, 3] of blue, green, red, tensors [3, height, width] of red, green, blue, unless `channels` is
+        "rgb" or "bgr"; grey and a fourth channel are understood, floats are from 0 to 1. With an axis more they are
+        several images. `classes` are numbers or names.
         """
         chosen = DetectionFilter(conf=conf, iou=iou, classes=classes, agnostic=agnostic, most=most, augment=augment)
-        several = [pictures] if isinstance(pictures, str | Path | np.ndarray) else list(pictures)
-        found: list[Detections] = []
-        for are_names, some in groupby(several, key=lambda one: isinstance(one, str | Path)):
+        chosen.class_numbers(self.names)
+        found: list[ImageDetections] = []
+        for are_names, some in groupby(_several(pictures), key=lambda one: isinstance(one, str | Path)):
             if are_names:
-                sources = (frame_batches(str(name), _MOST_AT_ONCE, on_fault=raise_fault) for name in some)
-                found += [one.detections for frames in sources for one in self.detect_in(frames, chosen)]
+                sources = (frame_batches(source_name(name), _MOST_AT_ONCE, on_fault=raise_fault) for name in some)
+                found += [one for frames in sources for one in self._found_in(frames, chosen)]
             else:
-                found += self.detect([checked_picture(one) for one in some], chosen)
+                held = [(image, name_of(one)) for one in some for image in pictures_of(one, channels)]
+                seen = self.detect([image for image, _ in held], chosen)
+                found += [of_image(one, self.names, *place) for one, place in zip(seen, held, strict=True)]
         return found
 
     def stream(
@@ -154,47 +181,87 @@ class ImageDetector:
     ) -> Iterator[FrameDetections]:
         """The frames of a source one by one with their detections, while a thread reads those that follow.
 
-        `settings` are those of `predict`; `every` N uses every N-th frame of a video. What is wrong with one file or
-        stream of several goes to `on_fault`, and the others continue; without it, it is raised.
+        `settings` are those of `predict`; `every` N uses every N-th frame of a video or image of a folder, and their
+        numbers stay. What is wrong with one file or stream of several goes to `on_fault`, and the others continue;
+        without it, it is raised.
         """
-        batches = frame_batches(str(source), batch, every=every, on_fault=on_fault or raise_fault)
-        return self.detect_in(batches, DetectionFilter(**settings))
+        batches = frame_batches(source_name(source), batch, every=every, on_fault=on_fault or raise_fault)
+        seen = self.detect_in_ways(batches, [filter_of(settings)])
+        return (FrameDetections(frame, of_frame(found, self.names, frame, keep=True)) for frame, (found,) in seen)
 
-    def detect_in(self, batches: Generator[list[Frame]], chosen: DetectionFilter) -> Iterator[FrameDetections]:
-        """As `stream`, for batches of frames."""
-        chosen.class_numbers(self.names)  # an unknown class is reported before anything is read
+    def _found_in(self, batches: Generator[list[Frame]], chosen: DetectionFilter) -> Iterator[ImageDetections]:
+        seen = self.detect_in_ways(batches, [chosen])
+        return (of_frame(found, self.names, frame, keep=False) for frame, (found,) in seen)
+
+    def detect_in_ways(
+        self, batches: Generator[list[Frame]], ways: Sequence[DetectionFilter], look: Look | None = None
+    ) -> Iterator[tuple[Frame, tuple[Detections, ...]]]:
+        """The frames, each with what every one of `ways` leaves; the network runs once.
+
+        `look` gets what it predicts for each batch, before anything is filtered.
+        """
+        for way in ways:
+            way.class_numbers(self.names)  # an unknown class is reported before anything is read
         return (
             found
             for frames in read_ahead(batches, _BATCHES_AHEAD)
-            for found in map(FrameDetections, frames, self.detect([frame.image for frame in frames], chosen))
+            for found in zip(frames, self._detect([frame.image for frame in frames], ways, look=look), strict=True)
         )
 
-    def detect(self, images: Sequence[Image], chosen: DetectionFilter) -> list[Detections]:
-        """Of each image; those that become equally large are one batch, in whatever order they come."""
+    def fitted(self, images: Sequence[Image]) -> list[Fitted]:
+        """As the network takes them."""
+        return [fit(image, self.shape, self.predictor.stride, self.predictor.inputs) for image in images]
+
+    def detect(
+        self, images: Sequence[Image], chosen: DetectionFilter, fitted: Sequence[Fitted] | None = None
+    ) -> list[Detections]:
+        """Of each image; those that become equally large are one batch, in whatever order they come.
+
+        `fitted` are the images as `fitted` makes them, for callers that have a use for them besides.
+        """
+        return [found for (found,) in self._detect(images, [chosen], fitted)]
+
+    def _detect(
+        self, images: Sequence[Image], ways: Sequence[DetectionFilter], fitted: Sequence[Fitted] | None = None,
+        look: Look | None = None,
+    ) -> list[tuple[Detections, ...]]:  # fmt: skip
+        """All ways are augmented as the first is."""
         inputs = self.predictor.inputs
-        thresholds = Thresholds(
-            conf=chosen.conf, iou=chosen.iou, multi_label=False, agnostic=chosen.agnostic,
-            classes=chosen.class_numbers(self.names), max_detections=chosen.most,
-        )  # fmt: skip
-        fitted = [fit(image, self.shape, self.predictor.stride, inputs) for image in images]
+        thresholds = [
+            Thresholds(
+                conf=way.conf, iou=way.iou, multi_label=False, agnostic=way.agnostic,
+                classes=way.class_numbers(self.names), max_detections=way.most,
+            )
+            for way in ways
+        ]  # fmt: skip
+        fitted = self.fitted(images) if fitted is None else fitted
         places_of: dict[tuple[int, ...], list[int]] = {}
-        for place, (input_, _, _) in enumerate(fitted):
-            places_of.setdefault(input_.shape, []).append(place)
-        found: dict[int, Detections] = {}
+        for place, one in enumerate(fitted):
+            places_of.setdefault(one.input.shape, []).append(place)
+        found: dict[int, tuple[Detections, ...]] = {}
         for places in places_of.values():
             for start in range(0, len(places), _MOST_AT_ONCE):
                 batch = places[start : start + _MOST_AT_ONCE]
-                levels = np.stack([fitted[place][0] for place in batch])
+                levels = np.stack([fitted[place].input for place in batch])
                 colours = np.ascontiguousarray(levels[..., ::-1] if inputs.rgb else levels)
-                predictions = self.predictor(torch.from_numpy(colours).permute(0, 3, 1, 2), chosen.augment)
-                for place, one in zip(batch, thresholds.detections(predictions), strict=True):
-                    _, gain, pad = fitted[place]
+                predictions = self.predictor(torch.from_numpy(colours).permute(0, 3, 1, 2), ways[0].augment)
+                if look is not None:
+                    look(predictions)
+                by_way = [one.detections(predictions) for one in thresholds]
+                for place, several in zip(batch, zip(*by_way, strict=True), strict=True):
+                    lies = fitted[place].place
                     height, width = images[place].shape[:2]
-                    found[place] = one.in_original(gain, pad, (width, height))
+                    found[place] = tuple(one.in_original(lies.gain, lies.pad, (width, height)) for one in several)
         return [found[place] for place in range(len(images))]
 
 
-def _checked_size(size: object) -> tuple[int, ...]:
+def _several(pictures: Any) -> Iterable[Any]:
+    if isinstance(pictures, str | Path) or is_one(pictures):
+        return [pictures]
+    return pictures if isinstance(pictures, Iterable) else [pictures]
+
+
+def checked_size(size: object) -> tuple[int, ...]:
     sides = tuple(size) if isinstance(size, tuple | list) else (size,)
     if len(sides) not in (1, 2) or not all(isinstance(side, int) and _SIZES[0] <= side <= _SIZES[1] for side in sides):
         what = f"size is {shorten(size)}"

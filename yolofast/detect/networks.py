@@ -16,9 +16,10 @@ from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.errors import UserError
 from yolofast.files.yaml_file import read_yaml
-from yolofast.model.families import graph_of
+from yolofast.model.graph import graph_of
 from yolofast.model.head_config import read_head_config
 from yolofast.model.network import Network, build_model, has_several_heads
+from yolofast.model.summary import network_name
 from yolofast.resources import find_resource
 from yolofast.runs.layout import FILES
 from yolofast.words import own_command
@@ -51,7 +52,7 @@ def load_model(
         return LoadedModel(build_model(cfg, nc, head_config))
     file = read_weights(weights)
     model = network_of(file, weights, cfg, nc, head_config)
-    return LoadedModel(model, apply_weights(model, file, Path(weights), transfer, or_else), file.shape)
+    return LoadedModel(model, _loaded(model, file, Path(weights), transfer, or_else), file.shape)
 
 
 def network_of(
@@ -90,9 +91,13 @@ class Start:
 
 
 def starting_network(
-    cfg: str, weights: str, nc: int, head_config: str, say: Callable[[str], None], anchors: int | None = None
-) -> Start:
-    """`cfg` and `weights` may be empty, but not both. `anchors` is their number per level, in place of the graph's."""
+    cfg: str, weights: str, nc: int, head_config: str, say: Callable[[str], None], anchors: int | None = None,
+    *, partly: bool = True,
+) -> Start:  # fmt: skip
+    """`cfg` and `weights` may be empty, but not both. `anchors` is their number per level, in place of the graph's.
+
+    Unless weights may fit `partly`, those of another network are refused: some tensors always have the same shape.
+    """
     graph = cfg if anchors is None or not cfg else {**read_yaml(find_resource(cfg, "cfg")).values, "anchors": anchors}
     if not weights:
         model = build_model(graph, nc, head_config or None)
@@ -102,7 +107,9 @@ def starting_network(
         model = build_model(graph, nc, head_config or None)
     else:
         model = network_of(file, weights, nc=nc, head_config=head_config)
-    report = apply_weights(model, file, Path(weights), transfer=True)
+    report = _loaded(model, file, Path(weights), transfer=True)
+    if not partly and 2 * len(report.loaded) < report.total:
+        raise _of_another_network(file, model, weights, cfg, report)
     missing = [entry.name for entry in report.missing]  # with other classes, their predictions
     some = ", ".join(missing[:2]) + (" …" if len(missing) > 2 else "")
     anew = f"; {len(missing)} of the network's {report.total} start anew: {some}" if missing else ""
@@ -111,6 +118,32 @@ def starting_network(
         what = f"{report.nonfinite} of its tensors hold NaN or infinity: nothing can be learnt from it"
         raise UserError(what, where=weights, fix="take weights of an earlier epoch")
     return Start(model, frozenset(name for name, _ in model.named_parameters() if name in missing))
+
+
+def _loaded(model: Network, file: WeightFile, path: Path, transfer: bool, or_else: str | None = None) -> LoadReport:
+    """`apply_weights`; a refusal says which network the weights are of, if it is another."""
+    try:
+        return apply_weights(model, file, path, transfer, or_else)
+    except UserError as error:
+        own, wanted = _name_of(file), network_name(model.graph_yaml)
+        if not own or own == wanted:
+            raise
+        error.say(f"this is {own}{f', not {wanted}' * bool(wanted)}: {error.what}", error.fix)
+        raise
+
+
+def _of_another_network(file: WeightFile, model: Network, weights: str, cfg: str, report: LoadReport) -> UserError:
+    own, wanted = _name_of(file), network_name(model.graph_yaml) or cfg
+    what = f"this is {own or 'another network'}, not {wanted}: "
+    what += f"only {len(report.loaded)} of {report.total} tensors fit by name and shape"
+    fix = f"--cfg {own}, or weights of {wanted}" if own else f"weights of {wanted}"
+    return UserError(what, where=weights, fix=f"{fix}; --transfer-weights starts from what fits")
+
+
+def _name_of(file: WeightFile) -> str:
+    """Of the packaged network that the weights are of; '' if it is none, or they do not say."""
+    graph = file.graph or graph_of(file.tensors)
+    return "" if graph is None else network_name(graph)
 
 
 def check_number_of_heads(heads: int, head_config: str) -> None:
@@ -141,7 +174,7 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
     """`cfg` names the network for weights that do not hold theirs."""
     file = read_weights(weights)
     model = network_of(file, weights, cfg, head_config=head_config)
-    apply_weights(model, file, Path(weights), transfer=False)
+    _loaded(model, file, Path(weights), transfer=False)
     shape = file.shape or (model.inputs.size, model.inputs.size)
     return TrainedModel(model, file.names or model.names, Path(weights), shape)
 
@@ -197,6 +230,7 @@ def weights_of(names: Sequence[str], say: Callable[[str], object], project: str 
         return list(names)
     found = sorted(Path(project).glob(f"*/{FILES.weights}/{FILES.best}"), key=lambda path: path.stat().st_mtime_ns)
     if not found:
-        raise UserError("there is no run whose best.pt could be used", fix="name a file: --weights best.pt")
+        fix = f"name a file: --weights best.pt; `{own_command()} weights` lists published ones"
+        raise UserError("there is no run whose best.pt could be used", fix=fix)
     say(f"weights: {found[-1]}")
     return [str(found[-1])]

@@ -11,7 +11,7 @@ import torch
 
 from yolofast.config.val import ValConfig
 from yolofast.config.yolox_recipe import shape_in_form
-from yolofast.dataset.named import data_file, read_named_split
+from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
 from yolofast.detect.evaluation import OnBatch, accumulate_metrics, add_found
 from yolofast.detect.networks import TrainedModel, in_strides, shape_of
@@ -31,7 +31,7 @@ from yolofast.image_index import ImageIndex
 from yolofast.loader.validation_batches import ValidationBatches, validation_batches
 from yolofast.media.pictures import UniqueNames
 from yolofast.precision import Precision, device_of
-from yolofast.store.choose import Kind, usable_cores
+from yolofast.store.choose import Kind
 from yolofast.store.images import open_images
 from yolofast.structures import Batch, Detections
 
@@ -66,7 +66,7 @@ class Subject:
         images, _ = open_images(self.index, width, height, cache, among=among, augmented=inputs.linear, say=self.say)
         return validation_batches(
             self.index, images, config.batch_size, (width, height), self.predictor.stride,
-            rect=config.rect, inputs=inputs, threads=max(1, min(config.workers, usable_cores())),
+            rect=config.rect, inputs=inputs, threads=max(1, config.workers),
         )  # fmt: skip
 
 

@@ -92,6 +92,18 @@ def best_candidates(
     )
 
 
+def highest_score(predictions: Tensor, classes: Sequence[int] | None = None) -> float:
+    """Of all rows, as they would count for their best class; 0 if none counts. Waits for the device."""
+    if not predictions.numel():
+        return 0.0
+    exists_BN = predictions[..., :4].isfinite().all(-1)
+    scores_BN, labels_BN = _class_scores(predictions.float(), exists_BN).max(dim=2)
+    if classes is not None:
+        chosen = torch.tensor(list(classes), dtype=torch.long, device=labels_BN.device)
+        scores_BN = torch.where(torch.isin(labels_BN, chosen), scores_BN, 0)
+    return float(scores_BN.max())
+
+
 def _gathered(rows: UsableRows) -> tuple[Tensor, Tensor]:
     """The usable rows of each image, one after the other, `[B, R, 5 + nc]`, and which of these places exist."""
     usable_BN, device = rows.usable, rows.usable.device

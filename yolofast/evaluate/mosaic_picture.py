@@ -18,6 +18,8 @@ from yolofast.structures import Detections, Targets
 _MOST_IMAGES = 16
 _LONGEST_SIDE = 1920
 _CONFIDENCE = 0.25
+_LEGIBLE = 256
+"""Pixels of a long side below which images are enlarged."""
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 
 
@@ -58,12 +60,12 @@ def _picture(images: Tensor, boxes: Sequence[Detections], names: Sequence[str], 
     height, width = images.shape[2:]
     columns = int(np.ceil(np.sqrt(shown)))
     rows = -(-shown // columns)
-    scale = min(1.0, _LONGEST_SIDE / max(rows * height, columns * width))
+    scale = min(float(enlarged(height, width)), _LONGEST_SIDE / max(rows * height, columns * width))
     low, narrow = max(int(height * scale), 1), max(int(width * scale), 1)
     picture = np.full((rows * low, columns * narrow, 3), 255, np.uint8)
     for place in range(shown):
         tile: Image = np.asarray(
-            cv2.resize(_levels(images[place]), (narrow, low), interpolation=cv2.INTER_AREA), np.uint8
+            cv2.resize(_levels(images[place]), (narrow, low), interpolation=interpolation_for(scale)), np.uint8
         )
         draw_boxes(tile, boxes[place], scale, names, scores=scores)
         top, left = place // columns * low, place % columns * narrow
@@ -92,7 +94,24 @@ def draw_boxes(
         (width, height), _ = cv2.getTextSize(text, _FONT, font, stroke)
         base = max(top, height + 4)  # above the box, or at the upper edge of the image
         cv2.rectangle(tile, (left, base - height - 4), (left + width, base), colour, cv2.FILLED)
-        cv2.putText(tile, text, (left, base - 3), _FONT, font, (255, 255, 255), stroke, cv2.LINE_AA)
+        cv2.putText(tile, text, (left, base - 3), _FONT, font, ink_on(colour), stroke, cv2.LINE_AA)
+
+
+def enlarged(height: int, width: int) -> int:
+    """How many times larger an image is shown, so that its labels do not cover it."""
+    return max(1, _LEGIBLE // max(height, width))
+
+
+def interpolation_for(scale: float) -> int:
+    return cv2.INTER_AREA if scale <= 1 else cv2.INTER_LINEAR
+
+
+def ink_on(colour: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Black or white, whichever contrasts more with blue, green, red: green is bright to the eye, blue is not."""
+    shares = ((level / 255) ** 2.2 for level in colour)
+    luminance = sum(weight * share for weight, share in zip((0.0722, 0.7152, 0.2126), shares, strict=True))
+    against_black, against_white = (luminance + 0.05) / 0.05, 1.05 / (luminance + 0.05)
+    return (0, 0, 0) if against_black > against_white else (255, 255, 255)
 
 
 def stable_colour(number: int) -> tuple[int, int, int]:

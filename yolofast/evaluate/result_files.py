@@ -16,8 +16,13 @@ import numpy.typing as npt
 from yolofast.evaluate.matching import GroundTruth, pair_up
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.files.atomic_file import write_output
+from yolofast.files.yaml_file import read_yaml
 from yolofast.image_index import ImageIndex, Ints
+from yolofast.resources import find_resource
 from yolofast.structures import Detections
+
+_UNUSED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""COCO numbers its 80 classes from 1 to 90 and omits these."""
 
 
 def label_text(detections: Detections, width: int, height: int, *, scores: bool) -> str:
@@ -128,3 +133,16 @@ def with_labels(found: Detections, truth: GroundTruth, iou: float) -> Detections
         np.concatenate((np.ones(len(truth.labels), np.float32), new.scores)),
         np.concatenate((truth.labels, new.labels)),
     )
+
+
+def category_ids(names: tuple[str, ...]) -> list[int]:
+    """COCO's own numbers for COCO's own classes, else the numbers of the classes."""
+    coco = read_yaml(find_resource("data/coco.yaml", "data")).values["names"]
+    if list(names) == list(coco.values() if isinstance(coco, dict) else coco):
+        return [number for number in range(1, 91) if number not in _UNUSED]
+    return list(range(len(names)))
+
+
+def image_id(stem: str) -> int | str:
+    """The number an image is named by, as in COCO's data sets, else its name."""
+    return int(stem) if stem.isdecimal() else stem

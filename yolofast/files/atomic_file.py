@@ -1,12 +1,15 @@
 """Files that appear complete or not at all, and the folders for those that can be made again."""
 
 import os
+import re
+import secrets
 import stat
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from yolofast.errors import UserError
+from yolofast.files.lock import is_alive
 
 DATA_CACHE = ".yolofast"
 """The folder of caches next to the data they were made of."""
@@ -18,9 +21,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
     The error names `path`: that of a full disk names no file.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    temporary = name_beside(path)
     try:
-        with temporary.open("wb") as file:
+        with opened_new(temporary) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -29,6 +32,32 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def name_beside(path: Path, ending: str = "") -> Path:
+    """For what will take the place of `path`; nobody can guess it, and it says whose it is."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp{ending}")
+
+
+def opened_new(path: Path) -> BinaryIO:
+    """A file that was not there: neither what another user has put in its place is written to, nor through a link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "wb")
+
+
+def opened_own(path: Path) -> BinaryIO:
+    """A file that is continued at its end, under a name that others know: not through a link that they put there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "ab")
+
+
+def remove_abandoned(folder: Path, name: str = "") -> None:
+    """What processes that are gone had not finished: of this file, or of all in the folder."""
+    form = re.compile(rf"\.{re.escape(name) or '.+'}\.(\d+)(-[0-9a-f]+)?\.tmp(\.\w+)?")
+    for path in folder.glob(".*.tmp*"):
+        found = form.fullmatch(path.name)
+        if found and not path.is_dir() and not is_alive(int(found[1])):
+            path.unlink(missing_ok=True)
 
 
 def write_output(path: str | Path, content: bytes) -> Path:

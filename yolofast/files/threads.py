@@ -1,4 +1,4 @@
-"""Work done by threads, with its results in order.
+"""Work done by threads, with its results in order, and how many cores there are for it.
 
 Opening, hashing, decoding and checksums let go of the interpreter's lock, so other threads run meanwhile.
 """
@@ -22,6 +22,14 @@ _THREADS = min(32, 2 * (os.cpu_count() or 1) + 2)
 """More than cores: on network drives the files take their time, not the processor."""
 _PATIENCE = 2.0
 """Seconds to wait for a thread that reads ahead: a dead stream must not block the program."""
+_READS_AHEAD = "yolofast-read-ahead"
+
+
+def usable_cores() -> int:
+    """Those this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def in_order(work: Callable[[int], Result], items: range, threads: int) -> Generator[Result]:
@@ -90,7 +98,7 @@ def read_ahead(items: Generator[Item], ahead: int, patience: float | None = _PAT
         finally:
             items.close()
 
-    thread = threading.Thread(target=work, name="yolofast-read-ahead", daemon=True)
+    thread = threading.Thread(target=work, name=_READS_AHEAD, daemon=True)
     thread.start()
     try:
         while not isinstance(item := ready.get(), _End):
@@ -100,3 +108,8 @@ def read_ahead(items: Generator[Item], ahead: int, patience: float | None = _PAT
     finally:
         stop.set()
         thread.join(patience)
+
+
+def still_reading_ahead() -> bool:
+    """Whether a thread was given up that still works, in a network or a dead stream for example."""
+    return any(thread.name == _READS_AHEAD for thread in threading.enumerate())

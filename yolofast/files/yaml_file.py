@@ -1,7 +1,6 @@
 """Files that anybody may have written, read safely: plain files only, and YAML with the line of every entry.
 
-A pipe or a device is an error instead of an endless wait. `open_plain` refuses links too, because run folders may come
-from strangers: a `results.png` could link to a private file.
+A pipe or a device is an error instead of an endless wait.
 
 Numbers may be written `1e-5`, as in YAML 1.2. The library follows YAML 1.1, where that is text unless it has a dot and
 a sign (`1.0e-5`). What is written here puts such text in quotes.
@@ -13,86 +12,45 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO
 
 import yaml
 
 from yolofast.errors import UserError, shorten
 
-File = TypeVar("File", FileIO, BinaryIO)
-
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 # A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
 _MAX_BYTES = 8 * 2**20
 _WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+_DEEP = 100
+_MOST_VALUES = 1_000_000
 _MOST_BITS = 4096
 """About 1,200 digits."""
 
 
-class Stamp(NamedTuple):
-    """What changes when a file does."""
-
-    changed_ns: int
-    size: int
-    inode: int
-
-    @property
-    def seconds(self) -> float:
-        return self.changed_ns / 1e9
-
-
-def stamp(path: Path) -> Stamp | None:
-    """None if there is no plain file of that name."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
-
-
-def open_plain(path: Path) -> FileIO:
-    """For reading bytes; raises OSError, also for links, pipes and devices."""
-    return _regular(
-        open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT | _NO_LINKS))
-    )
-
-
 def open_regular(path: str | Path) -> BinaryIO:
-    """The same through a link, and buffered."""
-    return _regular(open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT)))
-
-
-def _regular(file: File) -> File:
+    """For reading bytes; raises OSError, also for pipes and devices."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115 - returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     return file
 
 
-def read_plain(path: Path, most: int) -> bytes | None:
-    """The whole file; None if it is not there or larger than `most` bytes."""
-    try:
-        with open_plain(path) as file:
-            content = b""
-            while len(content) <= most and (part := file.read(most + 1 - len(content))):
-                content += part
-    except OSError:
-        return None
-    return content if len(content) <= most else None
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """By libyaml where it is there: ten times as fast."""
 
 
-class _Loader(yaml.SafeLoader):
-    pass
+class _ExplainingLoader(yaml.SafeLoader):
+    """What is wrong with a file is said in this one's words, with or without libyaml."""
 
 
 class _Dumper(yaml.SafeDumper):
     pass
 
 
-def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+def _whole(loader: Any, node: yaml.ScalarNode) -> int:
     """Python reads hexadecimal ones of any length, and refuses to print them where nobody expects it."""
     value: int = loader.construct_yaml_int(node)
     if value.bit_length() > _MOST_BITS:
@@ -100,8 +58,9 @@ def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
     return value
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
-for _kind in (_Loader, _Dumper):
+for _reading in (_Loader, _ExplainingLoader):
+    _reading.add_constructor("tag:yaml.org,2002:int", _whole)
+for _kind in (_Loader, _ExplainingLoader, _Dumper):
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
 
 
@@ -122,6 +81,11 @@ class YamlFile:
                 break
             node = child
         return None if node is None else node.start_mark.line + 1
+
+    def line_of_key(self, key: str) -> int | None:
+        """That of a key at the top, whose value may begin further down."""
+        pairs = self._root.value if isinstance(self._root, yaml.MappingNode) else ()
+        return next((name.start_mark.line + 1 for name, _ in pairs if name.value == key), None)
 
     def as_name(self, value: str | int | float, *keys: str | int) -> str:
         """The value reached by following `keys`, as a name: `3E5` may be a part number, and stays what is written."""
@@ -150,11 +114,36 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def parse_yaml(text: str, where: str | None) -> YamlFile:
+    if _is_deep(text):
+        return _parsed(_ExplainingLoader, text, where)
+    try:
+        return _parsed(_Loader, text, where)
+    except UserError:
+        return _parsed(_ExplainingLoader, text, where)
+
+
+def _is_deep(text: str) -> bool:
+    """Deeper than any settings are, or not to be parsed: libyaml would use up the stack of the process."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEP:
+                return True
+    except (yaml.YAMLError, ValueError):
+        return True
+    return False
+
+
+def _parsed(kind: type[Any], text: str, where: str | None) -> YamlFile:
     loader = None
     try:
-        loader = _Loader(text)
+        loader = kind(text)
         root = loader.get_single_node()
         _refuse_repeated_keys(root, where)
+        if _unfolded(root, {}) > _MOST_VALUES:
+            what = f"unfolds into more than {_MOST_VALUES:,} values"
+            raise UserError(what, where=where, fix="write values out instead of repeating aliases (*name)")
         values = None if root is None else loader.construct_document(root)
     except UserError:
         raise
@@ -204,6 +193,18 @@ def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
                     what = f"the key {shorten(key.value)} stands twice"
                     raise UserError(what, where=where, line=key.start_mark.line + 1, fix="keep one of them")
                 keys.add(key.value)
+
+
+def _unfolded(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """How many values there are if what aliases and merge keys repeat is counted each time."""
+    if node is None or isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = 0  # one that holds itself is not followed again
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = (one for pair in node.value for one in pair) if pairs else node.value
+        known[id(node)] = 1 + sum(_unfolded(one, known) for one in inner)
+    return known[id(node)]
 
 
 def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:

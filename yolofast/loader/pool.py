@@ -7,35 +7,36 @@ CUDA.
 
 Each worker has a socket of its own. There is no lock in common that a killed worker could take with it, and its death
 is an end of file. A worker whose parent is gone finds that out within a second.
+
+A worker notes every image it begins in memory that it shares with its parent. One that has work and begins nothing for
+`timeout` seconds, in a drive that does not answer, is stuck: it is ended, and a new one gets its tasks. If that gets
+stuck in the same task too, the run ends. Only seconds in which the parent itself waits count, so that processes which
+were stopped together continue together.
 """
 
 import contextlib
-import gc
 import os
-import pickle
 import signal
-import threading
-import traceback
+import socket
+import struct
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from multiprocessing.reduction import recv_handle, send_handle
+from multiprocessing.reduction import recv_handle
 from typing import Any
 
-import cv2
-import torch
-
 from yolofast.errors import UserError
+from yolofast.interrupts import interrupts_wait
+from yolofast.loader.worker import Answer, Beats, Work, serve
 
-Work = Callable[[Any], tuple[Any, int | None]]
-"""A task in; a result, and possibly an open file, out."""
-
-_ORPHAN_CHECK_S = 1.0
 _ALIVE_CHECK_S = 5.0
+_LOOKS = 10
+"""At the beats, within the time that a worker has."""
 _PATIENCE_S = 5.0
 
 
@@ -44,28 +45,36 @@ class _Worker:
     number: int
     process: BaseProcess
     connection: Connection
-    tasks: int = 0
+    tasks: dict[int, Any] = field(default_factory=dict)
     """Given and not yet answered."""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    task: int
-    result: Any
-    failed: bool
-    has_file: bool
+    seen: int = 0
+    """Its last beat that was seen."""
+    silent: float = 0.0
+    """Seconds that were waited since."""
 
 
 class WorkerPool:
-    def __init__(self, count: int, work: Work) -> None:
+    def __init__(
+        self,
+        count: int,
+        work: Work,
+        *,
+        timeout: float = 0,
+        image_name: Callable[[int], str] = str,
+        say: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """`timeout` 0 waits without end; `say` gets a message for each worker that is replaced."""
+        self._work, self._timeout, self._image_name, self._say = work, timeout, image_name, say
+        self._beats = Beats(count)
+        self._tried: set[int] = set()
+        """Tasks in which a worker was stuck."""
         self._workers: list[_Worker] = []
-        self._answers: dict[int, tuple[_Answer, int | None]] = {}
+        self._answers: dict[int, tuple[Answer, int | None]] = {}
         self._stop = weakref.finalize(self, _stop, self._workers, self._answers, os.getpid())
         self._given = self._collected = 0
-        with _no_interrupt(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)  # see above
+        with interrupts_wait():
             for number in range(count):
-                self._workers.append(self._started(number, work))
+                self._workers.append(self._started(number))
 
     @property
     def pending(self) -> int:
@@ -76,13 +85,9 @@ class WorkerPool:
         return [worker.process.pid or 0 for worker in self._workers]
 
     def submit(self, task: Any) -> None:
-        worker = min(self._workers, key=lambda worker: worker.tasks)
+        worker = min(self._workers, key=lambda worker: len(worker.tasks))
         with self._closing_if_interrupted():
-            try:
-                worker.connection.send((self._given, task))
-            except OSError:
-                raise self._death_of(worker) from None
-        worker.tasks += 1
+            self._give(worker, self._given, task)
         self._given += 1
 
     def collect(self) -> tuple[Any, int | None]:
@@ -114,12 +119,17 @@ class WorkerPool:
             self.close()
             raise
 
-    def _started(self, number: int, work: Work) -> _Worker:
+    def _started(self, number: int) -> _Worker:
         context, name = get_context("fork"), f"yolofast-data-{number}"
         try:
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, work, os.getpid()), name=name, daemon=True)
-            process.start()
+            if self._timeout:
+                _limit_reading(ours, self._timeout)
+            task = theirs, self._work, self._beats.of(number), os.getpid()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)  # see above
+                process = context.Process(target=serve, args=task, name=name, daemon=True)
+                process.start()
         except OSError as error:
             self.close()
             what = f"data worker {number} could not be started: {error.strerror}"
@@ -127,7 +137,7 @@ class WorkerPool:
         theirs.close()
         return _Worker(number, process, ours)
 
-    def _next_answer(self) -> tuple[_Answer, int | None]:
+    def _next_answer(self) -> tuple[Answer, int | None]:
         assert self.pending, "nothing was submitted"
         with self._closing_if_interrupted():
             while self._collected not in self._answers:
@@ -135,20 +145,64 @@ class WorkerPool:
         self._collected += 1
         return self._answers.pop(self._collected - 1)
 
+    def _give(self, worker: _Worker, number: int, task: Any) -> None:
+        worker.tasks[number] = task
+        try:
+            worker.connection.send((number, task))
+        except OSError:
+            raise self._death_of(worker) from None
+
     def _receive(self) -> None:
         """Wait for some answers, or find out that none will come."""
-        ready = wait([worker.connection for worker in self._workers], timeout=_ALIVE_CHECK_S)
-        for worker in self._workers:
+        longest, began = min(_ALIVE_CHECK_S, self._timeout / _LOOKS or _ALIVE_CHECK_S), time.monotonic()
+        ready = wait([worker.connection for worker in self._workers], timeout=longest)
+        waited = min(time.monotonic() - began, longest)
+        for worker in tuple(self._workers):
             if worker.connection in ready:
-                try:
-                    answer: _Answer = worker.connection.recv()
-                    file = recv_handle(worker.connection) if answer.has_file else None
-                except (EOFError, OSError):
-                    raise self._death_of(worker) from None
-                self._answers[answer.task] = answer, file
-                worker.tasks -= 1
+                self._take_answer(worker)
             elif not ready and not worker.process.is_alive():
                 raise self._death_of(worker)
+            elif self._timeout and self._is_silent(worker, waited):
+                self._replace(worker)
+
+    def _take_answer(self, worker: _Worker) -> None:
+        try:
+            answer: Answer = worker.connection.recv()
+            file = recv_handle(worker.connection) if answer.has_file else None
+        except BlockingIOError:  # half of an answer
+            self._replace(worker)
+            return
+        except (EOFError, OSError):
+            raise self._death_of(worker) from None
+        self._answers[answer.task] = answer, file
+        del worker.tasks[answer.task]
+        worker.silent = 0.0
+
+    def _is_silent(self, worker: _Worker, waited: float) -> bool:
+        beat, _ = self._beats.last(worker.number)
+        worker.silent = worker.silent + waited if worker.tasks and beat == worker.seen else 0.0
+        worker.seen = beat
+        return worker.silent >= self._timeout
+
+    def _replace(self, worker: _Worker) -> None:
+        """A stuck worker, by one that gets all it had to do; the task it was at is tried twice."""
+        task = min(worker.tasks)
+        _, image = self._beats.last(worker.number)
+        place = self._image_name(image) if image >= 0 else "its start"
+        what = (
+            f"data worker {worker.number} (process {worker.process.pid}) was stuck for {self._timeout:g} s at {place}"
+        )
+        if task in self._tried:
+            fix = "see whether its drive answers, then continue with --resume; --worker-timeout 0 waits without end"
+            raise UserError(f"{what}, and so was the one before it", fix=fix)
+        self._tried.add(task)
+        self._say(f"warning: {what}; another one makes its batches")
+        with interrupts_wait():
+            _end([worker])
+            fresh = self._workers[self._workers.index(worker)] = self._started(worker.number)
+        fresh.seen, _ = self._beats.last(worker.number)
+        for number, unanswered in worker.tasks.items():
+            self._give(fresh, number, unanswered)
 
     def _death_of(self, worker: _Worker) -> UserError:
         worker.process.join(_PATIENCE_S)
@@ -166,87 +220,40 @@ def _close_file(file: int | None) -> None:
         os.close(file)
 
 
-def _stop(workers: list[_Worker], answers: dict[int, tuple[_Answer, int | None]], owner: int) -> None:
+def _stop(workers: list[_Worker], answers: dict[int, tuple[Answer, int | None]], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the pool: the processes are not its own
         return
     while answers:
         _close_file(answers.popitem()[1][1])
-    with _no_interrupt():  # an interrupt halfway would leave the others running
+    with interrupts_wait():  # an interrupt halfway would leave the others running
         for worker in workers:
             worker.process.terminate()
-        for worker in workers:
-            worker.process.join(_PATIENCE_S)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-            worker.connection.close()
-            worker.process.close()
+        _wait_for(workers)
+        _end(workers)
         workers.clear()
 
 
-def _serve(connection: Connection, work: Work, parent: int) -> None:
-    """What a worker does until its parent closes the connection or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    gc.freeze()  # looking for garbage among what is shared would copy it, page by page
-    cv2.setNumThreads(0)  # not 1, which would wait for threads that were not forked
-    torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # the training process is gone
-        for number, task in _tasks(connection, parent):
-            answer, file = _answer(number, task, work)
-            connection.send(answer)
-            if file is not None:
-                send_handle(connection, file, parent)
-                os.close(file)
+def _end(workers: list[_Worker]) -> None:
+    """At once. One that waits for a dead drive cannot even be killed: it goes when the drive answers."""
+    for worker in workers:
+        worker.process.kill()
+    _wait_for(workers)
+    for worker in workers:
+        worker.connection.close()
+        if not worker.process.is_alive():
+            worker.process.close()
 
 
-def _tasks(connection: Connection, parent: int) -> Iterator[tuple[int, Any]]:
-    while True:
-        # Processes forked later hold copies of the parent's end, so its death need not close the connection.
-        while not connection.poll(_ORPHAN_CHECK_S):
-            if os.getppid() != parent:
-                return
-        yield connection.recv()
+def _wait_for(workers: list[_Worker]) -> None:
+    """Together: however many are stuck, nobody waits longer than for one."""
+    deadline = time.monotonic() + _PATIENCE_S
+    for worker in workers:
+        worker.process.join(max(deadline - time.monotonic(), 0))
 
 
-def _answer(number: int, task: Any, work: Work) -> tuple[_Answer, int | None]:
-    try:
-        result, file = work(task)
-    except Exception as error:  # noqa: BLE001 - it is raised again where the result is collected
-        return _Answer(number, _portable(error), failed=True, has_file=False), None
-    return _Answer(number, result, failed=False, has_file=file is not None), file
-
-
-def _portable(error: Exception) -> Exception:
-    """An exception that survives the way to another process, with the worker's traceback if it is a defect."""
-    text = "".join(traceback.format_exception(error))
-    try:
-        copy: Exception = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever an exception's own pickling may do
-        copy = RuntimeError(f"{type(error).__name__}: {error}")
-    if not isinstance(error, UserError):
-        copy.add_note(f"in a data worker:\n{text}")
-    return copy
-
-
-@contextlib.contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Keep Ctrl-C, while workers start, until they ignore it: in their first moments each would print a traceback.
-
-    Blocked here, it may still be given to another thread, and Python then raises its exception in the main one: in a
-    callback of the fork (`logging` has some), where it is printed and lost. So it is noted, and handled afterwards.
-    """
-    handler, noted = signal.getsignal(signal.SIGINT), list[int]()
-    raises_here = callable(handler) and threading.current_thread() is threading.main_thread()
-    if raises_here:
-        signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if raises_here:
-            signal.signal(signal.SIGINT, handler)
-        if noted and callable(handler):
-            handler(signal.SIGINT, None)
+def _limit_reading(connection: Connection, seconds: float) -> None:
+    """Of an answer that has begun to arrive; afterwards reading raises `BlockingIOError`."""
+    whole = int(seconds)
+    limit = struct.pack("@ll", whole, max(int((seconds - whole) * 1e6), 0 if whole else 1))
+    with socket.socket(fileno=os.dup(connection.fileno())) as ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

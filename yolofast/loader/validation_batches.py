@@ -9,7 +9,6 @@ where there is a GPU), up to 10 % of what is free, divided among the processes o
 device's memory is for activations, and the page cache holds the same pixels already.
 """
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,11 +22,13 @@ from torch import Tensor
 from yolofast.augment.plan import FILL
 from yolofast.augment.render_cv2 import write_image
 from yolofast.errors import UserError
+from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex, Ints, expand
 from yolofast.loader.order import rect_order, rect_shapes
 from yolofast.loader.pinning import pinned_copy
 from yolofast.pixels import ImageSource
-from yolofast.store.choose import ram_free, usable_cores
+from yolofast.ranks import ranks_here
+from yolofast.store.choose import ram_free
 from yolofast.structures import Batch, InputConvention, Targets
 
 DEVICE_SHARE = 0.03
@@ -71,9 +72,8 @@ class BatchCache:
     def _takes(self, place: str, size: int) -> bool:
         """Whether there is room for so many bytes, which are then taken."""
         if place not in self._room:
-            ranks = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
             on_device = place == "device"
-            free = torch.cuda.mem_get_info(self._device)[0] if on_device else ram_free() / ranks
+            free = torch.cuda.mem_get_info(self._device)[0] if on_device else ram_free() / ranks_here()
             self._room[place] = free * (DEVICE_SHARE if on_device else HOST_SHARE)
         fits = size <= self._room[place]
         self._room[place] -= size if fits else 0
@@ -107,7 +107,7 @@ def validation_batches(
     `rect` takes them in the order of their shapes and pads each batch only as far as it needs. `inputs` says what the
     network takes, by default YOLOv7's: padded on both sides, red first. YOLOX gets no rectangles.
     Of `world` processes each takes every `world`-th batch. `keep` those that are made a second time if there is room,
-    on `device` first.
+    on `device` first. `threads` are as many as there are cores, or fewer.
     """
     inputs = inputs or InputConvention()
     rect = rect and not inputs.whole
@@ -130,7 +130,7 @@ def validation_batches(
         shapes=shapes[rank::world],
         top_left=inputs.top_left,
         rgb=inputs.rgb,
-        threads=threads or usable_cores(),
+        threads=min(threads or usable_cores(), usable_cores()),
         pin_memory=pin_memory and torch.cuda.is_available(),
         cache=BatchCache(device) if keep else None,
     )

@@ -13,7 +13,9 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -26,6 +28,8 @@ from yolofast.loader.carriers import Carrier, FreshBlocks, Reply, Ring, check_ro
 from yolofast.loader.order import BatchForm, EpochOrder
 from yolofast.loader.pinning import in_background, pinned_copy
 from yolofast.loader.pool import WorkerPool
+from yolofast.loader.worker import Beat
+from yolofast.pixels import Image, ImageSource
 from yolofast.structures import Batch
 
 # Batches of a ring that the consumer may hold: the one in use and the one before, whose copy may be under way.
@@ -51,6 +55,7 @@ class WorkerLoader:
         prefetch: int = 2,
         shapes: npt.NDArray[np.int64] | None = None,
         close_mosaic_from: int | None = None,
+        timeout: float = 120,
         say: Callable[[str], None] = warnings.warn,
     ) -> None:
         """`workers` 0 makes batches in this process. `persistent` keeps the workers from epoch to epoch.
@@ -58,7 +63,8 @@ class WorkerLoader:
         `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is
         requested; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many
         batches per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches,
-        which have no mosaics; nor has any epoch from `close_mosaic_from` on. `say` is called with skipped images.
+        which have no mosaics; nor has any epoch from `close_mosaic_from` on. A worker that begins no image for
+        `timeout` seconds is replaced (0: never). `say` is called with skipped images and replaced workers.
         """
         if workers < 0:
             raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
@@ -69,9 +75,10 @@ class WorkerLoader:
         self._pin = pin_memory and torch.cuda.is_available()
         self._in_flight = prefetch * workers
         self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from)
-        self._say = say
+        self._timeout, self._say = timeout, say
         self._reported: set[str] = set()
         self._pool: WorkerPool | None = None
+        self._outdated = False
         self._turn = 0  # of the batch that is handed out next
         self._running: weakref.ref[Generator[Batch]] | None = None
         self._carrier = self._make_carrier() if workers else None
@@ -91,6 +98,10 @@ class WorkerLoader:
             batches = in_background(batches, pinned_copy)
         self._running = weakref.ref(batches)
         return batches
+
+    def made_here(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch made by this process, whoever makes them in training: to see how long one takes."""
+        return map(self._make_here, self._jobs(number, 0))
 
     def close(self) -> None:
         """End the workers and give the memory back; batches the caller still holds stay as they are."""
@@ -114,6 +125,10 @@ class WorkerLoader:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def renew_workers(self) -> None:
+        """From the next epoch on: those there are see memory as it was when they were forked."""
+        self._outdated = True
 
     def _end_epoch(self) -> None:
         running = None if self._running is None else self._running()
@@ -141,10 +156,16 @@ class WorkerLoader:
 
     def _ready_pool(self, carrier: Carrier) -> WorkerPool:
         """The workers of the epoch before, idle, or new ones."""
+        if self._pool is not None and self._outdated:
+            self._pool.close()
+        self._outdated = False
         if self._pool is not None and self._pool.is_open:
             self._pool.discard()
         else:
-            self._pool = WorkerPool(self._workers, _Work(self.maker, carrier))
+            self._pool = WorkerPool(
+                self._workers, _Work(self.maker, carrier),
+                timeout=self._timeout, image_name=partial(_name_of, self.maker), say=self._say,
+            )  # fmt: skip
         return self._pool
 
     def _made_by(self, pool: WorkerPool, carrier: Carrier, jobs: Iterator[Job]) -> Generator[Batch]:
@@ -183,6 +204,23 @@ class _Work:
     maker: BatchMaker
     carrier: Carrier
 
-    def __call__(self, task: tuple[Job, int]) -> tuple[Reply, int | None]:
+    def __call__(self, task: tuple[Job, int], beat: Beat) -> tuple[Reply, int | None]:
         job, turn = task
-        return self.carrier.make(self.maker, job, turn)
+        maker = copy(self.maker)
+        maker.images = _Noted(self.maker.images, beat)
+        return self.carrier.make(maker, job, turn)
+
+
+class _Noted:
+    """Images of which each is noted before it is read."""
+
+    def __init__(self, images: ImageSource, beat: Beat) -> None:
+        self._images, self.sizes, self._beat = images, images.sizes, beat
+
+    def image(self, index: int) -> Image:
+        self._beat(index)
+        return self._images.image(index)
+
+
+def _name_of(maker: BatchMaker, image: int) -> str:
+    return str(maker.planner.index.path(image))

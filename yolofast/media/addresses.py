@@ -15,11 +15,11 @@ from typing import Any
 
 from yolofast.errors import UserError
 
-_PATIENCE = 20.0
-"""Seconds a server may be silent."""
+PATIENCE = 20.0
+"""Seconds a server may be silent; for a stream also those that opening it or its next frame may take."""
 _MOST = 512 * 2**20
 """Bytes that an image may have."""
-_PARTIAL = 206
+PARTIAL = 206
 _MEANT = "%:/?#[]@!$&'()*+,;="
 """What is sent as it is typed; spaces and letters of other alphabets are not."""
 
@@ -35,9 +35,9 @@ def without_password(address: str) -> str:
 
 def fetch(address: str) -> bytes:
     """The file behind a web address."""
-    with _answer(address) as answer:
+    with answer(address) as stream:
         try:
-            content: bytes = answer.read(_MOST + 1)
+            content: bytes = stream.read(_MOST + 1)
         except (OSError, HTTPException) as error:
             what = f"could not be fetched to its end: {error}"
             raise UserError(what, where=without_password(address), fix="try again, or download it first") from error
@@ -53,8 +53,8 @@ def unreadable(address: str) -> UserError:
         fix = "check the address, with user and password if it needs them, that the sender is on, and the firewall"
         return UserError("the stream cannot be opened", where=shown, fix=fix)
     try:
-        with _answer(address, {"Range": "bytes=0-0"}) as answer:
-            sends_parts, kind = answer.status == _PARTIAL, answer.headers.get_content_type()
+        with answer(address, {"Range": "bytes=0-0"}) as stream:
+            sends_parts, kind = stream.status == PARTIAL, stream.headers.get_content_type()
     except UserError as fault:
         return fault
     if kind.startswith("text/"):
@@ -66,10 +66,11 @@ def unreadable(address: str) -> UserError:
     return UserError("is not a video or stream, or is damaged", where=shown, fix="download it, and convert it to MP4")
 
 
-def _answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
+def answer(address: str, headers: Mapping[str, str] | None = None) -> Any:
+    """What the server sends; an error of its own is the cause of the `UserError`."""
     shown = without_password(address)
     try:
-        return urllib.request.urlopen(_request(address, headers or {}), timeout=_PATIENCE)
+        return urllib.request.urlopen(_request(address, headers or {}), timeout=PATIENCE)
     except urllib.error.HTTPError as error:
         error.close()
         fix = "check the address" if error.code == 404 else "check the address, and that you may read it"

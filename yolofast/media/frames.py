@@ -4,7 +4,6 @@ A damaged source raises `UserError` after what could be read of it, so a caller 
 with the next.
 """
 
-import os
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -15,7 +14,8 @@ import cv2
 import numpy as np
 
 from yolofast.errors import UserError
-from yolofast.media.addresses import unreadable, without_password
+from yolofast.image_bytes import quiet_opencv
+from yolofast.media.addresses import PATIENCE, unreadable, without_password
 from yolofast.pixels import Image
 
 _USUAL_FPS = 30.0
@@ -29,8 +29,9 @@ class Video:
 
     name: str
     fps: float
+    """Of the frames that are used."""
     length: int | None
-    """Frames in all, after `every`, if that is known."""
+    """Frames in all, used or not, if that is known."""
     live: bool = False
     """A stream: others may run at the same time, and its length is unknown."""
 
@@ -41,7 +42,7 @@ class Frame:
     name: str
     """The file, address or camera it comes from."""
     number: int = 0
-    """Its place in the video."""
+    """Its place in the video, or of an image in its folder, from 0; frames that are not used count too."""
     video: Video | None = None
     """None for a single image."""
     time: float | None = None
@@ -63,9 +64,11 @@ class SingleImage:
     name: str
     read: Callable[[], Image]
     """From a file, a web server or standard input."""
+    number: int = 0
+    """Its place in its folder."""
 
     def frames(self) -> Generator[Frame]:
-        yield Frame(self.read(), self.name)
+        yield Frame(self.read(), self.name, self.number)
 
 
 @dataclass(frozen=True)
@@ -98,15 +101,15 @@ class FrameReader:
         self.read = 0
         fps = float(capture.get(cv2.CAP_PROP_FPS))
         fps = fps if 0 < fps < 1000 else _USUAL_FPS  # streams often state nothing, or nonsense
-        self._video = Video(name, fps / every, -(-self.stated // every) or None, live)
+        self._video = Video(name, fps / every, self.stated or None, live)
         self._opened = time.monotonic()
 
     def frames(self) -> Generator[Frame]:
         try:
             while self._capture.grab():
-                number, between = divmod(self.read, self._every)
+                number = self.read
                 self.read += 1
-                if between:
+                if number % self._every:
                     continue
                 got, image = self._capture.retrieve()
                 if not got:
@@ -125,18 +128,14 @@ class FrameReader:
         return max(float(self._capture.get(cv2.CAP_PROP_POS_MSEC)) / 1000, 0.0)
 
 
-def quiet_opencv() -> None:
-    """OpenCV and FFmpeg write complaints of their own to standard error; ours say what is wrong.
-
-    FFmpeg heeds this when it is first used, so it comes before that.
-    """
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_FATAL)
-
-
 def open_capture(name: str | int) -> cv2.VideoCapture:
     quiet_opencv()
-    capture = cv2.VideoCapture(name)
+    if isinstance(name, str) and "://" in name:
+        wait = round(1000 * PATIENCE)
+        limits = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, wait, cv2.CAP_PROP_READ_TIMEOUT_MSEC, wait]
+        capture = cv2.VideoCapture(name, cv2.CAP_ANY, limits)
+    else:
+        capture = cv2.VideoCapture(name)
     if not capture.isOpened():
         capture.release()
         if isinstance(name, int):

@@ -3,12 +3,15 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from yolofast.augment.plan import FILL
 from yolofast.errors import UserError
+from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE
+from yolofast.image_bytes import decode_image
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention
 
@@ -26,10 +29,16 @@ def read_picture(path: str | Path) -> Image:
 
 
 def decode_picture(content: bytes, where: str | Path) -> Image:
-    picture = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+    """Grey, transparent and palette images, and those of 16 bits, become 8 bits of blue, green and red."""
+    try:
+        picture = decode_image(content)
+    except (cv2.error, MemoryError):  # raised for what a header announces, before any pixel is looked at
+        what = f"says it has more pixels than the {MAX_PIXELS:,} that are allowed, or than memory holds"
+        fix = f"make the image smaller, or remove it; {PIXELS_VARIABLE}=NUMBER in the environment allows more"
+        raise UserError(what, where=where, fix=fix) from None
     if picture is None:
         raise UserError("is not an image, or is damaged", where=where, fix="give JPEG, PNG, BMP, WebP or TIFF files")
-    return np.asarray(picture, np.uint8)
+    return picture
 
 
 def checked_picture(array: object) -> Image:
@@ -72,10 +81,21 @@ def placement(
     return Placement((narrow, low), pad, (room_x, room_y), (narrow / width, low / height))
 
 
-def fit(
-    image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None
-) -> tuple[Image, tuple[float, float], tuple[int, int]]:
-    """The image resized and padded as `placement` says; gain and pad."""
+class Fitted(NamedTuple):
+    """An image as a network takes it."""
+
+    input: Image
+    place: Placement
+
+    @property
+    def resized(self) -> Image:
+        """Without what it is padded with."""
+        (left, top), (width, height) = self.place.pad, self.place.size
+        return self.input[top : top + height, left : left + width]
+
+
+def fit(image: Image, shape: tuple[int, int], stride: int, inputs: InputConvention | None = None) -> Fitted:
+    """The image resized and padded as `placement` says."""
     height, width = image.shape[:2]
     place = placement(width, height, shape, stride, inputs)
     (left, top), (room_x, room_y) = place.pad, place.room
@@ -83,7 +103,7 @@ def fit(
     padded = cv2.copyMakeBorder(
         resized, top, room_y - top, left, room_x - left, cv2.BORDER_CONSTANT, value=(FILL, FILL, FILL)
     )
-    return np.asarray(padded, np.uint8), place.gain, place.pad
+    return Fitted(np.asarray(padded, np.uint8), place)
 
 
 class UniqueNames:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.vq import kmeans
+import scipy
 
 from yolofast.errors import UserError
 
@@ -128,7 +128,7 @@ def _kmeans_anchors(wh: npt.NDArray[np.float64], count: int, rng: np.random.Gene
         return _repeat_rows(distinct, count)
     spread = wh.std(0)
     spread[spread == 0] = 1.0
-    centres, _ = kmeans(wh / spread, count, iter=_KMEANS_RUNS, seed=rng)
+    centres, _ = scipy.cluster.vq.kmeans(wh / spread, count, iter=_KMEANS_RUNS, seed=rng)
     return _repeat_rows(centres * spread, count)  # k-means may lose a cluster
 
 

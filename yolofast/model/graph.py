@@ -1,21 +1,28 @@
 """YOLOv7's model-graph grammar: a yaml of layers `[from, repeats, module, args]`, read and never evaluated.
 
 `read_graph` checks what needs no knowledge of modules; `module_table.py` knows the modules; `network.py` joins them.
+Model files of other families name theirs (`family: yolox`).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from torch import Tensor
+
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.extensions import FAMILIES, found
 from yolofast.files.yaml_file import YamlFile, read_yaml
+from yolofast.model.contract import ModelFamily
 from yolofast.resources import find_resource
 
 IMAGE = -1
 """The index of the input image among a layer's sources."""
 
+GRAPH = "yolov7"
+"""The family of a graph of layers, which names none."""
+_LARGEST = 1e15
 _KEYS = ("nc", "names", "depth_multiple", "width_multiple", "anchors", "backbone", "head", "ch")
 # Far above any real network; they keep a slip of the keyboard from asking for terabytes.
 _MAX_LAYERS, _MAX_REPEATS, _MAX_CLASSES, _MAX_ANCHORS = 5_000, 1_000, 100_000, 100
@@ -102,7 +109,8 @@ def is_whole(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Neither NaN nor infinite, nor a whole number too long to be a float."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _multiple(document: YamlFile, values: dict[str, Any], key: str) -> float:
@@ -190,3 +198,26 @@ def _layer(document: YamlFile, row: Any, index: int, depth: float, line: int | N
         absolute.append(position)
     repeats = max(round(repeats * depth), 1) if repeats > 1 else repeats
     return LayerSpec(index, tuple(absolute), repeats, module, tuple(args), line)
+
+
+def model_families() -> dict[str, ModelFamily]:
+    """Besides graphs of layers."""
+    return {name: found(places.network) for name, places in FAMILIES.items() if places.network}
+
+
+def family_named(cfg: str | Path | Mapping[str, Any]) -> str:
+    """The family of a model file."""
+    file = model_file(cfg)
+    if "family" not in file.values:
+        return GRAPH
+    name, known = file.values["family"], model_families()
+    if not isinstance(name, str) or name not in known:
+        fix = f"write {' or '.join(known)}; a graph of layers (YOLOv7) names no family"
+        raise UserError(f"family is {shorten(name)}", where=file.where, line=file.line("family"), fix=fix)
+    return name
+
+
+def graph_of(tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
+    """The model file's values for weights under published names; None if no family knows them."""
+    graphs = (family.graph_of(tensors) for family in model_families().values())
+    return next((graph for graph in graphs if graph is not None), None)

@@ -192,7 +192,6 @@ def _class_columns(layout: HeadLayout) -> Tensor:
     return torch.tensor(rows)
 
 
-MULTI_HEADS = ("MultiHeadDetect", "MultiHeadDetectAttention")
 HEADS: dict[str, type[AnchorHead]] = {
     head.__name__: head for head in (Detect, IDetect, IAuxDetect, IBin, MultiHeadDetect, MultiHeadDetectAttention)
 }

@@ -11,11 +11,21 @@ from torch import Tensor, nn
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.model.blocks import cascade_pools
 from yolofast.model.contract import Layer, Network
-from yolofast.model.families import GRAPH, family_named, model_families
-from yolofast.model.graph import IMAGE, Graph, LayerSpec, is_whole, model_file, read_graph
+from yolofast.model.graph import (
+    GRAPH,
+    IMAGE,
+    Graph,
+    LayerSpec,
+    family_named,
+    is_whole,
+    model_families,
+    model_file,
+    read_graph,
+)
 from yolofast.model.head_config import HeadConfig, parse_head_config, read_head_config
-from yolofast.model.heads import HEADS, MULTI_HEADS, AnchorHead
+from yolofast.model.heads import HEADS, AnchorHead
 from yolofast.model.module_table import BLOCKS, CHANNEL_SCALED, LayerProblem, MapShape, scaled_channels
+from yolofast.resources import MULTI_HEADS
 from yolofast.structures import HeadLayout
 from yolofast.words import own_command
 

@@ -2,16 +2,21 @@
 
 import copy
 import math
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from yolofast.errors import UserError
+from yolofast.files.yaml_file import read_yaml
 from yolofast.model.contract import Layer, Network
+from yolofast.resources import ROOT
 
+_NOT_OF_THE_ARCHITECTURE = ("nc", "names", "anchors", "image_size", "ch")
+_USUAL = {"depth_multiple": 1.0, "width_multiple": 1.0, "depthwise": False}
 # BatchNorm refuses to train on a single value per channel, so the probe is a batch of two; figures are per image.
 _PROBE_BATCH = 2
 
@@ -172,3 +177,23 @@ def _sections(layers: tuple[LayerRow, ...], height: int) -> tuple[LayerRow, ...]
         )
         for (_, name), rows in runs.items()
     )
+
+
+def network_name(graph: Mapping[str, Any]) -> str:
+    """The short name of the packaged network that has these layers, whatever its classes and anchors; '' if none has.
+
+    Of graphs that differ in anchors alone (`yolov7-320`) it is the one without a size.
+    """
+    return next((name for name, layers in _packaged() if layers == _architecture(graph)), "")
+
+
+def _architecture(graph: Mapping[str, Any]) -> dict[str, Any]:
+    return _USUAL | {key: value for key, value in graph.items() if key not in _NOT_OF_THE_ARCHITECTURE}
+
+
+@cache
+def _packaged() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Training graphs, then those to deploy, as published weights are."""
+    folders = ("cfg/training", "cfg/yolox", "cfg/deploy")
+    paths = [path for folder in folders for path in sorted((ROOT / folder).glob("*.yaml"), key=lambda one: one.stem)]
+    return tuple((path.stem, _architecture(read_yaml(path).values)) for path in paths)

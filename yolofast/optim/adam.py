@@ -1,4 +1,9 @@
-"""Adam and AdamW: the arithmetic of torch's, and a test compares them. YOLOv7's momentum is β1 here."""
+"""Adam and AdamW: the arithmetic of torch's, and a test compares them. YOLOv7's momentum is β1 here.
+
+Torch's own with `capturable=True` take rate and β1 as tensors, too (tried with torch 2.13). But they refuse the CPU,
+where another set of options would have to serve, and round differently: 3e-7 after a hundred steps, so that a resumed
+run would not continue as it began. One way for all devices is the simpler one.
+"""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self

@@ -1,7 +1,7 @@
 """The optimizer of a training step: its parameter groups, what all kinds share, and the moving average of the weights.
 
 Learning rates and momentum live on the device, so that a captured CUDA graph reads what the schedule says. Torch's own
-optimizers take momentum (β1 of Adam) as a Python number, which a graph would freeze, and YOLOv7 warms it up.
+SGD takes momentum as a Python number, which a graph would freeze, and YOLOv7 warms it up (Adam: see `adam.py`).
 
 The average is what is evaluated and shipped. Its decay grows from 0, so that the first weights are forgotten quickly.
 It is computed on the device, so that moving the average does not wait for the host.
@@ -108,12 +108,19 @@ class Optimizer(ABC):
         for kind, own in self._state.items():
             for tensors, values in zip(own, state[kind], strict=True):
                 for tensor, value in zip(tensors, values, strict=True):
-                    tensor.copy_(value)
+                    refill(tensor, value)
 
     def _gradients(self, group: int) -> list[Tensor]:
         grads = [p.grad for p in self._params[group] if p.grad is not None]
         assert len(grads) == len(self._params[group]), "a parameter has no gradient: freeze what does not learn"
         return grads
+
+
+def refill(tensor: Tensor, value: Tensor) -> None:
+    """With what was saved of it: copying alone would repeat a value of another shape."""
+    if value.shape != tensor.shape:
+        raise ValueError(f"a tensor of {list(value.shape)} where one of {list(tensor.shape)} was expected")
+    tensor.copy_(value)
 
 
 def build_optimizer(name: str, groups: Sequence[dict[str, Any]]) -> Optimizer:

@@ -68,6 +68,8 @@ class Point:
     group: str = ""
     best: bool = False
     """On the line that is drawn through the best ones (the Pareto front)."""
+    short: str = ""
+    """What stands beside it, in place of the name."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ _CHARTS = (LineChart, ScatterChart, BarChart)
 
 
 def render_page(page: Page) -> str:
-    style, script = web_file("page.css"), web_file("chart.js") + web_file("page.js")
+    style, script = web_file("page.css"), page_script()
     names = list(_anchors(page.sections))
     charts: list[Chart] = []
     body = "".join(_section(section, name, charts) for section, name in zip(page.sections, names, strict=True))
@@ -60,11 +60,18 @@ def web_file(name: str) -> str:
     return files("yolofast.pages").joinpath("web", name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    def hashed(text: str) -> str:
-        return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+def page_script() -> str:
+    """The one script that a page runs."""
+    return web_file("chart.js") + web_file("page.js")
 
-    sources = f"style-src {hashed(style)}; script-src {hashed(script)}; img-src data:"
+
+def source_hash(text: str) -> str:
+    """How a policy names a style or a script."""
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _policy(style: str, script: str) -> str:
+    sources = f"style-src {source_hash(style)}; script-src {source_hash(script)}; img-src data:"
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 
 

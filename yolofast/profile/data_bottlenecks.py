@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from yolofast.profile.records import DATA, ENOUGH_DATA, SLOW_TRANSFER, TRANSFER, Profile, Slowdown, gain, share_of
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, TO_DEVICE
+from yolofast.words import counted
 
 _WORKERS_BUSY = 0.80
 _BURST = 0.25
@@ -86,6 +87,30 @@ def _enough(profile: Profile, wait_ms: float, making_ms: float) -> int:
 
 def _saved(profile: Profile, wait_ms: float, making_ms: float, workers: int) -> float:
     return max(0.0, profile.step.mean - max(profile.step.mean - wait_ms, making_ms / workers))
+
+
+class Workers(NamedTuple):
+    number: int
+    """To recommend for `--workers`."""
+    why: str
+
+
+def recommended_workers(profile: Profile) -> Workers | None:
+    """So many that a batch is there when the step before it is over; None where the GPU makes them.
+
+    Each needs a core, and the training process one for itself.
+    """
+    if profile.batch_ms is None:
+        return None
+    rest_ms = profile.step.mean - profile.phase_ms(DATA_WAIT, AUGMENT)
+    enough, most = _enough(profile, profile.step.mean - rest_ms, profile.batch_ms), _on_cores(profile)
+    count = min(enough, most)
+    cores = counted(profile.setup.cores, "core")
+    short = "" if count == enough else f"; {enough} would keep up, but there {'is' if most == 0 else 'are'} {cores}"
+    return Workers(
+        count,
+        f"a process makes a batch in {profile.batch_ms:.1f} ms, without it the step takes {rest_ms:.1f} ms{short}",
+    )
 
 
 def slow_data(profile: Profile) -> Slowdown | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from yolofast.files.known_numbers import without_nan
 from yolofast.profile.bottlenecks import ARITHMETIC, limits, verdicts
+from yolofast.profile.data_bottlenecks import recommended_workers
 from yolofast.profile.records import PhaseFigures, Profile, Setup, Slowdown, TimeSpread
 from yolofast.profile.step_phases import EMA, GRAPH, OPTIMIZER, TO_DEVICE
 from yolofast.profile.step_statistics import ProfileComparison, in_words
@@ -60,6 +61,8 @@ def usage_rows(profile: Profile) -> Iterator[tuple[str, str]]:
         count = setup.workers
         each = f" together, {usage.worker_cpu / count:.0f} % each of {count}" if count > 1 else ""
         yield "workers", f"{usage.worker_cpu:.0f} % of a core{each}"
+    if (workers := recommended_workers(profile)) is not None:
+        yield "--workers", f"{workers.number} recommended: {workers.why}"
     if usage.gpu_memory_gib is not None:
         total = f" of {usage.gpu_memory_total_gib:.0f}" if usage.gpu_memory_total_gib else ""
         yield "GPU memory", f"{usage.gpu_memory_gib:.2f}{total} GiB"
@@ -91,6 +94,7 @@ def profile_json(profile: Profile) -> dict[str, Any]:
         "limits": [asdict(limit) for limit in limits(profile)],
         "waits": None if profile.waits is None else {"count": profile.waits.count, **asdict(profile.waits)},
         "verdicts": [asdict(verdict) for verdict in verdicts(profile)],
+        "recommended_workers": None if (workers := recommended_workers(profile)) is None else workers.number,
         "compile_report": profile.compile_report or None,
     }
     return without_nan(values)

@@ -154,6 +154,8 @@ class Profile:
     waits: Waits | None = None
     """None where it was not measured."""
     compile_report: str = ""
+    batch_ms: float | None = None
+    """In which one process makes a batch; None where the GPU makes them."""
 
     @property
     def images_per_second(self) -> float:

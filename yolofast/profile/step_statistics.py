@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import Any
 
-from scipy import stats
+import scipy
 
 from yolofast.profile.records import PhaseFigures, TimeSpread
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, ORDER, TO_DEVICE
@@ -31,14 +31,18 @@ def phase_figures(
     steps: Sequence[Milliseconds], asleep: Sequence[Milliseconds] = (), around: Sequence[Milliseconds] = ()
 ) -> tuple[PhaseFigures, ...]:
     """A phase that a step did not have, such as moving the weights, took it 0 ms. `around` are further steps, whose
-    graphs were not looked into: a wait for data that comes once an epoch is not missed, nor counted for several."""
+    graphs were not looked into: a wait for data that comes once an epoch is not missed, nor counted for several. Waits
+    for data come in bursts; sleep within the step counts by its median, so that one interrupted step is no wait per
+    step."""
     if not steps:
         return ()
     columns = _columns(steps)
     for name in columns.keys() & set(_AROUND_GRAPHS):
         columns[name] += [step.get(name, 0.0) for step in around]
     total = sum(fmean(column) for column in columns.values())
-    sleeping = {name: fmean(column) for name, column in _columns(asleep).items()}
+    sleeping = {
+        name: fmean(column) if name in _AROUND_GRAPHS else median(column) for name, column in _columns(asleep).items()
+    }
     return tuple(_figures(name, column, total, asleep_ms=sleeping.get(name, 0.0)) for name, column in columns.items())
 
 
@@ -96,7 +100,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> ProfileCompariso
     """Milliseconds per image of alternating blocks, pair by pair: batches may differ in size."""
     differences = spread([b - a for a, b in zip(first, second, strict=True)])
     pairs = differences.samples
-    reach = float(stats.t.ppf((1 + _CONFIDENCE) / 2, pairs - 1)) if pairs > 1 else math.inf
+    reach = float(scipy.special.stdtrit(pairs - 1, (1 + _CONFIDENCE) / 2)) if pairs > 1 else math.inf
     uncertainty = reach * differences.std / math.sqrt(pairs) if pairs > 1 else math.inf
     return ProfileComparison(
         first=spread(first), second=spread(second), difference=differences.mean, uncertainty=uncertainty

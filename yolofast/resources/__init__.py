@@ -14,12 +14,18 @@ from yolofast.files.yaml_file import read_yaml
 ROOT = Path(__file__).parent
 BUILTIN_DATA = ("shapes",)
 """Data sets that are made on first use."""
-_IN_FOLDER = "data.yaml"
+IN_FOLDER = "data.yaml"
+_FILES = {
+    "cfg": "model file", "heads": "head config", "data": "data yaml", "hyp": "file of hyper-parameters",
+    "recipe": "recipe", "plan": "plan", "head_params": "file of augmentations",
+}  # fmt: skip
+MULTI_HEADS = ("MultiHeadDetect", "MultiHeadDetectAttention")
+"""Modules at the end of a model file whose network has several heads (1B4H)."""
 # Where a short name is looked for, in order: `yolov7-tiny` is the training graph, the deploy graph needs its path.
 _SHORT_NAMES = {
     "cfg": ("cfg/training/*.yaml", "cfg/yolox/*.yaml", "cfg/deploy/*.yaml"),
     "heads": ("cfg/heads/*.yaml",),
-    "data": ("data/coco*.yaml",),
+    "data": ("data/coco*.yaml", "data/nuscenes.yaml"),
     "hyp": ("data/hyp.scratch.*.yaml", "data/hyp.gradual_*.yaml"),
     "recipe": ("recipes/*.yaml",),
     "plan": ("plans/*.yaml",),
@@ -48,11 +54,23 @@ def find_resource(name: str | Path, kind: str, also: Sequence[str] = ()) -> Path
     for path in candidates:
         if os.path.isfile(path) and path.resolve().is_relative_to(ROOT.resolve()):
             return path
+    if os.path.isdir(text):
+        raise UserError(f"is a folder, not a {_FILES[kind]}", where=text, fix="name a file in it")
     similar = nearest_file(text) if on_disk.parent.name else ""  # a bare name is rather one of ours
     raise UserError(
         f"no such file: {shorten(text)}{similar or nearest(on_disk.stem, names)}",
         fix=f"give a path that exists, or one of: {', '.join(names)}",
     )
+
+
+def ends_in_several_heads(cfg: str | Path) -> bool | None:
+    """Whether the network of a model file is a 1B4H, by its last layer; None of a file that cannot be read."""
+    try:
+        rows = read_yaml(find_resource(cfg, "cfg")).values.get("head")
+    except (UserError, OSError):
+        return None
+    last = rows[-1] if isinstance(rows, list) and rows else None
+    return isinstance(last, list) and len(last) > 2 and last[2] in MULTI_HEADS
 
 
 def short_names(kind: str) -> list[str]:
@@ -73,7 +91,7 @@ def data_yaml(data: str | Path, made: Callable[[], Path]) -> Path:
 
 def builtin_data(data: str | Path) -> str | None:
     """The built-in data set that `--data` means, or None if it names files."""
-    if str(data) in BUILTIN_DATA and not os.path.isfile(data) and not os.path.isfile(os.path.join(data, _IN_FOLDER)):
+    if str(data) in BUILTIN_DATA and not os.path.isfile(data) and not os.path.isfile(os.path.join(data, IN_FOLDER)):
         return str(data)
     file = read_yaml(_found(data))
     name = file.values.get("builtin")
@@ -84,5 +102,5 @@ def builtin_data(data: str | Path) -> str | None:
 
 
 def _found(data: str | Path) -> Path:
-    inside = os.path.join(data, _IN_FOLDER)
+    inside = os.path.join(data, IN_FOLDER)
     return Path(inside) if str(data) and os.path.isfile(inside) else find_resource(data, "data", BUILTIN_DATA)

@@ -22,6 +22,8 @@ class RunFileNames:
     hyp: str = "hyp.yaml"
     """The hyper-parameters that ran, or YOLOX's recipe, all defaults filled in."""
     plan: str = "plan.yaml"
+    images: str = "images.npz"
+    """What the data set was made of when the run was last started."""
     environment: str = "env.json"
     """The machine and the versions."""
     results: str = "results.csv"
@@ -36,10 +38,14 @@ class RunFileNames:
     """Written when the run ends."""
     interrupted: str = "interrupted.json"
     """Of a run that was interrupted, until it is resumed."""
+    lock: str = ".run.lock"
+    """While a process trains the run, with its number and machine."""
     evaluation: str = "evaluation.json"
     """How good the best weights are, in the detail a report needs."""
     tracking: str = "tracking.json"
     """How well checkpoints of the run track: written by `tracksweep --weights`."""
+    motion: str = "motion.json"
+    """Of a motion model: how far off its boxes are some frames ahead, and those of other methods."""
     report: str = "report.html"
     loggers: str = "trackers.json"
     """The ids experiment loggers have given the run."""
@@ -54,6 +60,8 @@ class RunFileNames:
     fresh: str = "last.new.pt"
     """The last state while it is being written."""
     best: str = "best.pt"
+    init: str = "init.pt"
+    """The weights before the first step (`--save-init`)."""
     of_epoch: str = "epoch_*.pt"
 
     curves: str = "results.png"
@@ -133,7 +141,9 @@ class Column:
 
 
 EPOCH = Column(name="epoch", title="epoch", source="count")
-"""From 0; pages and the display count from 1."""
+"""From 0, as in all tables (`*.csv`) and in YOLOv7's; pages, the display and files of JSON count from 1."""
+COUNTED_FROM = "epochs_counted_from"
+"""Beside an epoch in a file of JSON: 1. Files of earlier versions say 0, or nothing, and count from 0."""
 TIME = Column(name="time", title="training time", source="time", better="lower")
 """Seconds of training since the start, up to the end of the epoch."""
 TRAIN_LOSS = Column(name="train/{term}_loss", title="training", source="training loss", better="lower", drawn=True)
@@ -153,6 +163,14 @@ MAP = Column(
     name="metrics/mAP50-95(B)", title="mAP50-95", short="mAP", source="metric", width=8, better="higher",
     chart="Accuracy", drawn=True, of=lambda metrics: metrics.map,
 )  # fmt: skip
+MOTION_METRICS = tuple(
+    Column(
+        name=f"metrics/IoU{frames}(M)", title=f"IoU after {frames} frame{'s' * (frames > 1)}", short=f"IoU@{frames}",
+        source="metric", width=8, better="higher", chart="Overlap of predicted and true boxes", drawn=True,
+    )
+    for frames in (1, 5, 15)
+)  # fmt: skip
+"""Of a motion model, in place of a detector's metrics. Its best epoch has the highest mean of them."""
 VAL_LOSS = Column(name="val/{term}_loss", title="validation", source="validation loss", better="lower", drawn=True)
 RATES = (
     Column(
@@ -178,7 +196,14 @@ COLUMNS: tuple[Column, ...] = (
     EPOCH, TIME, TRAIN_LOSS, PRECISION, RECALL, MAP50, MAP, VAL_LOSS, *RATES, SPEED, WAIT, MEMORY,
 )  # fmt: skip
 """In the order of `results.csv`."""
-TERMS = {"box": "box", "obj": "objectness", "cls": "class", "dfl": "distribution", "l1": "raw boxes (L1)"}
+TERMS = {
+    "giou": "overlap (GIoU)",
+    "box": "box",
+    "obj": "objectness",
+    "cls": "class",
+    "dfl": "distribution",
+    "l1": "raw boxes (L1)",
+}
 """Titles of loss terms, also of other trainers; a term without one is shown by its name."""
 _CHARTS = (MAP.chart, PRECISION.chart)
 """First on pages and in tables of figures."""
@@ -202,6 +227,11 @@ def best_place(values: npt.NDArray[np.float64]) -> int | None:
     return int(np.flatnonzero(values == values[known].max())[-1]) if known.any() else None
 
 
+def epoch_in_json(key: str, epoch: int | None) -> dict[str, int | None]:
+    """What a file of JSON says of an epoch counted from 0; none is below 0, or None."""
+    return {key: None if epoch is None or epoch < 0 else epoch + 1, COUNTED_FROM: 1}
+
+
 def columns_from(source: Source) -> list[Column]:
     return [column for column in COLUMNS if column.source == source]
 
@@ -215,7 +245,7 @@ def metrics() -> list[Column]:
 def metric_charts() -> dict[str, list[Column]]:
     """By the titles of the charts."""
     charts: dict[str, list[Column]] = {}
-    for column in metrics():
+    for column in (*metrics(), *MOTION_METRICS):
         charts.setdefault(column.chart or column.title, []).append(column)
     return charts
 
@@ -240,7 +270,16 @@ def term_title(term: str) -> str:
     return TERMS.get(term, term)
 
 
-def columns_with(terms: Iterable[str]) -> list[tuple[str, Column]]:
+def columns_with(terms: Iterable[str], metrics: Iterable[Column] | None = None) -> list[tuple[str, Column]]:
     """Names and columns of a run whose loss has these terms, in the order of `results.csv`."""
-    names = list(terms)
-    return [(column.of_term(term), column) for column in COLUMNS for term in (names if TERM in column.name else [""])]
+    names, place = list(terms), COLUMNS.index(PRECISION)
+    others = [column for column in COLUMNS if column.source != "metric"]
+    columns = COLUMNS if metrics is None else (*others[:place], *metrics, *others[place:])
+    return [(column.of_term(term), column) for column in columns for term in (names if TERM in column.name else [""])]
+
+
+def columns_of(given: Iterable[str]) -> list[tuple[str, Column]]:
+    """Those of a run some of whose columns have these names."""
+    names = list(given)
+    is_motion = any(column.name in names for column in MOTION_METRICS)
+    return columns_with(terms_in(names), MOTION_METRICS if is_motion else None)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.known_numbers import known_number, parse_json
 from yolofast.files.yaml_file import parse_yaml
-from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, best_place, fitness
+from yolofast.runs.layout import COUNTED_FROM, EPOCH, FILES, MAP, MAP50, MOTION_METRICS, best_place, fitness
 from yolofast.runs.settings import FLAG_FILES, SETTINGS_FILES, tidy
 from yolofast.runs.table import Columns, Floats, read_columns
 from yolofast.runs.tracking import Agreement, TrackedRun, agreement, read_tracking
@@ -126,12 +126,16 @@ class RunFolder:
         return self.summary_of(len(self.results))
 
     def summary_of(self, epochs: int) -> Mapping[str, Any]:
-        """What the run writes at its end; empty if that is of another number of epochs.
+        """What the run writes at its end, its best epoch from 1; empty if that is of another number of epochs.
 
         A run that ended, was resumed for more epochs and then killed has the summary of its earlier end.
         """
         values = self.entries(FILES.summary)
-        return values if values.get("epochs", epochs) == epochs else {}
+        if values.get("epochs", epochs) != epochs:
+            return {}
+        if "best_epoch" not in values:
+            return values
+        return {**values, "best_epoch": epoch_of(values, "best_epoch"), COUNTED_FROM: 1}
 
     def read_all(self) -> "RunFolder":
         """So that `problems` is complete. Raises `UserError` only if the results are missing."""
@@ -173,6 +177,8 @@ class RunFolder:
         return results.numbers(name) if name in results else np.full(len(results), np.nan)
 
     def fitness(self) -> Floats:
+        if MOTION_METRICS[0].name in self.results:
+            return np.asarray(np.mean([self.column(one.name) for one in MOTION_METRICS], axis=0))
         return fitness(self.column(MAP50.name), self.column(MAP.name))
 
     def best_row(self) -> int | None:
@@ -268,10 +274,15 @@ def _phase(row: Mapping[str, Any]) -> PhaseTime | None:
     return PhaseTime(str(row["name"]), mean, nan if std is None else std, nan if share is None else share, parallel)
 
 
-def epoch_of(values: Mapping[str, Any]) -> int | None:
-    """The epoch of an evaluation, from 1 (files count from 0); None in older folders, which do not say it."""
-    number = values.get("epoch")
-    return number + 1 if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+def epoch_of(values: Mapping[str, Any], key: str = "epoch") -> int | None:
+    """The epoch that a file of JSON names, from 1; None if it names none, as in older folders.
+
+    Files of earlier versions count from 0.
+    """
+    number, first = values.get(key), values.get(COUNTED_FROM, 0)
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in (number, first)) or number < first:
+        return None
+    return int(number - first + 1)
 
 
 def of_another_epoch(evaluated: int | None, epochs: Ints | Floats, fitness: Floats, *, nosave: bool) -> str:

@@ -8,7 +8,7 @@ by line (`headings`, `row_of`), so that no byte is read twice.
 import csv
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,10 +120,22 @@ def _rows(text: str) -> list[list[str]]:
     lines = text.splitlines()
     headings = next((line for line in lines if line.strip()), "")
     separator = max(_SEPARATORS, key=headings.count)
-    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator) if row]
+    rows = [[cell.strip() for cell in row] for row in csv_rows(lines, separator) if row]
     if separator == ",":
         return rows
     return [rows[0], *([_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in row] for row in rows[1:])]
+
+
+def csv_rows(lines: Iterable[str], separator: str = ",") -> Iterator[list[str]]:
+    """Without those that hold a cell longer than the library reads, which no table of figures has."""
+    rows = csv.reader(lines, delimiter=separator)
+    while True:
+        try:
+            yield next(rows)
+        except StopIteration:
+            return
+        except csv.Error:
+            continue
 
 
 def is_number(cell: str) -> bool:

@@ -87,14 +87,44 @@ class Agreement:
         how = "each with settings of its own" if tracked.retuned else "all with the same settings"
         sequences = f"{tracked.sequences} sequence{'s' * (tracked.sequences != 1)}"
         best = tracked.best(tracked.by)
-        lines = [
-            f"{count} tracked on {sequences}, {how}: best by {tracked.by} is epoch {best.epoch} ({best.weights}), "
-            + ", ".join(f"{name} {100 * best.scores[name]:.2f}" for name in SCORES if name in best.scores)
-        ]
-        lines += [one.words() for one in self.disagreements]
-        if not self.disagreements and any(np.isfinite(self.maps)):
-            lines.append("mAP50-95 chooses the same epoch as every tracking score")
-        return lines
+        who = f"best by {tracked.by} is epoch {best.epoch} ({best.weights}), "
+        if len(tracked.epochs) == 1:
+            how, who = "", f"epoch {best.epoch} ({best.weights}), "
+        elif _equal([one.scores[tracked.by] for one in tracked.epochs]):
+            who = f"no epoch is best by {tracked.by}, all have "
+        figures = ", ".join(f"{name} {100 * best.scores[name]:.2f}" for name in SCORES if name in best.scores)
+        lines = [f"{count} tracked on {sequences}{', ' * bool(how)}{how}: {who}{figures}"]
+        return [*lines, *(one.words() for one in self.disagreements), *self._beside_map()]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether mAP and tracking scores choose, and choose the same."""
+        return not self.disagreements and bool(self._choosing) and not _equal(self._known_maps)
+
+    @property
+    def _known_maps(self) -> list[float]:
+        return [value for value in self.maps if np.isfinite(value)]
+
+    @property
+    def _choosing(self) -> list[str]:
+        """Scores that differ between epochs whose mAP is known."""
+        both = [one for one, value in zip(self.tracked.epochs, self.maps, strict=True) if np.isfinite(value)]
+        return [name for name in SCORES if not _equal([one.scores[name] for one in both])]
+
+    def _beside_map(self) -> list[str]:
+        """What is to be said where they do not disagree."""
+        known = self._known_maps
+        if self.disagreements or not known:
+            return []
+        if len(known) == 1:
+            return ["one epoch with mAP50-95 is tracked: there is nothing to choose between"]
+        if self.agrees:
+            silent = [name for name in SCORES if name not in self._choosing]
+            same = f"mAP50-95 chooses the same epoch as {_listed(self._choosing)}"
+            return [f"{same}; {_listed(silent)} cannot tell the epochs apart" if silent else same]
+        if not self._choosing:
+            return ["tracking scores are the same for all epochs: they choose none of them"]
+        return ["mAP50-95 is the same for all epochs: it chooses none of them"]
 
 
 def read_tracking(values: Mapping[str, Any]) -> TrackedRun | None:
@@ -136,17 +166,27 @@ def agreement(tracked: TrackedRun, epochs: Sequence[float], maps: Sequence[float
     both = [place for place, value in enumerate(beside) if np.isfinite(value)]
     found, order = [], {}
     if both:
+        map_chooses = not _equal([beside[place] for place in both])
         top = max(both, key=lambda place: beside[place])
         for name in SCORES:
             values = [tracked.epochs[place].scores[name] for place in both]
             best = both[int(np.argmax(values))]
             lost = tracked.epochs[best].scores[name] - tracked.epochs[top].scores[name]
-            if best != top and lost > 0:
+            if map_chooses and best != top and lost > 0:
                 numbers = tracked.epochs[top].epoch, tracked.epochs[best].epoch
                 found.append(Disagreement(name, *numbers, lost, beside[top] - beside[best]))
             if len(both) >= _LEAST_FOR_ORDER:
                 order[name] = _spearman(values, [beside[place] for place in both])
     return Agreement(tracked, beside, tuple(found), order)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _equal(values: Sequence[float]) -> bool:
+    return len(set(values)) <= 1
 
 
 def _spearman(one: Sequence[float], other: Sequence[float]) -> float:

@@ -4,7 +4,6 @@ Every kind but `jpeg` and `off` starts from the packed file, so it needs room on
 of free memory, because training needs some as well; a kind named by the user may take nearly all of it.
 """
 
-import os
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ import psutil
 import torch
 
 from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.threads import usable_cores
+from yolofast.ranks import ranks_here
 from yolofast.words import amount
 
 Kind = Literal["gpu", "ram", "disk", "jpeg", "off"]
@@ -123,15 +124,8 @@ def _first_that_fits(needs: dict[Kind, tuple[_Need, ...]], cores: int) -> StoreC
 
 def measure_room(folder: Path, device: torch.device) -> Room:
     """RAM is divided among the processes a launcher has started on this machine: each would hold a copy."""
-    ranks = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
     gpu_free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
-    return Room(gpu_free, ram_free() // ranks, disk_free(folder), usable_cores())
-
-
-def usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return Room(gpu_free, ram_free() // ranks_here(), disk_free(folder), usable_cores())
 
 
 def disk_free(folder: Path) -> int:

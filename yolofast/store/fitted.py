@@ -4,6 +4,7 @@ Files are read whole and decoded from memory. So any path works, and a shortened
 grey, is recognised.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.pixels import Image, fitted_size
+from yolofast.files.budget import DECODING
+from yolofast.image_bytes import decode_image
+from yolofast.image_index import fitted_size
+from yolofast.pixels import Image
 
 _JPEG_START, _JPEG_SCAN, _JPEG_END = b"\xff\xd8\xff", b"\xff\xda", b"\xff\xd9"
 
@@ -51,17 +55,25 @@ class Fit:
 
 def read_fitted(file: Path, size: npt.NDArray[np.int64], fit: Fit) -> Image:
     """The pixels of `file`, which the data set knows to be `size` (width, height), fitted."""
-    return fit.resized(decoded(read_bytes(file), file, size))
+    with _decoding(size):
+        return fit.resized(decoded(read_bytes(file), file, size))
 
 
 def read_as_jpeg(file: Path, size: npt.NDArray[np.int64], fit: Fit, quality: int = 95) -> bytes:
     """The fitted image as JPEG: the file's own bytes if they already show it, else encoded anew."""
-    content = read_bytes(file)
-    image = decoded(content, file, size)
-    fitted = fit.resized(image)
-    if fitted is image and content.startswith(_JPEG_START) and not _is_turned(content, image):
-        return content
+    with _decoding(size):
+        content = read_bytes(file)
+        image = decoded(content, file, size)
+        fitted = fit.resized(image)
+        if fitted is image and content.startswith(_JPEG_START) and not _is_turned(content, image):
+            return content
+        del image
     return cv2.imencode(".jpg", fitted, [cv2.IMWRITE_JPEG_QUALITY, quality])[1].tobytes()
+
+
+def _decoding(size: npt.NDArray[np.int64]) -> AbstractContextManager[None]:
+    """Packing decodes by several threads: while one has a huge image, the others wait."""
+    return DECODING.hold(int(size[0]) * int(size[1]))
 
 
 def read_bytes(file: Path) -> bytes:
@@ -74,7 +86,7 @@ def read_bytes(file: Path) -> bytes:
 def decoded(content: bytes, file: Path, size: npt.NDArray[np.int64]) -> Image:
     """The image as `cv2.imread` shows it: three channels, turned as its EXIF entry says."""
     try:
-        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+        image = decode_image(content)
     except (cv2.error, MemoryError):  # raised for what a header announces, before any pixel is looked at
         what = f"cannot be decoded: {size[0]}×{size[1]} pixels may be too many for OpenCV or for the free memory"
         raise UserError(what, where=file, fix="make the image smaller, or remove it") from None
@@ -85,7 +97,7 @@ def decoded(content: bytes, file: Path, size: npt.NDArray[np.int64]) -> Image:
     if (width, height) != (int(size[0]), int(size[1])):
         what = f"is {width}×{height} pixels, but was {size[0]}×{size[1]} when the data set was read"
         raise UserError(what, where=file, fix="the file has changed meanwhile; start again")
-    return _bytes_of(image)
+    return image
 
 
 def decoded_jpeg(content: npt.NDArray[np.uint8]) -> Image | None:

@@ -6,11 +6,12 @@ It belongs to its process: give a spawned process the `PackedStore` and open it 
 copy the packed images to the GPU or into this process's RAM.
 """
 
+import errno
 import mmap
 import sys
 import weakref
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from yolofast.words import own_command
 
 # Private pages are reserved as if all were written to, which Linux refuses for more than the machine's memory.
 _UNRESERVED = 0x4000 if sys.platform == "linux" else 0
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 WORD = 8
 CHUNK = 64 * 2**20
 """Bytes copied at a time: large enough for full speed, small against what is copied."""
@@ -46,9 +48,13 @@ class JpegImages:
 
     def __init__(self, store: PackedStore) -> None:
         self._store, self._data, self.sizes = store, mapped(store), store.sizes
+        self.replaced: dict[int, npt.NDArray[np.uint8]] = {}
+        """Images that are damaged in the file, made anew."""
 
     def encoded(self, index: int) -> npt.NDArray[np.uint8]:
         """[bytes] the JPEG itself, for a decoder on the GPU."""
+        if index in self.replaced:
+            return self.replaced[index]
         record = self._store.records[index]
         start = int(record["start"])
         return self._data[start : start + int(record["length"])]
@@ -74,6 +80,17 @@ class FileImages:
 
     def image(self, index: int) -> Image:
         return read_fitted(self._index.path(index), self._index.sizes[index], self._fit)
+
+
+@dataclass(frozen=True)
+class OpenStore:
+    """A store in use: what it was made from, and where its images are read."""
+
+    job: PackJob
+    store: PackedStore
+    images: PackedImages | JpegImages
+    is_copy: bool
+    """Whether the images were copied out of the file: to the GPU, or into this process's memory."""
 
 
 def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
@@ -149,12 +166,14 @@ def open_images(
     threads: int | None = None,
     say: Say,
     progress: Progress | None = None,
+    opened: Callable[[OpenStore], None] = lambda store: None,
 ) -> tuple[ImageSource | PackedImages, StoreChoice]:
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
     `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
-    `auto` chooses `among` some of these, `off` included.
+    `auto` chooses `among` some of these, `off` included, and takes that where no store can be written.
     `shared`: several processes of this machine read them, so ram is the mapped file, which they have in common.
+    `opened` gets the store, if there is one.
     """
     device = usable_device(device)
     fit = Fit(width, height, augmented)
@@ -174,11 +193,21 @@ def open_images(
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
         return FileImages(index, width, height, augmented), choice
-    if choice.kind == "jpeg":
-        return JpegImages(jpeg.run(threads, progress, say)), choice
-    packed = open_packed(pixels.run(threads, progress, say))
-    if choice.kind == "gpu":
-        packed = to_device(packed, device)
-    elif choice.kind == "ram" and not shared:
-        packed = in_host_memory(packed, pinned=device.type == "cuda")
-    return packed, choice
+    job = jpeg if choice.kind == "jpeg" else pixels
+    try:
+        store = job.run(threads, progress, say)
+    except UserError as error:
+        if cache != "auto" or not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _READ_ONLY:
+            raise
+        choice = StoreChoice("off", f"{error.where} cannot be written: {error.__cause__.strerror}")
+        say(f"images: cache {choice.kind} instead ({choice.reason})")
+        return FileImages(index, width, height, augmented), choice
+    images = JpegImages(store) if choice.kind == "jpeg" else open_packed(store)
+    in_file = images
+    if isinstance(images, PackedImages):
+        if choice.kind == "gpu":
+            images = to_device(images, device)
+        elif choice.kind == "ram" and not shared:
+            images = in_host_memory(images, pinned=device.type == "cuda")
+    opened(OpenStore(job, store, images, is_copy=images is not in_file))
+    return images, choice

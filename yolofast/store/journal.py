@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.files.atomic_file import opened_own
+from yolofast.files.yaml_file import open_regular
 from yolofast.store.packed_store import RECORD, Records, same_source, stored_bytes
 
 
@@ -21,9 +23,9 @@ class Journal:
         self._records = [records]
         self._end = int(records["length"].sum())
         for file, size in ((data, self._end), (journal, len(records) * RECORD.itemsize)):
-            with file.open("ab") as handle:
+            with opened_own(file) as handle:
                 handle.truncate(size)
-        self._data_file, self._journal_file = data.open("ab"), journal.open("ab")
+        self._data_file, self._journal_file = opened_own(data), opened_own(journal)
 
     def append(self, record: Records, content: memoryview) -> None:
         """Adds one image; its record's start is filled in."""
@@ -57,8 +59,9 @@ def completed(data: Path, journal: Path, sources: Records, lengths: npt.NDArray[
     `sources` are records of the files as they are now, and `lengths` the bytes each image must have, where known.
     """
     try:
-        content = journal.read_bytes()
-        with data.open("rb") as file:
+        with open_regular(journal) as file:
+            content = file.read()
+        with open_regular(data) as file:
             records = np.frombuffer(content, RECORD, count=len(content) // RECORD.itemsize)[: len(sources)]
             fits = _fits(records, sources, lengths)
             records = records if fits.all() else records[: fits.argmin()]

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, opened_new, user_cache_folder
 from yolofast.files.threads import in_order
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
 from yolofast.words import own_command
@@ -34,7 +35,20 @@ Records = npt.NDArray[np.void]
 _VERSION = 1
 """Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
 
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (
+    *(
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        EOFError,
+        MemoryError,
+        RecursionError,
+        OverflowError,
+    ),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, SyntaxError),
+)
 """What reading something that is not, or no longer, an index may end in."""
 
 
@@ -72,7 +86,7 @@ class PackedStore:
 def read_store(index_file: Path) -> PackedStore | None:
     """The store an index describes; None if there is none, or one that cannot be understood and has to be made anew."""
     try:
-        with index_file.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with open_regular(index_file) as file, np.load(file, allow_pickle=False) as arrays:
             data = index_file.with_name(str(arrays["data"]))
             store = PackedStore(data, arrays["files"], arrays["sizes"], arrays["records"])
     except _DAMAGED:
@@ -81,8 +95,8 @@ def read_store(index_file: Path) -> PackedStore | None:
 
 
 def write_store(store: PackedStore, index_file: Path) -> None:
-    """Writes the index to `index_file`, down to the disk."""
-    with index_file.open("wb") as file:
+    """Writes the index to `index_file`, which is not there yet, down to the disk."""
+    with opened_new(index_file) as file:
         name = np.array(store.data.name)
         np.savez(file, data=name, files=store.files, sizes=store.sizes, records=store.records)
         file.flush()
@@ -108,7 +122,7 @@ def verify(
 def open_data(store: PackedStore) -> BinaryIO:
     """The data file, open for reading; refused if it is not all there."""
     try:
-        file = store.data.open("rb")
+        file = open_regular(store.data)
     except OSError as error:
         what = f"the packed images cannot be read: {error.strerror}"
         raise UserError(what, where=store.data, fix=f"pack them again: {own_command()} pack") from None
@@ -133,8 +147,11 @@ def _is_consistent(store: PackedStore) -> bool:
     count = len(store.files)
     if store.records.dtype != RECORD or store.records.shape != (count,) or store.sizes.shape != (count, 2):
         return False
-    ends = np.cumsum(store.records["length"])
-    return bool((store.records["start"] == ends - store.records["length"]).all() and (store.sizes > 0).all())
+    if store.files.dtype.kind != "S" or store.files.ndim != 1 or store.sizes.dtype.kind != "i":
+        return False
+    lengths = store.records["length"]
+    starts = store.records["start"] == np.cumsum(lengths) - lengths
+    return bool(starts.all() and (lengths >= 0).all() and (store.sizes > 0).all())
 
 
 def source_states(files: npt.NDArray[np.bytes_]) -> Records:

@@ -4,12 +4,11 @@ Writes go to a partial file with a journal, from which a later call continues. T
 whose images have changed is replaced by a new one, into which the unchanged images are copied rather than decoded.
 """
 
-import fcntl
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.threads import in_order
+from yolofast.files.atomic_file import name_beside, remove_abandoned
+from yolofast.files.lock import locked
+from yolofast.files.threads import in_order, usable_cores
 from yolofast.image_index import ImageIndex
-from yolofast.store.choose import JPEG_SHARE, disk_free, usable_cores
+from yolofast.store.choose import JPEG_SHARE, disk_free
 from yolofast.store.fitted import Fit, read_as_jpeg, read_fitted
 from yolofast.store.journal import Journal, completed
 from yolofast.store.packed_store import (
@@ -109,7 +110,7 @@ class PackJob:
         name, taken = self.name, 0
         for pattern in (f"{name}.partial", f"{name}-*.{self.flavour}"):  # in the order a pack elsewhere renames them
             for file in self.folder.glob(pattern):
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     taken = max(taken, file.stat().st_size)
         return taken
 
@@ -126,6 +127,7 @@ class PackJob:
         return store if same_source(store.records, source_states(self.index.files)).all() else None
 
     def _make(self, name: str, index_file: Path, threads: int, progress: Progress | None) -> PackedStore:
+        remove_abandoned(self.folder, index_file.name)
         sources = source_states(self.index.files)
         lengths = self.pixel_bytes()
         unfinished, journal_file = self.folder / f"{name}.partial", self.folder / f"{name}.journal"
@@ -144,7 +146,7 @@ class PackJob:
 
     def _fill(self, journal: Journal, outdated: PackedStore | None, threads: int, progress: Progress | None) -> None:
         done, total, bad = len(journal.records), len(self.index), []
-        with closing(in_order(lambda image: self._stored_form(image, outdated), range(done, total), threads)) as work:
+        with closing(in_order(lambda image: self.stored_form(image, outdated), range(done, total), threads)) as work:
             for image, made in enumerate(work, done):
                 if isinstance(made, UserError):
                     bad.append(made)
@@ -156,7 +158,7 @@ class PackJob:
             journal.discard()  # removing the bad files makes it another store, which cannot continue this one
             raise _bad_images(bad, total)
 
-    def _stored_form(self, image: int, outdated: PackedStore | None) -> tuple[Records, memoryview] | UserError:
+    def stored_form(self, image: int, outdated: PackedStore | None = None) -> tuple[Records, memoryview] | UserError:
         """The record and bytes of one image, or what is wrong with it."""
         file, size = self.index.path(image), self.index.sizes[image]
         # Before reading: a file that changes in between is packed again next time.
@@ -173,34 +175,35 @@ class PackJob:
         record["length"], record["checksum"] = content.nbytes, zlib.crc32(content)
         return record, content
 
+    def note_change(self, store: PackedStore, image: int, record: Records | None) -> None:
+        """Of one image of a finished store. Without a record its bytes are wrong, and the next pack makes them anew."""
+        index_file = self.folder / f"{self.name}.index"
+        with locked(self.folder / f"{self.name}.lock", lambda: None):
+            now = read_store(index_file)
+            if now is None or now.data != store.data:  # another process has replaced it
+                return
+            records = now.records.copy()
+            if record is None:
+                records["source_mtime_ns"][image] = -1
+            else:
+                records[image] = record[0]
+            new_index = name_beside(index_file)
+            write_store(replace(now, records=records), new_index)
+            new_index.replace(index_file)
+
     def _publish(self, journal: Journal, name: str, index_file: Path) -> PackedStore:
         """Gives both files their names. The data's is its own for every content, so the old index stays true until
         the new one takes its place."""
         records = journal.records
         data = self.folder / f"{name}-{zlib.crc32(records.tobytes()):08x}.{self.flavour}"
         store = PackedStore(data, self.index.files, self.fit.sizes(self.index.sizes), records)
-        new_index = self.folder / f"{name}.index.new"
+        new_index = name_beside(index_file)
         write_store(store, new_index)
         journal.data.replace(data)
         new_index.replace(index_file)
         _sync_folder(self.folder)
         journal.discard()
         return store
-
-
-@contextmanager
-def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock `file`, which stays on the disk: removing it would let two processes lock different files.
-
-    The system drops the lock of a process that dies.
-    """
-    with file.open("ab") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _unchanged_bytes(outdated: PackedStore | None, image: int, source: Records) -> bytes | None:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.errors import UserError, nearest_file, shorten
-from yolofast.media.pictures import checked_picture, fit, placement
+from yolofast.media.pictures import Fitted, Placement, checked_picture
 from yolofast.pixels import Image
 from yolofast.structures import Detections
 
@@ -94,15 +94,18 @@ class NeckFeatures(Appearance):
         self._map = sorted(range(len(strides)), key=strides.__getitem__)[level]
         self._stride = strides[self._map]
 
-    def detect(self, images: Sequence[Image], chosen: DetectionFilter) -> list[tuple[Detections, Floats]]:
+    def detect(
+        self, images: Sequence[Image], chosen: DetectionFilter, fitted: Sequence[Fitted] | None = None
+    ) -> list[tuple[Detections, Floats]]:
         """What the detector's `detect` finds, and what that looks like, from the same pass."""
+        fitted = self._detector.fitted(images) if fitted is None else fitted
         found: list[tuple[Detections, Floats]] = []
-        for _, group in groupby(images, key=lambda image: image.shape):
-            some = list(group)
+        for _, group in groupby(zip(images, fitted, strict=True), key=lambda both: both[0].shape):
+            some, inputs = zip(*group, strict=True)
             with self._watched() as maps:
-                detections = self._detector.detect(some, chosen)
+                detections = self._detector.detect(some, chosen, inputs)
             first = maps[:: _AUGMENTED_PASSES if chosen.augment else 1]  # whole images, then augmented ones
-            boxes = [self._in_input(one.boxes, image) for one, image in zip(detections, some, strict=True)]
+            boxes = [_in_input(one.boxes, input_.place) for one, input_ in zip(detections, inputs, strict=True)]
             found += zip(detections, average_over_boxes(torch.cat(first), boxes, self._stride), strict=True)
         return found
 
@@ -113,12 +116,13 @@ class NeckFeatures(Appearance):
             places = list(group)
             for start in range(0, len(places), _AT_ONCE):
                 some = places[start : start + _AT_ONCE]
-                fitted = [fit(images[i], self._detector.shape, predictor.stride, predictor.inputs)[0] for i in some]
-                levels = np.stack(fitted)
+                fitted = self._detector.fitted([images[i] for i in some])
+                levels = np.stack([one.input for one in fitted])
                 colours = np.ascontiguousarray(levels[..., ::-1] if predictor.inputs.rgb else levels)
                 with self._watched() as maps:
                     predictor(torch.from_numpy(colours).permute(0, 3, 1, 2))
-                found += average_over_boxes(maps[0], [self._in_input(boxes[i], images[i]) for i in some], self._stride)
+                placed = [_in_input(boxes[i], one.place) for i, one in zip(some, fitted, strict=True)]
+                found += average_over_boxes(maps[0], placed, self._stride)
         return found
 
     @contextmanager
@@ -135,12 +139,10 @@ class NeckFeatures(Appearance):
         finally:
             handle.remove()
 
-    def _in_input(self, boxes: npt.NDArray[Any], image: Image) -> Floats:
-        predictor = self._detector.predictor
-        height, width = image.shape[:2]
-        place = placement(width, height, self._detector.shape, predictor.stride, predictor.inputs)
-        gain, pad = (np.tile(np.array(two, np.float64), 2) for two in (place.gain, place.pad))
-        return boxes.astype(np.float64) * gain + pad
+
+def _in_input(boxes: npt.NDArray[Any], place: Placement) -> Floats:
+    gain, pad = (np.tile(np.array(two, np.float64), 2) for two in (place.gain, place.pad))
+    return boxes.astype(np.float64) * gain + pad
 
 
 def average_over_boxes(map_: Tensor, boxes: Sequence[Floats], stride: int) -> list[Floats]:
@@ -177,7 +179,7 @@ def _normalised(rows: Floats) -> Floats:
 class OnnxReid(Appearance):
     """A network in an ONNX file that makes vectors of crops [n, 3, height, width], normalised as for ImageNet.
 
-    It is executed by onnxruntime, which is not installed with yolofast.
+    It is executed by onnxruntime, which `yolofast[reid]` installs.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -238,7 +240,8 @@ def _session(path: Path) -> Any:
         runtime = import_module("onnxruntime")
     except ImportError:
         what = "running it needs onnxruntime, which is not installed"
-        raise UserError(what, where=path, fix="pip install onnxruntime; or use the detector's own features") from None
+        fix = "pip install yolofast[reid]; or use the detector's own features"
+        raise UserError(what, where=path, fix=fix) from None
     providers = [name for name in _PROVIDERS if name in runtime.get_available_providers()]
     try:
         return runtime.InferenceSession(str(path), providers=providers)

@@ -6,14 +6,14 @@ detections that are left follows from the settings.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.result_files import class_name
 from yolofast.track.trackers.tracker import Tracker
-from yolofast.track.trackers.tracks import Stage
+from yolofast.track.trackers.tracks import Floats, Stage, Tracks
 from yolofast.words import counted
 
 _STAGES = {
@@ -42,6 +42,15 @@ class Fate:
     limit: float | None
     other: int | None
     """The track of a detection, the detection of a track."""
+    box: tuple[float, ...]
+    """x1 y1 x2 y2; of a track where it was expected, or last seen if it was given up before."""
+    score: float | None
+    """Of a detection; of a track its last one, None if it was not shown."""
+    label: int
+    name: str
+    """Of the class."""
+    state: str | None
+    """Of a track before the frame: `tracked`, `lost` or `not shown`."""
     sentence: str
 
 
@@ -69,12 +78,14 @@ class Explanation:
         return "\n".join(parts)
 
 
-def explain(one: FollowedFrame, tracker: Tracker, known: Sequence[int], names: Sequence[str] = ()) -> Explanation:
-    """`known` are the identities that the tracker had before the frame."""
+def explain(
+    one: FollowedFrame, tracker: Tracker, before: FollowedFrame | None, names: Sequence[str] = ()
+) -> Explanation:
+    """`before` is the frame before."""
     settings = {key: value for key, value in vars(tracker.settings).items() if value is not None}
-    explainer = _Explainer(one, tracker, names)
+    explainer = _Explainer(one, tracker, before, names)
     rows = {int(id) for stage in one.stages for id in stage.ids if id > 0}
-    others = [explainer.unlisted(id) for id in known if id not in rows]
+    others = [explainer.unlisted(id) for id in explainer.known if id not in rows]
     return Explanation(
         one.place.video, one.place.number, one.place.time, tracker.name, settings,
         tuple(explainer.detection(row) for row in range(len(one.found))), (*explainer.tracks(), *others),
@@ -82,17 +93,35 @@ def explain(one: FollowedFrame, tracker: Tracker, known: Sequence[int], names: S
     )  # fmt: skip
 
 
+class _About(NamedTuple):
+    """As in `Fate`."""
+
+    box: tuple[float, ...]
+    score: float | None
+    label: int
+    name: str
+    state: str | None
+
+
 class _Explainer:
-    def __init__(self, one: FollowedFrame, tracker: Tracker, names: Sequence[str]) -> None:
+    def __init__(
+        self, one: FollowedFrame, tracker: Tracker, before: FollowedFrame | None, names: Sequence[str]
+    ) -> None:
         self._one, self._tracker, self._names, self._stages = one, tracker, names, one.stages
         shown = zip(one.tracks.detections.tolist(), one.tracks.ids.tolist(), strict=True)
         self._id_of = {row: id for row, id in shown if row >= 0}
         self._alive = {*one.tracks.ids.tolist(), *one.lost.ids.tolist()}
+        self.known: dict[int, _About] = {}
+        """What is known of each identity from the frame before."""
+        for state, some in () if before is None else (("tracked", before.tracks), ("lost", before.lost)):
+            self._know(state, some)
 
     def detection(self, row: int) -> Fate:
         found = self._one.found
-        name = f" {class_name(int(found.labels[row]), self._names)}" if self._names else ""
-        who = f"detection {row} ({found.scores[row]:.3f}{name})"
+        label, score, box = int(found.labels[row]), float(found.scores[row]), _rounded(found.boxes[row])
+        name = class_name(label, self._names)
+        who = f"detection {row} ({score:.3f}{f' {name}' if self._names or label else ''}) at {_corners(box)}"
+        about = _About(box, score, label, name, None)
         tried: list[str] = []
         for stage in self._stages:
             if not stage.columns[row]:
@@ -102,14 +131,14 @@ class _Explainer:
                 track, cost = int(stage.pairs[pair, 0]), float(stage.cost[pair])
                 id = int(stage.ids[track]) or self._id_of.get(row, 0)
                 sentence = f"{who} was matched to {_track(id)} in {_named(stage)}: {_compared(cost, stage.limit)}."
-                return Fate("detection", row, "matched", stage.name, cost, stage.limit, id, sentence)
+                return Fate("detection", row, "matched", stage.name, cost, stage.limit, id, *about, sentence)
             tried.append(self._why_not(stage, mine, 0))
         nearest, least = self._nearest(1, row)
         outcome, why = self._left_over(row)
         sentence = f"{who} {'was dropped' if outcome == 'dropped' else outcome}: {why}."
         sentence += "".join(f" In {reason}." for reason in tried)
         stage_name, limit = (None, None) if nearest is None else (nearest.name, nearest.limit)
-        return Fate("detection", row, outcome, stage_name, least, limit, None, sentence)
+        return Fate("detection", row, outcome, stage_name, least, limit, None, *about, sentence)
 
     def tracks(self) -> list[Fate]:
         if not self._stages:
@@ -121,10 +150,25 @@ class _Explainer:
         lost = id in self._alive
         outcome = "lost" if lost else "given up"
         why = "no detection took part in an association" if lost else "it was not seen for longer than its buffer"
-        return Fate("track", id, outcome, None, None, None, None, f"track {id} was {outcome}: {why}.")
+        about = self.known[id]
+        sentence = f"{_track(id)} ({about.state}), last at {_corners(about.box)}, was {outcome}: {why}."
+        return Fate("track", id, outcome, None, None, None, None, *about, sentence)
+
+    def _know(self, state: str, some: Tracks) -> None:
+        columns = some.ids.tolist(), some.boxes, some.scores.tolist(), some.labels.tolist()
+        for id, box, score, label in zip(*columns, strict=True):
+            if id > 0:
+                self.known[id] = _About(_rounded(box), score, label, class_name(label, self._names), state)
+
+    def _about(self, row: int, id: int) -> _About:
+        first = self._stages[0]
+        label, seen = int(first.labels[row]), self.known.get(id)
+        score, state = (None, "not shown") if seen is None else (seen.score, seen.state)
+        return _About(_rounded(first.boxes[row]), score, label, class_name(label, self._names), state)
 
     def _track_fate(self, row: int, id: int) -> Fate:
-        tried: list[str] = []
+        about, tried = self._about(row, id), list[str]()
+        where = f"({about.state}), expected at {_corners(about.box)},"
         for stage in self._stages:
             if not stage.rows[row]:
                 continue
@@ -132,18 +176,18 @@ class _Explainer:
             for pair in np.flatnonzero(mine & stage.matched):
                 detection, cost = int(stage.pairs[pair, 1]), float(stage.cost[pair])
                 id = id or self._id_of.get(detection, 0)
-                sentence = f"{_track(id)} was matched to detection {detection} in {_named(stage)}: "
+                sentence = f"{_track(id)} {where} was matched to detection {detection} in {_named(stage)}: "
                 sentence += f"{_compared(cost, stage.limit)}."
-                return Fate("track", id, "matched", stage.name, cost, stage.limit, detection, sentence)
+                return Fate("track", id, "matched", stage.name, cost, stage.limit, detection, *about, sentence)
             tried.append(self._why_not(stage, mine, 1))
         nearest, least = self._nearest(0, row)
         lost = id in self._alive and id > 0
         outcome = "lost" if lost else "given up"
         end = "is kept as lost" if lost else "was given up"
-        sentence = f"{_track(id)} was not seen and {end}."
+        sentence = f"{_track(id)} {where} was not seen and {end}."
         sentence += "".join(f" In {reason}." for reason in tried) if tried else " It took part in no association."
         stage_name, limit = (None, None) if nearest is None else (nearest.name, nearest.limit)
-        return Fate("track", id, outcome, stage_name, least, limit, None, sentence)
+        return Fate("track", id, outcome, stage_name, least, limit, None, *about, sentence)
 
     def _nearest(self, axis: int, number: int) -> tuple[Stage | None, float | None]:
         """The pair that came closest to its limit, of those that took part."""
@@ -176,6 +220,9 @@ class _Explainer:
     def _left_over(self, row: int) -> tuple[str, str]:
         """What becomes of a detection that no track took, and why."""
         settings, score = self._tracker.settings, float(self._one.found.scores[row])
+        x1, y1, x2, y2 = self._one.found.boxes[row]
+        if (x1 >= x2 or y1 >= y2) and not any(stage.columns[row] for stage in self._stages):
+            return "dropped", "its box has no area, so there is nothing to be followed"
         if hasattr(settings, "det_thresh"):
             return self._by_one_threshold(row, score, float(settings.det_thresh))
         high, low = float(settings.track_high_thresh), float(settings.track_low_thresh)
@@ -207,6 +254,14 @@ class _Explainer:
 
 def _named(stage: Stage) -> str:
     return _STAGES[stage.name][0] if stage.name in _STAGES else f"the association {stage.name}"
+
+
+def _rounded(box: Floats) -> tuple[float, ...]:
+    return tuple(round(value, 3) for value in box.tolist())
+
+
+def _corners(box: Sequence[float]) -> str:
+    return " ".join(f"{value:.1f}" for value in box)
 
 
 def _track(id: int) -> str:

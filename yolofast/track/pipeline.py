@@ -1,39 +1,52 @@
 """Frames become tracks: read, detected, followed, each by a thread of its own, in the order of the frames.
 
 Every video has a tracker of its own, while one network sees the frames of all. The camera's motion is found by another
-thread, on the frame that was read for the detector, and handed to the tracker.
+thread, on the frame as the detector has resized it, and handed to the tracker.
 """
 
 import copy
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.detect.detector import FrameDetections
+from yolofast.detect.results import of_frame
 from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.pixels import Image
 from yolofast.structures import Detections
-from yolofast.track.formats.detections import StoredDetections
+from yolofast.track.formats.warps import chained
 from yolofast.track.timeline import Place, Timeline
-from yolofast.track.trackers.camera_motion import CameraMotion
+from yolofast.track.trackers.camera_motion import ESTIMATED, CameraMotion
+from yolofast.track.trackers.motion.trackssm import foresee_together
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
 
 READING, DETECTING, CAMERA, TRACKING, DRAWING = "reading", "detector", "camera motion", "tracker", "drawing and writing"
-_BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
+BATCHES_AHEAD, _FRAMES_AHEAD = 1, 8
 Item = TypeVar("Item")
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """[n, d] how each detection looks."""
-See = Callable[[list[Image]], list[tuple[Detections, Floats | None]]]
 MakeTracker = Callable[[float], Tracker]
 """Of a video with this frame rate."""
+
+
+class Sight(NamedTuple):
+    """What the detector makes of an image."""
+
+    detections: Detections
+    resized: Image
+    """The image as large as the network takes it."""
+    features: Floats | None
+
+
+See = Callable[[list[Image]], list[Sight]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,10 @@ class Seen:
     features: Features | None = None
     size: tuple[int, int] = (0, 0)
     """Width and height of the image; 0 where nothing says it."""
+    resized: Image | None = None
+    """The image as the detector has resized it."""
+    more: bool = False
+    """Whether others follow that were detected together with it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,11 @@ class TrackedFrame(FrameDetections):
     """Where tracks are believed to be that the detections do not show."""
     place: Place
     """Which video it is of, its number there from 1, and its time in seconds."""
+
+    @property
+    def number(self) -> int:
+        """From 1, as in all files of results; `frame.number` is the place in the source, from 0."""
+        return self.place.number
 
     @property
     def time(self) -> float:
@@ -135,58 +157,30 @@ class StageTimes:
 
 def detected(see: See, batches: Generator[list[Frame]], timeline: Timeline, times: StageTimes) -> Generator[Seen]:
     """Reading overlaps with the network."""
-    for frames in read_ahead(times.of_reading(batches), _BATCHES_AHEAD):
+    for frames in read_ahead(times.of_reading(batches), BATCHES_AHEAD):
         with times.of(DETECTING, len(frames)):
             found = see([frame.image for frame in frames])
-        for frame, (detections, features) in zip(frames, found, strict=True):
+        for left, frame, (detections, resized, features) in zip(range(len(frames))[::-1], frames, found, strict=True):
             height, width = frame.image.shape[:2]
-            place = timeline.place(frame)
-            yield Seen(place, frame, Found.of(detections), features=features, size=(width, height))
-
-
-def recalled(
-    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: Timeline | None, times: StageTimes
-) -> Generator[Seen]:
-    """Stored detections take the network's place; `batches` are the images to draw on, if there are any."""
-    starts = stored.starts()
-    about: dict[str, Any] = {
-        "video": stored.name, "frame_rate": stored.frame_rate, "length": stored.length, "live": False
-    }  # fmt: skip
-
-    def seen(number: int, frame: Frame | None) -> Seen:
-        rows = slice(int(starts[number - 1]), int(starts[number]))
-        return Seen(
-            Place(number=number, time=float(stored.times[number - 1]), **about),
-            frame,
-            Found(stored.box[rows], stored.score[rows], np.maximum(stored.label[rows], 0)),
-            None if stored.warps is None else stored.warps[number - 1],
-            None if stored.features is None else stored.features[rows],
-            (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
-        )
-
-    if batches is None or timeline is None:
-        yield from (seen(number, None) for number in range(1, stored.length + 1))
-        return
-    done = 0
-    for frames in read_ahead(times.of_reading(batches), _BATCHES_AHEAD):
-        for frame in frames:
-            number = timeline.place(frame).number
-            # Frames whose image is missing are tracked all the same.
-            yield from (seen(other, None) for other in range(done + 1, min(number, stored.length + 1)))
-            if number <= stored.length:
-                yield seen(number, frame)
-            done = number
-    yield from (seen(number, None) for number in range(done + 1, stored.length + 1))
+            yield Seen(
+                timeline.place(frame), frame, Found.of(detections), features=features, size=(width, height),
+                resized=resized, more=left > 0,
+            )  # fmt: skip
 
 
 class Follower:
     """Trackers and camera motions, one for each video."""
 
     def __init__(
-        self, make_tracker: MakeTracker, times: StageTimes, *, several: bool = False, explained: int | None = None
-    ) -> None:
-        """`several` videos are read in turn; otherwise one is over when the next begins."""
+        self, make_tracker: MakeTracker, times: StageTimes, *, several: bool = False, explained: int | None = None,
+        warps: Mapping[int, Floats] | None = None,
+    ) -> None:  # fmt: skip
+        """`several` videos are read in turn; otherwise one is over when the next begins.
+
+        `warps` are recorded ones by frame, in place of what images or stored detections say.
+        """
         self._make, self._times, self._several, self._explained = make_tracker, times, several, explained
+        self._warps, self._warped_to = warps, 0
         self._cameras: dict[str, CameraMotion] = {}
         self._trackers: dict[str, Tracker] = {}
         self.explained: dict[str, Tracker] = {}
@@ -207,12 +201,12 @@ class Follower:
                 yield one
                 continue
             camera = self._camera(one.place)
-            if camera.method == "none":
+            if camera.method not in ESTIMATED:
                 yield one
                 continue
             with self._times.of(CAMERA):
-                warp = camera.warp(one.frame.image, one.found.boxes)
-            yield replace(one, warp=warp)
+                warp = camera.warp(one.frame.image, one.found.boxes, one.resized)
+            yield replace(one, warp=warp, resized=None)
 
     def _camera(self, place: Place) -> CameraMotion:
         if place.video not in self._cameras:
@@ -224,23 +218,51 @@ class Follower:
         return self._cameras[place.video]
 
     def _tracked(self, seen: Iterable[Seen]) -> Generator[FollowedFrame]:
-        for one in seen:
+        for one in self._foreseen(seen) if self._several else seen:
             tracker = self._tracker(one.place)
             wanted = one.place.number == self._explained
             tracker.stages = [] if wanted else None
             found = one.found
-            # Stored warps are for trackers that look at the camera.
-            warp = one.warp if getattr(tracker.settings, "cmc_method", "none") != "none" else None
+            warp = one.warp if self._warps is None else self._recorded(self._warps, one.place.number)
+            if getattr(tracker.settings, "cmc_method", "none") == "none":
+                warp = None  # stored ones are for trackers that look at the camera
             with self._times.of(TRACKING):
                 tracks = tracker.update(
-                    found.boxes, found.scores, found.labels, warp=warp, features=one.features, time=one.place.time
-                )
+                    found.boxes, found.scores, found.labels, warp=warp, time=one.place.time,
+                    features=one.features if tracker.looks else None, size=one.size if all(one.size) else None,
+                )  # fmt: skip
                 lost = tracker.lost()
             if wanted:
                 self.explained[one.place.video] = copy.deepcopy(tracker)
             yield FollowedFrame(
                 one.place, one.frame, found, tracks, lost, tuple(tracker.stages or ()), one.size, one.features, warp
             )
+
+    def _foreseen(self, seen: Iterable[Seen]) -> Generator[Seen]:
+        """Learned motion models are asked once for all videos whose frames were detected together."""
+        waiting: list[Seen] = []
+        for one in seen:
+            if any(one.place.video == other.place.video for other in waiting):
+                yield from self._asked_together(waiting)
+                waiting = []
+            waiting.append(one)
+            if not one.more:
+                yield from self._asked_together(waiting)
+                waiting = []
+        yield from waiting
+
+    def _asked_together(self, frames: list[Seen]) -> list[Seen]:
+        if len(frames) > 1:
+            with self._times.of(TRACKING, 0):
+                motions = ((getattr(self._tracker(one.place), "motion", None), one) for one in frames)
+                foresee_together((motion, one.place.time, one.size) for motion, one in motions if all(one.size))
+        return frames
+
+    def _recorded(self, warps: Mapping[int, Floats], number: int) -> Floats | None:
+        """The camera's motion since the frame before that was used."""
+        first = self._warped_to + 1 if self._warped_to < number else number
+        self._warped_to = number
+        return chained(warps.get(one) for one in range(first, number + 1))
 
     def _tracker(self, place: Place) -> Tracker:
         if place.video not in self._trackers:
@@ -250,8 +272,9 @@ class Follower:
         return self._trackers[place.video]
 
 
-def tracked_frames(followed: Generator[FollowedFrame]) -> Generator[TrackedFrame]:
-    """For callers from Python, whose frames all have an image."""
+def tracked_frames(followed: Generator[FollowedFrame], names: tuple[str, ...]) -> Generator[TrackedFrame]:
+    """For callers from Python, whose frames all have an image; `names` of the classes."""
     for one in followed:
         assert one.frame is not None
-        yield TrackedFrame(one.frame, one.found.detections(), one.tracks, one.lost, one.place)
+        found = of_frame(one.found.detections(), names, one.frame, keep=True)
+        yield TrackedFrame(one.frame, found, one.tracks, one.lost, one.place)

@@ -4,6 +4,7 @@ A stream may run for days, so rows go to the disk at once, under another name. C
 name, also after an interrupt: results so far are kept.
 """
 
+import io
 import json
 import os
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
 from yolofast.track.counting import Counts
 from yolofast.track.pipeline import FollowedFrame
 from yolofast.track.trackers.tracks import Tracks
@@ -24,10 +26,11 @@ class GrowingFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._part = path.with_name(f".{path.name}.part")
+        self._part = name_beside(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._part.open("w", encoding="utf-8")
+            remove_abandoned(path.parent, path.name)
+            self._file = io.TextIOWrapper(opened_new(self._part), encoding="utf-8")
         except OSError as error:
             raise self._cannot(error) from None
 
@@ -75,8 +78,12 @@ class TrackFiles:
         self._json.write(("\n" if self._first else ",\n") + json.dumps(frame))
         self._first = False
 
-    def close(self, counts: Counts, remarks: Sequence[str] = ()) -> None:
-        end = {"counts": counts_json(counts, self._names), "remarks": list(remarks)}
+    def close(self, counts: Counts, remarks: Sequence[str], *, last_frame: int, complete: bool) -> None:
+        """`complete`: the run was not ended before the video was."""
+        end = {
+            "counts": counts_json(counts, self._names), "remarks": list(remarks), "last_frame": last_frame,
+            "complete": complete,
+        }  # fmt: skip
         self._json.write(f"\n], {json.dumps(end)[1:]}\n")
         self._rows.close()
         self._json.close()

@@ -1,23 +1,26 @@
 """Which video a frame belongs to, its number there and its time: what tracking needs to know of any source.
 
 The images of a folder are the frames of one video. Their names are numbers where they can be: a gap in the numbers is a
-gap in time. Videos state the time of each frame; streams are timed as they are read.
+gap in time; or `times.txt` states their times. Videos state the time of each frame, unless a sequence with `times.txt`
+is made of them; streams are timed as they are read.
 """
 
 import math
+import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from yolofast.errors import UserError
+from yolofast.errors import UserError, shorten
 from yolofast.media.frames import Frame, Video
 from yolofast.media.pictures import UniqueNames
-from yolofast.media.sources import batches_of_several, images_of
+from yolofast.media.sources import batches_of_several, images_of, source_name
 from yolofast.media.streams import OnFault
 from yolofast.track.formats.detections import USUAL_RATE
-from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_seqinfo
+from yolofast.track.formats.mot import SEQINFO, TIMES, SeqInfo, read_seqinfo, read_times
+from yolofast.track.formats.sequence import Floats
 
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
 _MOST_GAPS = 4
@@ -37,38 +40,69 @@ class Place:
     time: float
     """In seconds, later than that of the frame before."""
     frame_rate: float
+    """Frames a second that are used."""
     length: int | None
     """Frames of the video in all, if known."""
     live: bool
+    every: int = 1
+    """One of so many frames is used; `number` counts them all."""
+
+    @property
+    def numbers_per_second(self) -> float:
+        return self.frame_rate * self.every
 
 
 class Timeline:
     """Places the frames of a run, given in the order of reading."""
 
-    def __init__(self, images: Sequence[str] = (), frame_rate: float | None = None) -> None:
-        """`images` are those of all folders; `frame_rate` that of folders, by default as `seqinfo.ini` says."""
-        self._names, self._given_rate = UniqueNames(), frame_rate
+    def __init__(self, images: Sequence[str] = (), frame_rate: float | None = None, every: int = 1) -> None:
+        """`images` are those of all folders; `frame_rate` that of folders, by default as `seqinfo.ini` says.
+
+        `every`: the sources give every N-th frame only; numbers and times stay those of the video.
+        """
+        self._names, self._given_rate, self._every = UniqueNames(), frame_rate, every
         self._numbers = _numbers_by_folder(images)
         self._rates: dict[Path, float] = {}
+        self._times: dict[Path, Floats | None] = {}
         self._last: dict[str, tuple[int, float]] = {}
         self.repaired: set[str] = set()
         """Videos whose frames were not in order of time, or stated none."""
 
     def place(self, frame: Frame) -> Place:
         if frame.video is None:
-            return self._of_image(Path(frame.name))
-        video, rate = self._names.of(frame.name), frame.video.fps
-        return self._checked(video, frame.number + 1, frame.time, rate, frame.video)
+            return self._of_image(Path(frame.name), frame.number)
+        video, rate = self._names.of(frame.name), frame.video.fps * self._every
+        path, time = Path(frame.name), frame.time
+        times = None if frame.video.live else self._of_video(path)
+        if times is not None and frame.number < len(times):
+            time, rate = float(times[frame.number]), self._rates.get(path, rate)
+        return self._checked(video, frame.number + 1, time, rate, frame.video)
 
-    def _of_image(self, path: Path) -> Place:
+    def _of_video(self, path: Path) -> Floats | None:
+        """`times.txt` of the sequence whose images this video is: most video files can only hold even times."""
+        if path not in self._times:
+            folder = path.with_suffix("")
+            if not (folder / TIMES).is_file() or not (folder / SEQINFO).is_file() or self._given_rate:
+                self._times[path] = None
+            else:
+                info = read_seqinfo(folder / SEQINFO)
+                is_own = os.path.normpath(folder / info.images) == os.path.normpath(path)
+                self._times[path] = read_times(folder, info.length) if is_own else None
+                if info.frame_rate:
+                    self._rates[path] = info.frame_rate
+        return self._times[path]
+
+    def _of_image(self, path: Path, place: int) -> Place:
         folder = path.parent
         video = self._names.of(sequence_name(folder))
         if folder not in self._rates:
             self._rates[folder] = self._given_rate or _info(folder).frame_rate or USUAL_RATE
-        rate, known = self._rates[folder], self._numbers.get(folder, {})
-        number = known.get(path.name) or self._last.get(video, (0, 0.0))[0] + 1
+            self._times[folder] = None if self._given_rate else read_times(_info_folder(folder), _info(folder).length)
+        rate, times, known = self._rates[folder], self._times[folder], self._numbers.get(folder, {})
+        number = known.get(path.name) or max(place, self._last.get(video, (0, 0.0))[0]) + 1
         length = max(known.values(), default=None)
-        return self._checked(video, number, (number - 1) / rate, rate, Video(video, rate, length))
+        time = (number - 1) / rate if times is None or number > len(times) else float(times[number - 1])
+        return self._checked(video, number, time, rate, Video(video, rate, length))
 
     def _checked(self, video: str, number: int, time: float | None, rate: float, about: Video) -> Place:
         before, last = self._last.get(video, (0, -math.inf))
@@ -77,7 +111,7 @@ class Timeline:
             time = last + max(number - before, 1) / rate if before else (number - 1) / rate
         number = max(number, before + 1)
         self._last[video] = (number, time)
-        return Place(video, number, time, rate, about.length, about.live)
+        return Place(video, number, time, rate / self._every, about.length, about.live, self._every)
 
 
 def sequence_name(folder: Path) -> str:
@@ -87,18 +121,25 @@ def sequence_name(folder: Path) -> str:
 
 
 def folder_of_images(source: str) -> str:
-    """The images of a MOTChallenge sequence lie in a folder of it; anything else is its own source."""
+    """The images of a MOTChallenge sequence are in a folder of it, or a video; anything else is its own source."""
     path = Path(source)
-    if (path / SEQINFO).is_file() and (path / read_seqinfo(path / SEQINFO).images).is_dir():
-        return str(path / read_seqinfo(path / SEQINFO).images)
+    if (path / SEQINFO).is_file():
+        images = path / read_seqinfo(path / SEQINFO).images
+        if images.is_dir():
+            return str(images)
+        if images.is_file():
+            return os.path.normpath(images)
     return source
 
 
-def _info(folder: Path) -> SeqInfo:
-    for place in (folder / SEQINFO, folder.parent / SEQINFO):
-        if place.is_file():
-            return read_seqinfo(place)
-    return SeqInfo()
+def _info_folder(images: Path) -> Path:
+    """Where `seqinfo.ini` and `times.txt` of a folder of images lie."""
+    return images.parent if (images.parent / SEQINFO).is_file() and not (images / SEQINFO).is_file() else images
+
+
+def _info(images: Path) -> SeqInfo:
+    path = _info_folder(images) / SEQINFO
+    return read_seqinfo(path) if path.is_file() else SeqInfo()
 
 
 def _numbers_by_folder(images: Sequence[str]) -> Mapping[Path, dict[str, int]]:
@@ -130,15 +171,17 @@ class OpenSources:
 
 
 def open_sources(
-    sources: Sequence[str], batch: int, *, every: int = 1, frame_rate: float | None = None, on_fault: OnFault
+    sources: Sequence[object], batch: int, *, every: int = 1, frame_rate: float | None = None, on_fault: OnFault
 ) -> OpenSources:
     """Videos, folders of images, MOTChallenge sequences, streams and cameras; several are read in turn."""
-    if frame_rate is not None and not 0 < frame_rate < math.inf:
-        raise UserError(f"the frame rate is {frame_rate}", fix="give frames per second above 0")
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise UserError(f"every is {shorten(every)}", fix="give a whole number from 1: 2 uses every second frame")
+    if frame_rate is not None and not (isinstance(frame_rate, int | float) and 0 < frame_rate < math.inf):
+        raise UserError(f"the frame rate is {shorten(frame_rate)}", fix="give frames per second above 0")
     if not sources:
         raise UserError("no source is given", fix="name a video, a folder of images, a stream or a camera")
-    named = [folder_of_images(source) for source in sources]
+    named = [folder_of_images(source_name(source)) for source in sources]
     if len(set(named)) < len(named):
         raise UserError("a source is given twice", fix="give each once")
     batches = batches_of_several(named, batch, every=every, on_fault=on_fault)
-    return OpenSources(batches, Timeline([name for one in named for name in images_of(one)], frame_rate))
+    return OpenSources(batches, Timeline([name for one in named for name in images_of(one)], frame_rate, every))

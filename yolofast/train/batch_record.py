@@ -26,6 +26,7 @@ from yolofast.profile.output import summary
 from yolofast.profile.step_phases import AUGMENT, ORDER, TO_DEVICE
 from yolofast.profile.step_statistics import parallel_phase, phase_figures, spread
 from yolofast.runs.layout import EPOCH, FILES
+from yolofast.runs.table import csv_rows
 from yolofast.structures import Batch
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import Gear
@@ -55,7 +56,7 @@ def _rows_before(path: Path, columns: int, epoch: int) -> list[list[str]]:
         lines = path.read_text(errors="replace").splitlines(keepends=True)
     except FileNotFoundError:  # of a run that was begun without it
         return []
-    rows = [row for row in csv.reader(line for line in lines[1:] if line.endswith("\n")) if len(row) == columns]
+    rows = [row for row in csv_rows(line for line in lines[1:] if line.endswith("\n")) if len(row) == columns]
     return [row for row in rows if row[0].isdecimal() and int(row[0]) < epoch]
 
 
@@ -162,7 +163,7 @@ def recorded_phases(run: Run, gear: Gear, folder: Path | None, next_epoch: int) 
 
 
 def _utilisation(device: torch.device) -> float | None:
-    """NVML's, of the last moments, if `pynvml` is installed."""
+    """NVML's, of the last moments, if `yolofast[gpu]` is installed."""
     try:
         return torch.cuda.utilization(device) / 100 if device.type == "cuda" else None
     except (ImportError, RuntimeError):

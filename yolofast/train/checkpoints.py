@@ -3,23 +3,65 @@
 import os
 import pickle
 import shutil
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from yolofast.checkpoint.containers import check_archive
 from yolofast.checkpoint.save import save_checkpoint
-from yolofast.errors import UserError
-from yolofast.runs.layout import FILES
+from yolofast.errors import UserError, shorten
+from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
+from yolofast.runs.layout import EPOCH, FILES, TIME
 
+_MOST = 10**9
 _RESUME = (
     "see that the disk has room and the folder is writable, then continue with --resume; earlier states are intact"
 )
+Form = Callable[[Any], bool]
+
+
+def is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and least <= value < _MOST
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def is_named(value: Any, kind: type | UnionType = object) -> bool:
+    """A dictionary of text and values of that kind."""
+    return isinstance(value, dict) and all(isinstance(key, str) and isinstance(value[key], kind) for key in value)
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(is_named(row, int | float | None) for row in value)
+
+
+OF_EVERY_RUN: dict[str, Form] = {
+    "config": is_named,
+    "model": lambda value: is_named(value, Tensor),
+    "step": is_named,
+    "rows": _are_rows,
+    "next_epoch": lambda value: is_whole(value, 0),
+    "best_fitness": is_number,
+    "best_epoch": lambda value: is_whole(value, -1),
+}
+"""What a state has at least, and in which form."""
+OF_A_DETECTOR: dict[str, Form] = {
+    "ema": lambda value: is_named(value, Tensor),
+    "run": is_named,
+    "hyp": is_named,
+    "names": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+    "lr_factor": lambda value: is_number(value) and 0 < value <= 1,
+    "rows": lambda value: all(is_whole(row.get(EPOCH.name), 0) and is_number(row.get(TIME.name)) for row in value),
+}
+"""What that of a detector's run has too."""
 
 
 class Checkpoints:
@@ -28,8 +70,7 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        for unfinished in folder.glob(".*.tmp"):  # of a process that was killed while it wrote
-            unfinished.unlink(missing_ok=True)
+        remove_abandoned(folder)
         self._thread = ThreadPoolExecutor(1, "checkpoints")
         self._writing: Future[None] | None = None
 
@@ -84,32 +125,36 @@ def on_host(value: Any) -> Any:
 
 def same_file_as(path: Path, name: Path) -> None:
     """Another name for a file nobody ever changes; a copy of it where the disk knows no such thing."""
-    temporary = name.with_name(f".{name.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
+    temporary = name_beside(name)
     try:
         os.link(path, temporary)
     except OSError:
         try:
-            shutil.copyfile(path, temporary)
+            with path.open("rb") as source, opened_new(temporary) as target:
+                shutil.copyfileobj(source, target)
         except OSError as error:  # nothing of it stays where there is no room for all
             temporary.unlink(missing_ok=True)
             raise UserError(f"the checkpoint could not be written: {error.strerror or error}") from error
     temporary.replace(name)
 
 
-def read_state(last: Path) -> tuple[dict[str, Any], str | None]:
-    """The state to resume from, and a warning if it is not that of `last` itself."""
+def read_state(last: Path, also: Mapping[str, Form] | None = None) -> tuple[dict[str, Any], str | None]:
+    """The state to resume from, and a warning if it is not that of `last` itself. `also`: what it has to have too."""
     problems, is_last, fix = [], last.name == FILES.last, f"name a run's {FILES.last}"
     if not is_last and not last.exists():
         raise UserError("there is no such file", where=last, fix=fix)
     for path in (last, last.with_name(FILES.previous)) if is_last else (last,):
         try:
+            check_archive(path)
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             problems.append(f"{path.name} {_problem(path, error)}")
             continue
-        if not isinstance(content, dict) or "step" not in content:
-            raise UserError("it holds weights, but not the state of a run", where=path, fix=fix)
+        content = content if isinstance(content, dict) else {}
+        for name, is_right in (*OF_EVERY_RUN.items(), *(also or {}).items()):
+            if not is_right(content.get(name)):
+                has = f"its {name} is {shorten(content[name])}" if name in content else f"it has no {name}"
+                raise UserError(f"it is not the state of a run: {has}", where=path, fix=fix)
         return content, f"{problems[0]}; the run continues from {path.name}, an epoch earlier" if problems else None
     best = last.with_name(FILES.best)
     again = f"start a new run from its best weights: --weights {best}" if best.exists() else "start a new run"
@@ -122,7 +167,7 @@ def _problem(path: Path, error: Exception) -> str:
         return "is not there"
     if isinstance(error, PermissionError | IsADirectoryError):
         return f"cannot be opened ({error.strerror})"
-    if not zipfile.is_zipfile(path):  # the end of the file, which says what is in it, is missing
+    if isinstance(error, UserError):  # of a checksum, or of the end of the file, which says what is in it
         return f"is damaged or cut off ({path.stat().st_size:,} bytes)"
     if isinstance(error, pickle.UnpicklingError):
         return "was not written by yolofast, or is damaged"

@@ -15,10 +15,12 @@ from torch import nn
 
 from yolofast.augment.by_head import read_head_policy
 from yolofast.augment.planner import Planner
-from yolofast.config.train import TrainConfig
-from yolofast.dataset.named import data_file, read_named_split
+from yolofast.config.settings import settings_of
+from yolofast.config.train import WORKER_FLAGS, TrainConfig
+from yolofast.dataset.data_argument import data_file, read_named_split, shared_images
 from yolofast.dataset.split import read_split
 from yolofast.evaluate.v7_metrics import V7Result
+from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex
 from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
@@ -30,11 +32,17 @@ from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_an
 from yolofast.model.heads import AnchorHead
 from yolofast.model.network import Network
 from yolofast.precision import Precision
-from yolofast.ranks import rank, world
+from yolofast.ranks import rank, ranks_here, world
+from yolofast.store.images import OpenStore
 from yolofast.train.distributed.join import open_images_together
 from yolofast.train.families.family import Rules
 
 Say = Callable[[str], None]
+
+_MOST_WORKERS = 8
+"""As many as published."""
+_SHORT_EPOCH = 200
+"""Batches, up to which workers are kept: starting them anew would be felt in every epoch."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +55,25 @@ def read_data(config: TrainConfig, say: Say) -> Data:
     path = data_file(config.data, say)
     train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
     val = read_named_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
+    if warning := shared_images(train, val, path):
+        say(warning)
     return Data(train, val)
 
 
 def prepare_batches(
-    config: TrainConfig, rules: Rules, index: ImageIndex, precision: Precision, model: Network, say: Say
-) -> WorkerLoader | DeviceLoader | QuadOnDevice:
+    config: TrainConfig, rules: Rules, index: ImageIndex, precision: Precision, model: Network, say: Say,
+    opened: Callable[[OpenStore], None],
+) -> WorkerLoader | DeviceLoader | QuadOnDevice:  # fmt: skip
+    """`opened` gets the store of the pixels, if there is one."""
     device, layout, inputs = precision.device, model.layout, model.inputs
-    on_gpu = device.type == "cuda" and config.loader != "cpu"
+    on_gpu = gpu_makes_batches(config, device)
+    if word := idle_flags(config, on_gpu):
+        say(f"loader: {word}")
     augmentation = rules.augmentation
     size = augmentation.width, augmentation.height
-    images = open_images_together(index, *size, config.cache, device=device if on_gpu else "cpu", say=say)
+    images = open_images_together(
+        index, *size, config.cache, device=device if on_gpu else "cpu", say=say, opened=opened
+    )
     heads = None
     if config.class_aware_aug:
         heads = read_head_policy(config.head_params, index, layout.head_classes, config.faithful)
@@ -65,7 +81,7 @@ def prepare_batches(
     planner = Planner(index, images.sizes, recipe, *size, seed=config.seed, heads=heads, most_boxes=most_boxes)
     arranged = training_order(config, index, max(layout.strides), always_shuffled=rules.always_shuffled)
     if on_gpu:
-        pixels = device_pixels(images, device, max(config.workers, 1))
+        pixels = device_pixels(images, device, max(workers_of(config), 1))
         format_ = InputFormat(dtype=precision.dtype, rgb=inputs.rgb, gain=1 / inputs.divisor)
         loader = DeviceLoader(
             planner, pixels, arranged.order, device, format_,
@@ -75,13 +91,36 @@ def prepare_batches(
     return WorkerLoader(
         BatchMaker(planner, images, rgb=inputs.rgb, quad=config.quad, skip_bad=config.skip_bad),
         arranged.order,
-        workers=config.workers,
-        persistent=config.persistent_workers or config.fast_dataloader,
+        workers=workers_of(config),
+        persistent=config.persistent_workers or config.fast_dataloader or len(arranged.order) <= _SHORT_EPOCH,
         worker_tensor=config.worker_tensor or config.fast_dataloader,
         shapes=arranged.shapes,
         close_mosaic_from=augmentation.close_mosaic_from,
+        timeout=config.worker_timeout,
         say=say,
     )
+
+
+def gpu_makes_batches(config: TrainConfig, device: torch.device) -> bool:
+    return device.type == "cuda" and config.loader != "cpu"
+
+
+def idle_flags(config: TrainConfig, on_gpu: bool) -> str:
+    """Which flags of worker processes were given although there are none, and what would make them matter."""
+    given = [settings_of(TrainConfig)[name].flag for name in WORKER_FLAGS if getattr(config, name)]
+    if not given or (workers_of(config) and not on_gpu):
+        return ""
+    flags = f"{' and '.join(given)} {'has' if len(given) == 1 else 'have'} no effect"
+    if on_gpu:
+        return f"{flags}, the GPU makes the batches (--loader cpu: worker processes do)"
+    return f"{flags}, the training process makes the batches (--workers 1 or more: worker processes do)"
+
+
+def workers_of(config: TrainConfig) -> int:
+    """Processes that make batches for this one: each needs a core, and the ranks of a machine share its cores."""
+    if config.workers is not None:
+        return config.workers
+    return min(_MOST_WORKERS, max(1, usable_cores() // ranks_here()))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 
-from yolofast.runs.layout import EPOCH, FILES, MEMORY, TRAIN_LOSS, Column, columns_with, terms_in
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, TRAIN_LOSS, Column, columns_of
+from yolofast.terminal.escaping import SafeConsole
 from yolofast.train.step import RunningLosses
 from yolofast.words import clock
 
 
-class LastingConsole(Console):
+class LastingConsole(SafeConsole):
     def __init__(self, on_lost: Callable[[str], None]) -> None:
         """`on_lost` hears what is wrong with standard output, once."""
         super().__init__(soft_wrap=True, highlight=False)
@@ -180,7 +181,7 @@ class Cell(NamedTuple):
 def line_of(row: Mapping[str, Any]) -> list[Cell]:
     """What an epoch's line says between its number and the time that is left; a dash is what was not measured."""
     cells = []
-    for name, column in columns_with(terms_in(row)):
+    for name, column in columns_of(row):
         if column is TRAIN_LOSS:
             cells.append(Cell(column.term_in(name) or "", _loss(row.get(name)), column))
         elif column.short:

@@ -1,6 +1,7 @@
 """The evaluations of a run: on its validation split, by all ranks, as one process that evaluates all batches would."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch.distributed as dist
@@ -15,6 +16,7 @@ from yolofast.loss.criterion import Criterion
 from yolofast.model.network import Network
 from yolofast.precision import Precision
 from yolofast.ranks import is_first, rank, world
+from yolofast.store.images import OpenStore
 from yolofast.train.distributed.join import open_images_together
 from yolofast.train.families.family import Rules
 from yolofast.train.guard import fix_if_memory_runs_out
@@ -47,12 +49,15 @@ def _batch_size(config: TrainConfig) -> int:
     return config.test_batch_size or 2 * config.batch_size
 
 
-def validation_of(config: TrainConfig, index: ImageIndex, model: Network, shape: tuple[int, int]) -> ValidationBatches:
+def validation_of(
+    config: TrainConfig, index: ImageIndex, model: Network, shape: tuple[int, int], opened: Callable[[OpenStore], None]
+) -> ValidationBatches:
     height, width = shape
     cache = "auto" if config.cache == "gpu" else config.cache
     images = open_images_together(
-        index, width, height, cache, among=("disk", "off"), augmented=model.inputs.linear, say=lambda text: None
-    )
+        index, width, height, cache, among=("disk", "off"), augmented=model.inputs.linear, say=lambda text: None,
+        opened=opened,
+    )  # fmt: skip
     batch, stride = _batch_size(config), max(model.layout.strides)
     device = next(model.parameters()).device  # where batches are kept between the epochs
     wide = width, height

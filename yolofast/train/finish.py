@@ -13,7 +13,8 @@ from yolofast.detect.detector import ImageDetector
 from yolofast.ranks import world
 from yolofast.report.run.evaluation_files import save_samples
 from yolofast.report.run.run_page import leave_report
-from yolofast.runs.layout import FILES, MAP, MAP50
+from yolofast.runs.divergence import lost_rows
+from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50
 from yolofast.train.display import Display
 from yolofast.train.loop import Progress, Trainer
 from yolofast.train.record import Recorder, summary_of
@@ -45,7 +46,11 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     trainer.recorder.close(complete=True)
     commands = _commands(run, progress, folder / FILES.weights)
     best_is_saved = progress.saved_epoch == progress.best_epoch
-    display.say("\n".join(["", *_results(summary, folder, best_is_saved), "", "next:", *commands]))
+    results = _results(summary, folder, best_is_saved)
+    if why := _why_useless(run, progress):
+        yolofast = f"{own_command()} diagnose {_quoted(folder)}"
+        results.insert(-1, f"warning: these weights are of no use, {why}; {run.rules.lower_rate} ({yolofast})")
+    display.say("\n".join(["", *results, "", "next:", *commands]))
 
 
 def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
@@ -99,6 +104,12 @@ def _draw_worst(run: Run, trainer: Trainer, folder: Path, found: Evaluated) -> N
     trainer.pictures.attempt("the worst misses", lambda: save_samples(folder, run.data.val, found.faults, found.epoch))
 
 
+def _why_useless(run: Run, progress: Progress) -> str:
+    """Where the losses of the best epoch say that the run had diverged; empty if they do not."""
+    lost = zip(progress.rows, lost_rows(progress.rows, run.config.epochs), strict=True)
+    return next((why for row, why in lost if row[EPOCH.name] == progress.best_epoch), "")
+
+
 def _results(summary: dict[str, Any], folder: Path, best_is_saved: bool) -> list[str]:
     """`best_is_saved`: `best.pt` has the best weights; with `--nosave` they are the last epoch's."""
     epochs, speed = summary["epochs"], summary["images_per_second"]
@@ -107,7 +118,7 @@ def _results(summary: dict[str, Any], folder: Path, best_is_saved: bool) -> list
         scores = ", ".join(f"{one.title} {best[one.name]:.3f}" for one in (MAP50, MAP))
         where = str(folder / FILES.weights / FILES.best)
         where = where if best_is_saved else f"its weights were not saved, those in {where} are the last epoch's"
-        lines.append(f"best: epoch {summary['best_epoch'] + 1}, {scores}; {where}")
+        lines.append(f"best: epoch {summary['best_epoch']}, {scores}; {where}")
     shown = [str(folder / name) for name in _WORTH_A_LOOK if (folder / name).exists()]
     return [*lines, f"look at: {', '.join(shown)}"]
 

@@ -16,18 +16,16 @@ import torch
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
-from yolofast.image_index import ImageIndex
+from yolofast.image_index import ImageIndex, fitted_size
 from yolofast.loader.quad import GROUP
 from yolofast.optim.schedule import NOMINAL_BATCH
-from yolofast.pixels import fitted_size
 from yolofast.precision import Precision, device_of
 from yolofast.ranks import world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import Batch, Targets, bucketed
 from yolofast.train.data import Say, read_data
 from yolofast.train.distributed.join import device_of_rank
-from yolofast.train.families.family import Augmentation
-from yolofast.train.families.table import rules_of
+from yolofast.train.families.family import Augmentation, rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gears import EagerGear, GraphGear

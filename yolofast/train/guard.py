@@ -1,4 +1,4 @@
-"""What a run survives: a NaN loss and a lack of memory.
+"""What a run survives: a NaN loss and a lack of memory; and what it only can tell, that it diverges.
 
 After a NaN loss it goes back to the last good state with a lower learning rate. When memory runs out, its state is
 saved on the host.
@@ -7,7 +7,7 @@ Bad steps are counted on the device. The count is copied to the host now and the
 arrived, so that nobody waits. The state to go back to is that of the start of the epoch, which was known to be good.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.ranks import agree_on_largest
+from yolofast.runs.divergence import lost_rows
 from yolofast.train.checkpoints import on_host
 from yolofast.train.step import TrainStep
 from yolofast.words import own_command
@@ -97,6 +98,17 @@ class NanGuard:
             "the loss was NaN or infinite: back to the state at the start of the epoch, "
             f"with {self.lr_factor:g} of the schedule's learning rate"
         )
+
+
+def divergence_warning(rows: Sequence[Mapping[str, Any]], planned: int, lower_rate: str) -> str | None:
+    """After an epoch, if its losses are the first that say so. Nothing is undone: it may come back."""
+    *before, now = lost_rows(rows, planned)
+    if not now or (before and before[-1]):
+        return None
+    return (
+        f"warning: {now}: the run diverges, most likely by too long steps. Stop it, {lower_rate}, "
+        "and warm up longer; or wait whether it comes back"
+    )
 
 
 class EpochOutOfMemoryError(Exception):

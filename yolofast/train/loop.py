@@ -2,7 +2,7 @@
 
 Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
 tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before if
-that was still being written, to the same numbers.
+that was still being written, on a CPU to the same bits.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from yolofast.checkpoint.save import model_content
+from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.config.resumed import saved_config
 from yolofast.detect.accumulator import Evaluated
 from yolofast.interrupts import Interrupts
@@ -24,14 +24,14 @@ from yolofast.ranks import world
 from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
-from yolofast.train.checkpoints import Checkpoints
+from yolofast.train.checkpoints import Checkpoints, on_host
 from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, mean_losses
 from yolofast.train.distributed.join import gear_of_ranks
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gear_box import GearBox, choose_gear
 from yolofast.train.gears.gears import Gear
-from yolofast.train.guard import EpochOutOfMemoryError, NanGuard
+from yolofast.train.guard import EpochOutOfMemoryError, NanGuard, divergence_warning
 from yolofast.train.record import Recorder
 from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
@@ -121,7 +121,7 @@ class Trainer:
         self._late_losses = LateLosses(self._step.losses)
         self._latest_found: Evaluated | None = None
         self._interrupts = Interrupts()
-        self._saved_settings = {  # once: the files they name may go
+        self._saved_settings: dict[str, Any] = {  # once: the files they name may go
             "config": saved_config(self._config),
             "hyp": self.run.hyp,
             "img_shape": list(self.run.rules.evaluation_shape),
@@ -130,10 +130,14 @@ class Trainer:
 
     def fit(self) -> Progress:
         with self.checkpoints or nullcontext(), self._interrupts.heard():
+            self.run.pixels.start()
             self._fit()
         return self.progress
 
     def _fit(self) -> None:
+        if self._config.save_init and self.checkpoints is not None and self.progress.epoch == 0:
+            start = on_host(model_content(self._step.model, **self._saved_settings))
+            save_checkpoint(self.checkpoints.folder / layout.FILES.init, start)
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         while self.progress.epoch < self._config.epochs and not self._should_stop():
             epoch = self.progress.epoch
@@ -155,6 +159,7 @@ class Trainer:
             if not self._config.nosave or last:
                 self._save(epoch, last)
             self.display.result(row)
+            self._say(divergence_warning(self.progress.rows, self._config.epochs, self.run.rules.lower_rate))
             self.pictures.epoch_over()
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
@@ -187,6 +192,7 @@ class Trainer:
                 line.batch_done(used, wait.seconds, settings.lr[0] * guard.lr_factor)
                 self.sampler.end()
                 self._interrupts.check()
+                self.run.mend_pixels(self.display.say)
                 if self._config.max_steps is not None and iteration + 1 >= self._config.max_steps:
                     break
         means = mean_losses(self._step.losses)

@@ -19,7 +19,7 @@ import torch
 from yolofast._version import __version__
 from yolofast.files.atomic_file import write_whole
 from yolofast.files.known_numbers import without_nan
-from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_with, terms_in
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, SPEED, TIME, columns_of, epoch_in_json
 from yolofast.runs.reader import RunFolder
 from yolofast.train.loggers.delivery import LoggerDelivery
 
@@ -83,8 +83,7 @@ class Recorder:
     def epoch(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         text = io.StringIO()
-        given = dict.fromkeys(name for row in self.rows for name in row)
-        columns = [name for name, _ in columns_with(terms_in(given))]
+        columns = [name for name, _ in columns_of(dict.fromkeys(name for row in self.rows for name in row))]
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: short(value) for key, value in row.items()} for row in self.rows)
@@ -112,8 +111,9 @@ class Recorder:
         """So that nobody takes it for a resumed run."""
         self._write(FILES.interrupted, {"epochs": len(self.rows)})
 
-    def environment(self) -> None:
-        self._write(FILES.environment, environment())
+    def environment(self, network: dict[str, Any] | None = None) -> None:
+        """`network` is what there is to say of it."""
+        self._write(FILES.environment, {**(network or {}), **environment()})
 
     def close(self, complete: bool = False) -> None:
         """`complete`: the run came to its end and everything is in its folder. Only the first call counts."""
@@ -135,17 +135,20 @@ class NoRecorder(Recorder):
 
 
 def summary_of(rows: Sequence[Mapping[str, Any]], best_epoch: int, wall_seconds: float) -> dict[str, Any]:
-    """A run in a few numbers. Rows cover all of a resumed run; `wall_seconds` are those of this process alone."""
+    """A run in a few numbers. `best_epoch` is that of its row, from 0.
+
+    Rows cover all of a resumed run; `wall_seconds` are those of this process alone.
+    """
     seconds = rows[-1][TIME.name] if rows else 0.0
     before = [0.0, *(row[TIME.name] for row in rows)]
     images = sum(row[SPEED.name] * (row[TIME.name] - start) for row, start in zip(rows, before, strict=False))
     best = next((row for row in rows if row[EPOCH.name] == best_epoch), {})
-    columns = columns_with(terms_in(best))
-    scores = [name for name, column in columns if column.source in ("metric", "validation loss") and name in best]
+    scores = [
+        name for name, column in columns_of(best) if column.source in ("metric", "validation loss") and name in best
+    ]
     return {
         "epochs": len(rows),
-        "best_epoch": best_epoch,
-        "epochs_counted_from": 0,  # by its number in results.csv; pages, and the display, count from 1
+        **epoch_in_json("best_epoch", best_epoch),
         "best": without_nan({name: best[name] for name in scores}),
         "train_seconds": round(seconds, 3),
         "wall_seconds": round(wall_seconds, 3),

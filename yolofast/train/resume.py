@@ -1,7 +1,7 @@
 """How a run begins: new, from the state of an earlier one, or again, if nothing of that one was saved.
 
 A run has its settings in its folder from the first moment on, and a checkpoint after its first epoch. One that was
-killed before starts again from its settings, which gives the same bits: nothing else went into it.
+killed before starts again from its settings, which gives the same run: nothing else went into it.
 
 A resumed run reads its own copies in place of files that have gone. Its folder has `hyp.yaml` (the hyper-parameters or
 YOLOX's recipe, all defaults filled in) and `plan.yaml`; a checkpoint has the network and the grouping of its heads. Of
@@ -18,17 +18,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yolofast.config.flags import from_settings
-from yolofast.config.resumed import from_yaml, is_gone, resumed
+from yolofast.config.resumed import from_yaml, is_gone, other_images, resumed
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
+from yolofast.dataset.changes import SplitRecord, changes_of, encoded, read_records
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.atomic_file import write_whole
 from yolofast.files.yaml_file import dump_yaml, read_yaml
 from yolofast.resources import find_resource
+from yolofast.runs.folder import Hold
 from yolofast.runs.layout import FILES, RATES
-from yolofast.train.checkpoints import read_state
+from yolofast.train.checkpoints import OF_A_DETECTOR, read_state
 from yolofast.train.explain.explanation import RunSoFar
-from yolofast.train.families.table import completed
+from yolofast.train.families.family import completed
 from yolofast.train.finetune.plan_file import PlanSpec, read_plan
 
 _STATES = (FILES.last, FILES.previous)
@@ -124,12 +126,17 @@ class Beginning(NamedTuple):
         )
 
 
-def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
-    """`given` is what the user typed, which a resumed run checks."""
+def beginning(config: TrainConfig, given: dict[str, Any], hold: Hold = lambda folder: None) -> Beginning:
+    """`given` is what the user typed, which a resumed run checks. `hold` first gets a folder that is there."""
     if not config.resume:
+        if config.exist_ok and (folder := Path(config.project) / config.name).is_dir():
+            hold(folder)
         config, note = _with_weights_that_exist(config, given)
+        if "workers" not in given:  # the published number is more than many machines have cores for
+            config = dataclasses.replace(config, workers=None)
         return Beginning(completed(config, given), note=note)
     run = run_to_resume(config.resume, config.project)
+    hold(run.folder)
     if Path(config.project).resolve() == run.folder.resolve().parent:  # it says where to look, from wherever that is
         given = {name: value for name, value in given.items() if name != "project"}
     if run.checkpoint is None:
@@ -138,7 +145,7 @@ def beginning(config: TrainConfig, given: dict[str, Any]) -> Beginning:
         note = f"nothing of {run.folder} was saved before it stopped: it starts again, with the same settings"
         plan = saved_plan(config, run.folder)
         return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note, plan=plan)
-    state, warning = read_state(run.checkpoint)
+    state, warning = read_state(run.checkpoint, OF_A_DETECTOR)
     config = resumed(from_settings(TrainConfig, state["config"]), given)
     note = f"warning: {warning}" if warning else None
     read = run.checkpoint.with_name(FILES.previous) if warning else run.checkpoint
@@ -153,9 +160,20 @@ def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> t
     return dataclasses.replace(config, weights=""), note
 
 
-def own_copies(config: TrainConfig, hyp: Mapping[str, Any]) -> dict[str, bytes]:
+Records = Mapping[str, SplitRecord]
+
+
+def other_data(folder: Path, state: Mapping[str, Any] | None, records: Records, data: str) -> list[str]:
+    """What has changed since the run was last started; of the runs of older versions only the number is known."""
+    before = read_records(folder / FILES.images, records)
+    if before is not None:
+        return changes_of(before, records)
+    return other_images((state or {}).get("images"), len(records["train"].names), data)
+
+
+def own_copies(config: TrainConfig, hyp: Mapping[str, Any], records: Records) -> dict[str, bytes]:
     """Files of a new run; what `--freeze` and `--stage` say is among the settings."""
-    copies = {FILES.hyp: dump_yaml(hyp).encode()}
+    copies = {FILES.hyp: dump_yaml(hyp).encode(), FILES.images: encoded(records)}
     if config.plan:
         plan = read_yaml(find_resource(config.plan, "plan")).values
         copies[FILES.plan] = dump_yaml({"epochs": config.epochs, **plan}).encode()
@@ -174,13 +192,13 @@ def saved_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
     return own
 
 
-def write_hyp(hyp: Mapping[str, Any], folder: Path) -> None:
-    path = folder / FILES.hyp
-    try:
-        write_whole(path, dump_yaml(hyp).encode())
-    except OSError as error:
-        what = f"the hyper-parameters could not be written: {error.strerror or error}"
-        raise UserError(what, where=path, fix="check permissions and that the disk has room") from error
+def write_copies(hyp: Mapping[str, Any], records: Records, folder: Path) -> None:
+    for name, content in ((FILES.hyp, dump_yaml(hyp).encode()), (FILES.images, encoded(records))):
+        try:
+            write_whole(folder / name, content)
+        except OSError as error:
+            what = f"the run's own copies could not be written: {error.strerror or error}"
+            raise UserError(what, where=folder / name, fix="check permissions and that the disk has room") from error
 
 
 def read_hyp(folder: Path) -> Mapping[str, Any] | None:

@@ -1,6 +1,9 @@
 """From settings to a run ready to go: data, model, loss, optimizer, loaders, gear."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,36 +11,43 @@ import torch
 
 from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
+from yolofast.dataset.changes import SplitRecord, record_of
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.networks import Start, check_number_of_heads, starting_network
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.quad import GROUP, QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
+from yolofast.model.summary import network_name
 from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import Precision
 from yolofast.ranks import share_counts, world
+from yolofast.store.background import BackgroundCheck
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
 from yolofast.train.evaluation import RunEvaluation, validation_of
-from yolofast.train.families.family import Losses, Resize, Rules
-from yolofast.train.families.table import family_of, rules_of
+from yolofast.train.families.family import Losses, Resize, Rules, family_of, rules_of
 from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold_batch_norm
 from yolofast.train.finetune.freeze_plan import PlannedSchedule, frozen_at_random, plan_of, planned
 from yolofast.train.finetune.phased_training import PhasedTraining
 from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.step import TrainStep
 
+_PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+
 
 def prepare_model(
     config: TrainConfig, names: tuple[str, ...], device: torch.device, say: Say, anchors: int | None = None,
-    plan: PlanSpec | None = None,
+    plan: PlanSpec | None = None, *, fresh: bool = True,
 ) -> Start:  # fmt: skip
-    """`plan` is that of a resumed run."""
+    """`plan` is that of a resumed run, which is not `fresh`: its weights were checked when it began."""
     torch.manual_seed(config.seed)
     check_number_of_heads(config.heads, config.head_config)
-    start = starting_network(config.cfg, config.weights, len(names), config.head_config, say, anchors)
+    partly = config.transfer_weights or not fresh
+    start = starting_network(
+        config.cfg, config.weights, len(names), config.head_config, say, anchors, partly=partly
+    )  # fmt: skip
     model = start.model
     model.names = names
     plan_of(config, model, plan).phases[0].freeze(model)
@@ -62,11 +72,17 @@ class Run:
     evaluation: RunEvaluation
     rules: Rules
     """How its family trains it."""
+    pixels: BackgroundCheck
     resize: Resize | None = None
     """None: all batches have the size trained at."""
     weighting: ImageWeighting | None = None
     makes_batches_here: bool = False
     """Whether asking for a batch is making it, rather than waiting for it."""
+
+    @cached_property
+    def records(self) -> dict[str, SplitRecord]:
+        """What its data set is made of."""
+        return {"train": record_of(self.data.train), "val": record_of(self.data.val)}
 
     @property
     def images_joined(self) -> int:
@@ -89,9 +105,20 @@ class Run:
         """Whether all batches that are full have images of one size: only those are worth compiling for."""
         return self.resize is None and not self.config.rect
 
+    @property
+    def network_facts(self) -> dict[str, Any]:
+        """What the run's folder says of it."""
+        parameters = sum(p.numel() for p in self.model.parameters())
+        return {"network": title_of(self.config, self.model), "parameters": parameters}
+
     def close(self) -> None:
+        self.pixels.close()
         if isinstance(self.batches, WorkerLoader):
             self.batches.close()
+
+    def mend_pixels(self, say: Say) -> None:
+        if self.pixels.mend(say) and isinstance(self.batches, WorkerLoader):
+            self.batches.renew_workers()
 
     def start_epoch(self, epoch: int) -> None:
         self.model.train()
@@ -111,7 +138,10 @@ class Run:
         if "phases" in state:
             self.phases.load_state_dict(state["phases"])
         if self.weighting is not None:
-            self.weighting.maps = np.array(state["class_maps"])
+            maps = np.array(state["class_maps"], np.float64)
+            if maps.shape != self.weighting.maps.shape:
+                raise ValueError(f"scores of {maps.size} classes")
+            self.weighting.maps = maps
 
     def evaluate(self, epoch: int) -> Evaluated:
         average = self.step.ema.model
@@ -132,26 +162,28 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
     anchors = hyp.get("anchors")
     # Which weights a run was started from says nothing of a resumed one.
     say_weights = say if fresh else lambda text: None
-    start = prepare_model(config, data.train.names, device, say_weights, anchors, plan)
+    start = prepare_model(config, data.train.names, device, say_weights, anchors, plan, fresh=fresh)
     model = start.model
     config = family_of(model).fitted(config, model, say)
+    rules = rules_of(config, hyp, model)
+    lines = introduction(rules, data, model, precision, fresh=fresh)
+    for line in (*lines, *rules.announced(plan_of(config, model, plan))):
+        say(line)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
-    rules = rules_of(config, hyp, model)
-    for line in rules.announced(plan_of(config, model, plan)):
-        say(line)
     losses, step = prepare_step(rules, model, precision)
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):
         say(f"warning: {word}")
     if world() > 1:
         distribute(step)
-    batches = prepare_batches(config, rules, data.train, precision, model, say)
+    pixels = BackgroundCheck(skip_bad=config.skip_bad)
+    batches = prepare_batches(config, rules, data.train, precision, model, say, pixels.add)
     schedule = planned(rules.schedule(len(batches)), phases.plan)
     if fresh and config.weights and has_folded_batch_norm(model):
         per_update = schedule.at(config.epochs - 1, len(batches) - 1).accumulate
         unfold_batch_norm(step, phases.plan, lambda: batches.epoch(0), per_update, say)
-    validation = validation_of(config, data.val, model, rules.evaluation_shape)
+    validation = validation_of(config, data.val, model, rules.evaluation_shape, pixels.add)
     return Run(
         config=config,
         hyp=rules.hyp,
@@ -164,10 +196,46 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         phases=phases,
         evaluation=RunEvaluation(rules, precision, data.val, validation),
         rules=rules,
+        pixels=pixels,
         resize=rules.resize(len(batches)),
         weighting=ImageWeighting(data.train) if config.image_weights else None,
         makes_batches_here=isinstance(batches, WorkerLoader) and not batches.ahead,
     )
+
+
+def introduction(rules: Rules, data: Data, model: Network, precision: Precision, *, fresh: bool) -> Iterator[str]:
+    """What a run is, in the lines it begins with."""
+    config = rules.config
+    parameters = sum(p.numel() for p in model.parameters())
+    classes = "1 class" if model.nc == 1 else f"{model.nc:,} classes"
+    yield f"network: {title_of(config, model)}, {parameters:,} parameters, {classes}, {_beginning(config, fresh)}"
+    yield f"data: {config.data}, {len(data.train):,} images to train on, {len(data.val):,} to validate on"
+    yield f"device: {_device(config, precision)}, {_PRECISIONS[precision.dtype]}"
+    height, width = rules.augmentation.height, rules.augmentation.width
+    pixels = str(width) if width == height else f"{height}×{width}"
+    batch = f"batches of {min(config.batch_size, len(data.train))}"
+    yield f"training: {pixels} pixels, {batch}, {config.epochs:,} epoch{'s' * (config.epochs != 1)}"
+
+
+def title_of(config: TrainConfig, model: Network) -> str:
+    """The name of a run's network: as it was asked for, or which one the weights are of."""
+    if config.cfg:
+        return Path(config.cfg).stem
+    return network_name(model.graph_yaml) or f"that of {Path(config.weights).name}"
+
+
+def _beginning(config: TrainConfig, fresh: bool) -> str:
+    if not fresh:
+        return "as trained so far"
+    return f"from the weights {config.weights}" if config.weights else "from scratch"
+
+
+def _device(config: TrainConfig, precision: Precision) -> str:
+    if precision.device.type == "cuda":
+        name = torch.cuda.get_device_name(precision.device)
+        return f"{world()} × {name}" if world() > 1 else name
+    cpu = f"CPU, {torch.get_num_threads()} of its threads"
+    return cpu if config.on_cpu else f"no GPU can be used, so the {cpu}"
 
 
 def prepare_step(rules: Rules, model: Network, precision: Precision) -> tuple[Losses, TrainStep]:

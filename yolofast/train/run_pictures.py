@@ -29,7 +29,17 @@ from yolofast.media.pictures import read_picture
 from yolofast.model.network import Network
 from yolofast.pixels import Image
 from yolofast.precision import Precision
-from yolofast.runs.layout import EPOCH, FILES, TRAIN_LOSS, VAL_LOSS, columns_from, numbered, terms_in
+from yolofast.runs.layout import (
+    EPOCH,
+    FILES,
+    MOTION_METRICS,
+    TRAIN_LOSS,
+    VAL_LOSS,
+    columns_from,
+    columns_of,
+    numbered,
+    terms_in,
+)  # fmt: skip
 from yolofast.structures import Batch, Detections, InputConvention, Targets
 
 _LONGEST_SIDE = 1920
@@ -69,8 +79,9 @@ def as_pictures(images: Tensor, inputs: InputConvention) -> list[Image]:
 
 def panels_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """The columns to draw above and below: losses of training above those of validation, then the metrics."""
-    terms = terms_in(dict.fromkeys(name for row in rows for name in row))
-    drawn = [column.name for column in columns_from("metric") if column.drawn]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    terms = terms_in(names)
+    drawn = [column.name for _, column in columns_of(names) if column.drawn and column.source == "metric"]
     half = (len(drawn) + 1) // 2
     above, below = ([pattern.of_term(term) for term in terms] for pattern in (TRAIN_LOSS, VAL_LOSS))
     return above + drawn[:half], below + drawn[half:]
@@ -85,7 +96,7 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
     from matplotlib.ticker import MaxNLocator
 
     above, below = panels_of(rows)
-    across, scores = len(above), {column.name for column in columns_from("metric")}
+    across, scores = len(above), {column.name for column in (*columns_from("metric"), *MOTION_METRICS)}
     figure = Figure(figsize=(3 * across, 6), dpi=120, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
     panels = figure.subplots(2, across).ravel()
@@ -95,7 +106,7 @@ def curves_picture(rows: Sequence[Mapping[str, Any]]) -> bytes:
         measured = [(row[EPOCH.name] + 1, row[name]) for row in rows if isinstance(row.get(name), int | float)]
         epochs, values = zip(*measured, strict=True) if measured else ((), ())
         panel.plot(epochs, values, marker="." if len(values) < 100 else None, linewidth=2, color="tab:blue")
-        panel.set_title(name.replace("(B)", ""), fontsize=11)
+        panel.set_title(name.replace("(B)", "").replace("(M)", ""), fontsize=11)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.3)
         if name in scores:

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from yolofast.config.resumed import as_text, check_same_classes, other_images, saved_config, to_yaml, with_lasting_names
+from yolofast.config.resumed import as_text, check_same_classes, saved_config, to_yaml, with_lasting_names
 from yolofast.config.train import TrainConfig
-from yolofast.errors import UserError
+from yolofast.errors import UserError, in_one_line
 from yolofast.exit_codes import call
 from yolofast.ranks import is_first
-from yolofast.runs.folder import forget_earlier_run, new_run_folder
+from yolofast.runs.folder import RunLock, forget_earlier_run, new_run_folder
 from yolofast.runs.layout import FILES
 from yolofast.train.batch_record import BatchRecord, recorded_phases
 from yolofast.train.checkpoints import Checkpoints
@@ -27,7 +27,7 @@ from yolofast.train.loggers.delivery import LoggerDelivery, choose_loggers
 from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 from yolofast.train.loop import Progress, Trainer, gear_of
 from yolofast.train.record import NoRecorder, Recorder
-from yolofast.train.resume import Beginning, beginning, copies_used, own_copies, write_hyp
+from yolofast.train.resume import Beginning, beginning, copies_used, other_data, own_copies, write_copies
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.words import own_command
@@ -38,12 +38,14 @@ def train(config: TrainConfig, given: dict[str, Any]) -> Path:
 
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
-    if RankPlace.of_environment().is_launched:
-        with joined(device_of_rank(config.device)):
-            return _run(from_first_rank(lambda: beginning(config, {"device": config.device, **given})))
-    begun = beginning(config, given)
-    if len(begun.config.devices) < 2:
-        return _run(begun)
+    with RunLock() as lock:
+        if RankPlace.of_environment().is_launched:
+            with joined(device_of_rank(config.device)):
+                own = {"device": config.device, **given}
+                return _run(from_first_rank(lambda: beginning(config, own, lock.take)), lock)
+        begun = beginning(config, given, lock.take)
+        if len(begun.config.devices) < 2:
+            return _run(begun, lock)
     device = check_devices(begun.config)
     return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
 
@@ -52,13 +54,14 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
     return call(lambda: report(str(train(config, given))))
 
 
-def _run(begun: Beginning) -> Path:
+def _run(begun: Beginning, lock: RunLock) -> Path:
     config, _, state, hyp, note, plan, _ = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if note:
         display.say(note)
     refuse_unbuilt(config)
-    config = with_fitting_batch(config, display.say)
+    if config.batch_size == -1:
+        config = with_fitting_batch(config, display.say)
     findable = begun._replace(config=config).findable
     for word in copies_used(config, findable):
         display.say(word)
@@ -68,7 +71,8 @@ def _run(begun: Beginning) -> Path:
     run = dataclasses.replace(built, config=dataclasses.replace(config, img_size=built.config.img_size))
     if state is not None:
         check_same_classes(state["names"], run.data.train.names, config.data)
-        for word in other_images(state.get("images"), len(run.data.train), config.data):
+    if is_first() and begun.folder is not None:
+        for word in other_data(begun.folder, state, run.records, config.data):
             display.say(word)
     if hyp is not None:
         run.rules.check_same(hyp)
@@ -76,22 +80,22 @@ def _run(begun: Beginning) -> Path:
         return _diagnose_compiling(run, display)
     if not is_first():
         return _follow(run, state, display)
-    folder, ran_out = _lead(run, begun, display)
+    folder, ran_out = _lead(run, begun, lock, display)
     if ran_out is not None:
         del run, built  # and with them what they hold on the device
         smaller = with_smaller_batch(config, display.say)
-        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint))
+        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint), lock)
     return folder
 
 
-def _lead(run: Run, begun: Beginning, display: Display) -> tuple[Path, dict[str, Any] | None]:
+def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[Path, dict[str, Any] | None]:
     """What the first rank does, who writes. Its folder, and the state to continue from if memory ran out.
 
     An interrupt leaves its mark from the moment the folder has changed.
     """
     state, folder, trainer = begun.state, begun.folder, None
     try:
-        folder = _folder_with_settings(run, folder)  # only now: a run that cannot start leaves nothing behind
+        folder = _folder_with_settings(run, folder, lock)  # only now: a run that cannot start leaves nothing behind
         trainer = _ready_trainer(run, folder, state, display)
         started = time.monotonic()
         if state is None:
@@ -127,19 +131,19 @@ def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display
     if progress.epoch >= config.epochs:
         display.say(nothing_left(config, folder))
     trainer = _trainer(run, folder, progress, display)
-    trainer.recorder.environment()
+    trainer.recorder.environment(run.network_facts)
     (folder / FILES.interrupted).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
     return trainer
 
 
-def _folder_with_settings(run: Run, folder: Path | None) -> Path:
+def _folder_with_settings(run: Run, folder: Path | None, lock: RunLock) -> Path:
     """A new folder has its settings from the moment it appears, so that a run can be resumed at any."""
     config = with_lasting_names(run.config)
     if folder is None:
-        files = {FILES.settings: as_text(config).encode(), **own_copies(config, run.hyp)}
-        return new_run_folder(config.project, config.name, config.exist_ok, files)
+        files = {FILES.settings: as_text(config).encode(), **own_copies(config, run.hyp, run.records)}
+        return new_run_folder(config.project, config.name, config.exist_ok, files, lock.take)
     to_yaml(config, folder / FILES.settings)
-    write_hyp(run.hyp, folder)
+    write_copies(run.hyp, run.records, folder)
     return folder
 
 
@@ -170,9 +174,15 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
         what = "the network is not the one the run has trained"
         fix = "restore the file, or start a new run with --weights last.pt"
         raise UserError(what, where=run.config.cfg or None, fix=fix) from error
-    run.step.ema.model.load_state_dict(state["ema"])
-    run.load_state_dict(state["run"])
-    run.step.load_state_dict(state["step"])
+    try:
+        run.step.ema.model.load_state_dict(state["ema"])
+        run.load_state_dict(state["run"])
+        run.step.load_state_dict(state["step"])
+    except (LookupError, TypeError, AttributeError, RuntimeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, UserError):
+            raise
+        what = f"the state does not fit the run: {in_one_line(error)}"
+        raise UserError(what, fix="start a new run with --weights last.pt") from error
     names = ("best_fitness", "best_epoch", "lr_factor", "rows")
     saved = state.get("kept_epoch", state["best_epoch"])  # older checkpoints do not say
     return Progress(epoch=state["next_epoch"], saved_epoch=saved, **{name: state[name] for name in names})

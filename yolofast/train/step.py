@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from yolofast.loss.criterion import Criterion, state_of
-from yolofast.optim.optimizer import ModelEma, Optimizer
+from yolofast.optim.optimizer import ModelEma, Optimizer, refill
 from yolofast.precision import LossScale, Precision
 from yolofast.profile.step_phases import BACKWARD, EMA, FORWARD, OPTIMIZER, REST
 from yolofast.ranks import world
@@ -228,10 +228,12 @@ class TrainStep:
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
-        self.pending = [s.to(p, copy=True) for s, p in zip(state["gradients"], self._parameters, strict=False)]
+        self.pending = [torch.empty_like(p) for p, _ in zip(self._parameters, state["gradients"], strict=False)]
+        for own, given in zip(self.pending, state["gradients"], strict=False):
+            refill(own, given)
         for own, given in zip(self.loss_scale.tensors(), state["loss_scale"], strict=True):
-            own.copy_(given)
-        self.ema.updates.copy_(state["ema_updates"])
+            refill(own, given)
+        refill(self.ema.updates, state["ema_updates"])
 
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         """Forward, assignment and loss: the part that is worth compiling."""

@@ -32,6 +32,8 @@ class HostMoment(NamedTuple):
     wall: float
     process: float
     thread: float
+    sleeps: int | None
+    """How often this thread has given up its core by itself; None: unknown."""
 
 
 class HostClock:
@@ -44,8 +46,8 @@ class HostClock:
         """Now, in the order of what the device does."""
         wall = time.perf_counter()
         if not self._watch_sleep:
-            return HostMoment(wall, wall, wall)
-        return HostMoment(wall, time.process_time(), _thread_seconds())
+            return HostMoment(wall, wall, wall, None)
+        return HostMoment(wall, time.process_time(), _thread_seconds(), _times_slept())
 
     def is_past(self, moment: HostMoment) -> bool:
         """Without waiting."""
@@ -56,7 +58,10 @@ class HostClock:
         return (last.wall - first.wall) * 1e3
 
     def asleep(self, first: HostMoment, last: HostMoment) -> float:
-        """Milliseconds of that in which the process did nothing, where that is known."""
+        """Milliseconds of that in which the process did nothing, where that is known. A core that the machine beneath
+        a virtual one took away is nobody's time: whoever has not given up a core meanwhile has not slept."""
+        if last.sleeps is not None and last.sleeps == first.sleeps:
+            return 0.0
         awake = max(last.process - first.process, last.thread - first.thread)
         return max(last.wall - first.wall - awake, 0.0) * 1e3
 
@@ -68,6 +73,15 @@ def _thread_seconds() -> float:
     except (OSError, ValueError):  # only Linux has it, and not every Linux
         return time.thread_time()
     return (int(ran) + int(queued)) / 1e9
+
+
+def _times_slept() -> int | None:
+    try:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    except (ImportError, AttributeError):  # only Linux counts by thread
+        return None
 
 
 class DeviceClock:

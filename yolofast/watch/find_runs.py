@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from yolofast.runs.layout import FILES
+from yolofast.watch.run_folder import RunFolder
 
 DEEPEST = 6
 MOST_FOLDERS = 20_000
@@ -23,7 +24,7 @@ class FoundRun(NamedTuple):
     """ASCII, whatever bytes the folder's name has."""
     name: str
     """For people; relative to RUNS."""
-    path: Path
+    folder: RunFolder
 
 
 class FoundRuns(NamedTuple):
@@ -34,34 +35,17 @@ class FoundRuns(NamedTuple):
 
 def find_runs(root: Path) -> FoundRuns:
     """Breadth first, so that a limit cuts what lies deepest."""
-    waiting, runs = [(root, 0)], list[FoundRun]()
-    for visited, (folder, depth) in enumerate(waiting):
+    waiting, runs = [RunFolder(root)], list[FoundRun]()
+    for visited, folder in enumerate(waiting):
         if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
             return FoundRuns(runs, False)
-        files, folders = _entries(folder)
+        files, folders = ([name for name in names if name[0] != "."] for names in folder.entries())
         is_run = FILES.results in files or (FILES.settings in files and FILES.environment in files)
         if is_run:
-            relative = os.fsencode(folder.relative_to(root))
-            shown = os.fsencode(folder.name) if folder == root else relative
+            relative = os.fsencode(os.path.join(*folder.parts) if folder.parts else ".")
+            shown = relative if folder.parts else os.fsencode(root.name)
             runs.append(FoundRun(quote(relative, safe="/"), shown.decode("utf-8", "replace"), folder))
-        if depth < DEEPEST:
+        if len(folder.parts) < DEEPEST:
             parts = _PARTS_OF_A_RUN if is_run else ()
-            waiting += [(folder / name, depth + 1) for name in sorted(folders) if name not in parts]
+            waiting += [folder.below(name) for name in sorted(folders) if name not in parts]
     return FoundRuns(runs, True)
-
-
-def _entries(folder: Path) -> tuple[set[str], list[str]]:
-    """Names of its plain files and of its folders; none if it has gone or may not be read."""
-    files, folders = set(), []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.name)
-                elif entry.is_file(follow_symlinks=False):
-                    files.add(entry.name)
-    except OSError:
-        pass
-    return files, folders

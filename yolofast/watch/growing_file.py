@@ -5,10 +5,9 @@ it; otherwise the file is read from its beginning. A file of 100 MB is therefore
 keeps every length is not noticed.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
-from yolofast.files.yaml_file import Stamp, open_plain, stamp
+from yolofast.watch.run_folder import FolderFile, Stamp
 
 _REMEMBERED = 256
 _LONGEST_LINE = 2**16
@@ -24,14 +23,14 @@ class News(NamedTuple):
 
 
 class GrowingFile:
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, file: FolderFile) -> None:
+        self.file = file
         self._last_stamp: Stamp | None = None
         self._place, self._before = 0, b""
 
     def news(self, most: int) -> News:
         """The lines that were completed since the last call, of up to `most` bytes."""
-        now, most = stamp(self.path), max(most, _LONGEST_LINE)
+        now, most = self.file.stamp(), max(most, _LONGEST_LINE)
         if now is not None and now == self._last_stamp:
             return News([])
         try:
@@ -50,7 +49,7 @@ class GrowingFile:
 
     def _read(self, most: int) -> tuple[bytes, bool]:
         """What follows the place reached; from the beginning, and True, if the file is another one."""
-        with open_plain(self.path) as file:
+        with self.file.open() as file:
             file.seek(self._place - len(self._before))
             restarted = file.read(len(self._before)) != self._before
             if restarted:

@@ -9,14 +9,13 @@ import re
 import time
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from pathlib import Path
 from typing import Any, Literal
 
-from yolofast.files.yaml_file import Stamp, read_plain, stamp
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, SPEED, TIME, fitness
 from yolofast.runs.reader import parse_entries
 from yolofast.watch.find_runs import FoundRun
 from yolofast.watch.run_curves import EpochRows
+from yolofast.watch.run_folder import FolderFile, Stamp
 
 State = Literal["running", "finished", "stopped"]
 
@@ -80,7 +79,7 @@ def _has_ended(signs: Signs) -> bool:
 
 class Overview:
     def __init__(self, run: FoundRun) -> None:
-        self._run, self._rows = run, EpochRows(run.path, only=[column.name for column in _COLUMNS])
+        self._run, self._rows = run, EpochRows(run.folder, only=[column.name for column in _COLUMNS])
         self._stamps: dict[str, Stamp | None] | None = None
         self._facts: tuple[Signs, dict[str, Any]] | None = None
         """What does not depend on the clock."""
@@ -92,7 +91,7 @@ class Overview:
             return {**_NOTHING_KNOWN, "id": self._run.id, "name": self._run.name}
 
     def _line(self) -> dict[str, Any]:
-        stamps = {name: stamp(self._run.path / name) for name in _LOOKED_AT}
+        stamps = self._run.folder.stamps(_LOOKED_AT)
         if self._facts is None or stamps != self._stamps:
             self._facts = self._read(stamps)
             self._stamps = stamps
@@ -102,13 +101,13 @@ class Overview:
     def _read(self, stamps: dict[str, Stamp | None]) -> tuple[Signs, dict[str, Any]]:
         rows = self._rows
         rows.refresh()
-        epochs = _planned_epochs(self._run.path / FILES.settings)
+        epochs = _planned_epochs(self._run.folder / FILES.settings)
         times = {name: found.seconds for name, found in stamps.items() if found is not None}
         signs = Signs(
             rows=len(rows.rows),
             epochs=epochs,
             longest_epoch=_longest(rows.column(TIME.name)),
-            summary_epochs=_epochs_of_summary(self._run.path / FILES.summary),
+            summary_epochs=_epochs_of_summary(self._run.folder / FILES.summary),
             summary_at=times.get(FILES.summary, 0.0),
             interrupted=stamps[FILES.interrupted] is not None,
             settings_at=times.get(FILES.settings, 0.0),
@@ -128,15 +127,15 @@ class Overview:
         return signs, values
 
 
-def _planned_epochs(path: Path) -> int | None:
+def _planned_epochs(file: FolderFile) -> int | None:
     """Without parsing the file: for a thousand runs that would take many seconds."""
-    found = _EPOCHS.search(read_plain(path, _MAX_SETTINGS) or b"")
+    found = _EPOCHS.search(file.read(_MAX_SETTINGS) or b"")
     return None if found is None else int(found[1])
 
 
-def _epochs_of_summary(path: Path) -> int | None:
+def _epochs_of_summary(file: FolderFile) -> int | None:
     try:
-        epochs = parse_entries(path.name, read_plain(path, _MAX_SETTINGS) or b"")[0]["epochs"]
+        epochs = parse_entries(file.name, file.read(_MAX_SETTINGS) or b"")[0]["epochs"]
     except (ValueError, KeyError, TypeError, RecursionError):  # half-written, or of another program
         return None
     return epochs if isinstance(epochs, int) else None

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from yolofast.files.yaml_file import read_plain
 from yolofast.runs.layout import FILES
 from yolofast.watch.find_runs import FoundRun, find_runs
 from yolofast.watch.overview import Overview
 from yolofast.watch.run_curves import BatchCurve, EpochRows
+from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.settings_files import SettingsFiles
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
@@ -46,19 +46,19 @@ class Runs:
             run = self._find(run_id)
             if run is None:
                 return None
-            return {"id": run_id, "pictures": pictures(run.path), **run.news(generation, since, batches)}
+            return {"id": run_id, "pictures": pictures(run.folder), **run.news(generation, since, batches)}
 
     def file(self, run_id: str, name: str) -> "RunFile | None":
         with self._lock:
             run = self._find(run_id)
-        return None if run is None else read_run_file(run.path, name)
+        return None if run is None else read_run_file(run.folder, name)
 
     def _find(self, run_id: str) -> "_Run | None":
         """Among those that were found; a page that outlived its server asks before there is a list."""
         if run_id not in self._runs:
             self._fresh_list()
         run = self._runs.get(run_id)  # its folder may have become a link since it was found
-        return run if run is not None and run.path.resolve().is_relative_to(self.root.resolve()) else None
+        return run if run is not None and run.folder.is_there() else None
 
     def _fresh_list(self) -> dict[str, Any]:
         began = time.monotonic()
@@ -77,12 +77,12 @@ class Runs:
 
 class _Run:
     def __init__(self, found: FoundRun) -> None:
-        self.path, self.overview = found.path, Overview(found)
+        self.folder, self.overview = found.folder, Overview(found)
 
     @cached_property
     def _shown(self) -> tuple[EpochRows, BatchCurve, SettingsFiles]:
         """What a page that shows this run needs in addition to its line in the list."""
-        return EpochRows(self.path), BatchCurve(self.path), SettingsFiles(self.path)
+        return EpochRows(self.folder), BatchCurve(self.folder), SettingsFiles(self.folder)
 
     def news(self, generation: str, since: int, batches: int) -> dict[str, Any]:
         rows, curve, settings = self._shown
@@ -105,10 +105,10 @@ class RunFile(NamedTuple):
     content_type: str
 
 
-def read_run_file(folder: Path, name: str) -> RunFile | None:
+def read_run_file(folder: RunFolder, name: str) -> RunFile | None:
     """None for names that are not allowed, links, and missing files."""
     kind = content_type(name)
-    content = None if kind is None else read_plain(folder / name, _MAX_BYTES)
+    content = None if kind is None else (folder / name).read(_MAX_BYTES)
     return None if kind is None or content is None else RunFile(content, kind)
 
 
@@ -119,10 +119,6 @@ def content_type(name: str) -> str | None:
     return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
 
 
-def pictures(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return []
-    return sorted(name for name in names if name != FILES.report and content_type(name))[:_MOST_PICTURES]
+def pictures(folder: RunFolder) -> list[str]:
+    files, _ = folder.entries()
+    return sorted(name for name in files if name != FILES.report and content_type(name))[:_MOST_PICTURES]

@@ -4,31 +4,30 @@ Nothing here takes a path from an address: files of the page are a fixed set, ru
 headers of an answer allow a browser nothing but to show it.
 """
 
+import io
 import json
 import socket
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from yolofast.errors import UserError
 from yolofast.files.known_numbers import without_nan
 from yolofast.runs import layout
 from yolofast.watch.gate import Gate
+from yolofast.watch.report_frame import framed_report, report_headers
 from yolofast.watch.runs import Runs
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-# A report brings its own script and comes from a folder that anybody may have written: it runs apart from this site,
-# without its cookie, and can reach nothing.
-_REPORT_POLICY = (
-    "sandbox allow-scripts allow-modals; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -46,6 +45,8 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _LARGEST_COUNT = 10**9
+_MOST_HEADER_BYTES = 2**15
+"""Browsers send two thousand; the standard library would keep six million of everyone who connects."""
 _BETTER = {"higher": 1, "lower": -1, "": 0}
 
 
@@ -106,7 +107,7 @@ def layout_script() -> bytes:
         "COLUMNS": {key: column.name for key, column in shown.items()},
         "METRICS": [
             {"name": one.name, "title": one.title, "chart": one.chart or one.title, "better": _BETTER[one.better]}
-            for one in layout.metrics()
+            for one in (*layout.metrics(), *layout.MOTION_METRICS)
         ],
         "FITNESS": layout.FITNESS,
         "LOSSES": [
@@ -125,11 +126,52 @@ def _address(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     return family, address
 
 
+class _Headers:
+    """The lines of a request up to a number of bytes."""
+
+    def __init__(self, lines: BufferedIOBase) -> None:
+        self._lines, self._left = lines, _MOST_HEADER_BYTES
+
+    def readline(self, most: int) -> bytes:
+        line = self._lines.readline(min(most, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise LineTooLong("headers")  # which the standard library answers
+        return line
+
+
+class _InTime(io.RawIOBase):
+    """What a connection says within some seconds: one that drips a byte now and then keeps no thread."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection, self._end = connection, time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(max(self._end - time.monotonic(), 0.001))
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: WatchServer
     protocol_version = "HTTP/1.0"  # a connection per request: no thread waits for a tab that may never ask again
-    timeout = 20  # seconds that a connection may say nothing
+    timeout = 20  # seconds for all of a request, and again for its answer
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_InTime(self.connection, self.timeout))
+
+    def parse_request(self) -> bool:
+        lines = self.rfile
+        self.rfile = cast(BufferedIOBase, _Headers(lines))
+        try:
+            return super().parse_request()
+        finally:
+            self.rfile = lines
 
     def do_GET(self) -> None:
         try:
@@ -171,8 +213,9 @@ class _Handler(BaseHTTPRequestHandler):
             file = runs.file(query.get("id", ""), query.get("name", ""))
             if file is None:
                 return refusal(404, "no such file")
-            is_page = file.content_type.startswith("text/html")
-            return Answer(*file, headers={"Content-Security-Policy": _REPORT_POLICY} if is_page else {})
+            if not file.content_type.startswith("text/html"):
+                return Answer(*file)
+            return Answer(framed_report(file.content, query["id"]), file.content_type, headers=report_headers())
         return self._asset("index.html" if path == "/" else path.removeprefix("/"), {})
 
     def _asset(self, name: str, headers: dict[str, str]) -> Answer:
@@ -182,6 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
         return Answer(content, _TYPES[Path(name).suffix], headers=headers)
 
     def _send(self, answer: Answer) -> None:
+        self.connection.settimeout(self.timeout)
         self.send_response(answer.status)
         given = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.content))}
         for name, value in {"Content-Security-Policy": _PAGE_POLICY, **HEADERS, **given, **answer.headers}.items():

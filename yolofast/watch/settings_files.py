@@ -1,13 +1,12 @@
 """The settings of a run for a table, flat and short, and the hardware it used: from its YAML files and `env.json`."""
 
-from pathlib import Path
 from typing import Any
 
 from yolofast.errors import shorten
-from yolofast.files.yaml_file import Stamp, read_plain, stamp
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import parse_entries
 from yolofast.runs.settings import SETTINGS_FILES, hardware_used, settings_in_effect
+from yolofast.watch.run_folder import FolderFile, RunFolder, Stamp
 
 _MAX_BYTES = 2**18
 _MOST = 400
@@ -19,30 +18,30 @@ Value = str | int | float | bool | None
 class SettingsFiles:
     """Reads the files again only when they have changed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._paths = [folder / name for name in (FILES.environment, *SETTINGS_FILES)]
-        self._stamps: list[Stamp | None] | None = None
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder, self._files = folder, [folder / name for name in (FILES.environment, *SETTINGS_FILES)]
+        self._stamps: dict[str, Stamp | None] | None = None
         self._known: dict[str, dict[str, Value]] = {}
 
     def read(self) -> dict[str, dict[str, Value]]:
         """`settings` and `hardware`, whose unknown parts are None. Unreadable files are omitted."""
-        stamps = [stamp(path) for path in self._paths]
+        stamps = self._folder.stamps([file.name for file in self._files])
         if stamps != self._stamps:
-            hyp, *flags = (_settings(path) for path in self._paths[1:])
+            hyp, *flags = (_settings(file) for file in self._files[1:])
             settings = settings_in_effect(hyp, {key: value for file in flags for key, value in file.items()})
-            both = {"settings": settings, "hardware": hardware_used(settings, _entries(self._paths[0]))}
+            both = {"settings": settings, "hardware": hardware_used(settings, _entries(self._files[0]))}
             self._known = {name: {key: _shown(one) for key, one in values.items()} for name, values in both.items()}
             self._stamps = stamps
         return self._known
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    return {_name(key): value for key, value in list(_entries(path).items())[:_MOST]}
+def _settings(file: FolderFile) -> dict[str, Any]:
+    return {_name(key): value for key, value in list(_entries(file).items())[:_MOST]}
 
 
-def _entries(path: Path) -> dict[Any, Any]:
+def _entries(file: FolderFile) -> dict[Any, Any]:
     try:
-        given, _ = parse_entries(path.name, read_plain(path, _MAX_BYTES) or b"")
+        given, _ = parse_entries(file.name, file.read(_MAX_BYTES) or b"")
     except (ValueError, RecursionError):  # half-written, or of another program
         return {}
     return given if isinstance(given, dict) else {}

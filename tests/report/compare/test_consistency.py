@@ -11,6 +11,7 @@ from yolofast.report.compare.compared_run import WeightsFile
 from yolofast.report.compare.comparison import CompareRequest, compare
 from yolofast.report.compare.differences import UNSAID
 from yolofast.report.compare.read_folder import read_runs
+from yolofast.resources import ROOT
 
 
 def remarks(*folders, **requested):
@@ -188,6 +189,20 @@ def test_losses_of_several_heads_are_sums_over_them(tmp_path, several):
     for row in ("train loss, last epoch", "val loss, last epoch"):
         assert undecided(found)[row] == "not comparable"
     assert "mAP50-95" not in undecided(found)
+
+
+def test_several_heads_are_known_by_the_last_layer_of_the_model_file(tmp_path):
+    """Whatever it is called; where it is gone, its name has to do."""
+    published = (ROOT / "cfg" / "training" / "yolov7-tiny-1b4h.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(published)
+    (tmp_path / "once-1b4h.yaml").write_text(published.replace("MultiHeadDetect,", "IDetect,"))
+    one = {"heads": 0, "head_config": "", "cfg": "yolov7-tiny"}
+    found = {}
+    for name in ("mine.yaml", "once-1b4h.yaml", "gone-1b4h.yaml", "gone.yaml"):
+        other = {"heads": 0, "head_config": "", "cfg": str(tmp_path / name)}
+        compared = pair_of(tmp_path / name.removesuffix(".yaml"), one, other)
+        found[name] = any("losses of different heads" in remark.text for remark in compared.remarks)
+    assert found == {"mine.yaml": True, "once-1b4h.yaml": False, "gone-1b4h.yaml": True, "gone.yaml": False}
 
 
 @pytest.mark.parametrize("more", [("seg",), ("pose", "kobj")])

@@ -138,7 +138,7 @@ def test_what_was_not_measured_is_said(tmp_path):
     assert row.values == (None, None) and row.remark == "not measured (--profile-every)"
 
 
-@pytest.mark.parametrize(("gpus", "words"), [(1, "not measured (pynvml is missing)"), (0, "no GPU")])
+@pytest.mark.parametrize(("gpus", "words"), [(1, "not measured (yolofast[gpu] is missing)"), (0, "no GPU")])
 def test_what_could_not_be_measured_is_not_asked_for_again(tmp_path, gpus, words):
     """Both runs had --profile-every."""
     folders = [

@@ -152,3 +152,11 @@ def breaks(rng):
 def oscillates(rng):
     period = 3.7 / EPOCHS
     return made_up(rng, lambda s: learns(s) * (1 + 0.05 * np.sin(2 * np.pi * s / period)), noise=0.05)
+
+
+def spikes(rng, count=5):
+    """A few batches far above the others, at places of no pattern."""
+    history = made_up(rng, learns)
+    at = np.sort(rng.choice(np.arange(400, EPOCHS * PER_EPOCH), count, replace=False))
+    history.batches.loss[at] *= rng.uniform(3, 8, count)
+    return history

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yolofast.report.diagnose.ship import choose_epoch
+from yolofast.report.diagnose.ship import ShipChoice, choose_epoch, shipped
 from yolofast.report.logs.history import Epochs
 
 NOISE = 0.05
@@ -50,3 +50,18 @@ def test_scores_of_few_digits_have_noise():
     unknown = np.full(12, np.nan)
     epochs = Epochs(number=np.arange(1, 13), train=unknown, val=unknown, fitness=score, lr=unknown)
     assert 0.002 < choose_epoch(epochs).noise < 0.01
+
+
+def test_one_epoch_is_named_the_one_whose_weights_are_there(tmp_path):
+    chosen = ShipChoice(
+        epoch=12, criterion="", value=0.5, noise=0.01, best=11, as_good=(11, 12), by_loss=(11, 12), score="fitness"
+    )
+    words, file = shipped(chosen, tmp_path)
+    assert words.startswith("12 (fitness is 0.5; 2 epochs") and file is None
+    (tmp_path / "best.pt").touch()
+    words, file = shipped(chosen, tmp_path)
+    assert words.startswith("11, that of best.pt (epoch 12 cannot be told from it, but its weights were not kept")
+    assert file == tmp_path / "best.pt"
+    (tmp_path / "epoch_012.pt").touch()
+    words, file = shipped(chosen, tmp_path)
+    assert words.startswith("12 (") and file == tmp_path / "epoch_012.pt"

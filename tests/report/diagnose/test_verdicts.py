@@ -20,6 +20,7 @@ def kinds(history):
     ("plant", "expected"),
     [
         (planted.noise_only, "batch noise"),
+        (planted.spikes, "rare spikes"),
         (planted.lr_too_high, "learning rate"),
         (planted.lr_too_high_throughout, "learning rate"),
         (planted.data_mix, "data mix"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from yolofast import UserError, score_tracks
-from yolofast.pages.elements import Callout, Picture, Timeline
+from yolofast.pages.elements import Callout, Picture, Table, Timeline
 from yolofast.pages.html import render_page
 from yolofast.pages.markdown import render_markdown
 from yolofast.report.tracks.objects import MISSED, objects_of, timeline, worst
@@ -114,8 +114,33 @@ def test_pictures_show_the_object_before_and_after(tmp_path):
     (folder / "000002.png").unlink()
     page = page_of(scores, "t", explained(scores), tmp_path)
     assert "no image of frame 2 of A" in elements(page, Callout)[0].text
-    with pytest.raises(UserError, match="is not a folder"):
-        page_of(scores, "t", explained(scores), tmp_path / "no")
+    for place, said in ((tmp_path / "no", "does not exist"), (folder / "000001.png", "is not a folder")):
+        with pytest.raises(UserError, match=said):
+            page_of(scores, "t", explained(scores), place)
+
+
+def test_pictures_of_misses(tmp_path):
+    """The longest one of each object; of one that nobody ever follows a single crop."""
+    truth = {"A": rows((1, still(30, 1, 2, 3, 4, 5, y=30)), (2, still(60, 1, 2, y=60)), (3, still(0, 1, 2)))}
+    results = {"A": rows((7, still(30, 1, 3, y=30)), (8, still(48, 1, 2, y=60)), (3, still(0, 1, 2)))}
+    folder = tmp_path / "A" / "img1"
+    folder.mkdir(parents=True)
+    for frame in range(1, 6):
+        cv2.imwrite(str(folder / f"{frame:06}.png"), np.full((90, 90, 3), 99, np.uint8))
+    scores = score_tracks(truth, results)
+    longest, never = elements(page_of(scores, "t", explained(scores), tmp_path), Picture)
+    assert longest.caption == "A, object 1: missed in frames 4–5, result 7 before; no result overlaps it"
+    assert "object 2: missed in frames 1–2, never followed before; result 8 overlaps it too little" in never.caption
+    shapes = [cv2.imdecode(np.frombuffer(one.content, np.uint8), 1).shape for one in (longest, never)]
+    assert shapes[0][1] > 2 * shapes[1][1] == 2 * shapes[1][0]
+
+
+def test_shares_are_per_cent_as_in_the_terminal():
+    truth = rows((1, still(0, 1, 2, 3, 4)))
+    scores = score_tracks(truth, truth[:3])
+    (table, *_) = elements(page_of(scores, "t", []), Table)
+    assert dict(zip(table.columns, table.rows[0], strict=True))["MOTA"] == 75
+    assert {"FP", "FN", "objects", "tracks"} < set(table.columns)
 
 
 def test_a_page_without_anything_wrong_and_one_without_anything():

@@ -82,9 +82,11 @@ def plain_nms(found, threshold):
 def test_suppression_in_rounds_is_greedy_suppression(threshold):
     truth, found = walkers("SEQ", 1, frames=15, objects=25)
     scene = make_scene(truth, found)
-    kept = ~scene.suppressed(threshold)
+    choose, one_class = scene.chosen_from, replace(scene.candidates, label=np.zeros(len(found), np.int64))
+    kept = choose.kept(iou=threshold, across=False)
     assert (kept == plain_nms(scene.candidates, threshold)).all() and not kept.all()
-    assert not scene.suppressed(None).any()
+    assert (choose.kept(iou=threshold) == plain_nms(one_class, threshold)).all()
+    assert choose.kept().all()
 
 
 def test_sequences_without_detections_or_of_another_length():
@@ -98,6 +100,7 @@ def test_sequences_without_detections_or_of_another_length():
     assert track(scene, [{"tracker": "ocsort"}])[0].length == truth.length + 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytetrack", "botsort"])
 @pytest.mark.parametrize("warped", [False, True])
 def test_settings_tracked_together_are_tracked_as_alone(name, warped):

@@ -49,7 +49,9 @@ def test_a_search_continues_where_it_was_interrupted(search, found, tmp_path, mo
     computed = []
     evaluate = searching.evaluate
     monkeypatch.setattr(searching, "evaluate", lambda *one, **more: computed.append(one) or evaluate(*one, **more))
-    again = run_search(search, tmp_path, 1)
+    known = []
+    again = run_search(search, tmp_path, 1, on_known=known.append)
+    assert len(known) == 2 and all(rows.shape == (3, WIDTH) for rows in known)
     assert sum(len(trials) for _, trials in computed) == 2 * 3 and np.allclose(again.rows, found.rows, atol=1e-8)
     lines = path.read_text().splitlines()
     assert len([line for line in lines if line.startswith("{") and line.endswith("}")]) == 1 + 4
@@ -78,7 +80,7 @@ def test_processes_find_the_same(search, found, tmp_path):
 
 
 def test_the_best_its_uncertainty_and_what_each_setting_does(found):
-    seen = find_out(found, "HOTA", found)
+    seen = find_out(found, "HOTA")
     hota = [figures_of(rows)["HOTA"] for rows in found.rows]
     assert seen.figures["HOTA"].tolist() == pytest.approx(hota) and hota[seen.best] == max(hota)
     assert seen.interval.low <= hota[seen.best] <= seen.interval.high
@@ -90,8 +92,20 @@ def test_the_best_its_uncertainty_and_what_each_setting_does(found):
     assert (strict.value, strict.number, strict.count) == ("0.6", 0.6, 3)
     chosen = [value for value, trial in zip(hota, found.trials, strict=True) if trial["match_thresh"] == 0.9]
     assert loose.mean == pytest.approx(np.mean(chosen)) and loose.best == max(chosen)
-    own = seen.defaults[seen.best]
-    assert own.value == 0 and own.interval.low == own.interval.high == 0
+    (own,) = seen.defaults
+    assert own.value == hota[seen.best] - hota[own.trial] >= 0 and own.interval.low <= own.value <= own.interval.high
+    assert found.trials[own.trial] == {"tracker": "bytetrack", "conf": 0.05, "match_thresh": 0.9}, "no effect, default"
+    assert seen.usual == {1, 3}
+
+
+def test_of_equals_the_defaults_are_best(found):
+    trials = tuple({"tracker": "bytetrack", "match_thresh": value} for value in (0.7, 0.9, 0.8))
+    rows = np.stack([found.rows[0]] * 3)
+    seen = find_out(searching.Searched(trials, found.sequences, rows, 3), "HOTA")
+    assert seen.best == 1 and seen.order == (1, 0, 2)
+    assert seen.share_best == 1, "nothing is better in any sample"
+    (own,) = seen.defaults
+    assert own.trial == 1 and own.value == 0 and own.interval == (0, 0)
 
 
 def test_fewer_switches_may_be_asked_for(found):

@@ -54,9 +54,23 @@ def test_settings_without_effect_are_the_same_search():
     assert simplest({"tracker": "ocsort", "conf": 0.05}) == {"tracker": "ocsort", "conf": 0.05}
 
 
+def test_learned_motion_is_searched_beside_kalman(monkeypatch):
+    asked = []
+    monkeypatch.setattr("yolofast.motion.predictor.predictor", lambda path, **_: asked.append(path))
+    trials = grid(parse_space(["motion=kalman,trackssm", "motion_weights=a.pt,b.pt", "match_thresh=0.8"]))
+    assert sorted(set(asked)) == ["a.pt", "b.pt"], "both are checked before the search"
+    assert len(trials) == 4
+    without = {"tracker": "bytetrack", "match_thresh": 0.8}
+    assert [simplest(one) for one in trials] == [
+        without, without, *({**without, "motion": "trackssm", "motion_weights": one} for one in ("a.pt", "b.pt"))
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
+        (["motion=trackssm"], "there are no weights"),
+        (["motion_weights=a.pt"], "not the motion they are for"),
         (["match_tresh=0.7"], "there is no setting 'match_tresh', did you mean 'match_thresh'?"),
         (["max_age=3"], "bytetrack has no setting max_age"),
         (["tracker=bytetrak"], "did you mean 'bytetrack'?"),

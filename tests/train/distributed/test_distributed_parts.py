@@ -1,12 +1,18 @@
 """What ranks do beside computing: finding their place and device, and noticing when others are gone."""
 
+import os
+import signal
+
 import pytest
 import torch
 from torch.distributed import TCPStore
 
 from yolofast.cli import main
 from yolofast.errors import UserError
+from yolofast.interrupts import stops_raise
 from yolofast.ranks import mean_of_cells, per_rank, whole_batch, world
+from yolofast.train.distributed import join
+from yolofast.train.distributed import launch as launch_module
 from yolofast.train.distributed.heartbeat import Watch
 from yolofast.train.distributed.join import RankPlace, device_of_rank, from_first_rank, in_turn
 
@@ -91,3 +97,53 @@ def test_everybody_looks_at_the_first_rank(store):
     assert [watch.look() for watch in watches] == [None] * 3
     found = [[watch.look() for watch in watches[1:]] for _ in range(12)]
     assert found[-1] == ["rank 0 does not answer any more"] * 2
+
+
+def test_what_only_the_launching_process_is_told_it_tells_the_ranks_and_waits(monkeypatch):
+    class Rank:
+        pid, joined = 12345, False
+
+        def join(self):
+            self.joined = True
+
+    def told(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+
+    rank, sent = Rank(), []
+    monkeypatch.setattr(launch_module, "spawn", told)
+    monkeypatch.setattr(launch_module, "active_children", lambda: [rank])
+    monkeypatch.setattr(os, "kill", lambda *arguments: sent.append(arguments))
+    with stops_raise(), pytest.raises(KeyboardInterrupt):
+        launch_module.launch(int, (), 1)
+    assert sent == [(rank.pid, signal.SIGINT)] and rank.joined
+
+
+@pytest.mark.parametrize(
+    ("machine", "machines", "waits"), [("0", "2", True), ("1", "2", False), ("0", "1", False), (None, None, False)]
+)
+def test_the_first_of_several_machines_leaves_last(monkeypatch, machine, machines, waits):
+    """Otherwise torch's launcher of another one prints a traceback of its exit barrier."""
+    for name, value in (("GROUP_RANK", machine), ("GROUP_WORLD_SIZE", machines)):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    waited = []
+    monkeypatch.setattr(join.time, "sleep", waited.append)
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(join, "_meet_others", lambda place, device: QuietWatch())
+    monkeypatch.setattr(join.dist, "destroy_process_group", lambda: waited.append("left the group"))
+    before = signal.getsignal(signal.SIGTERM)
+    with join.joined(torch.device("cpu")):
+        assert not waited
+    signal.signal(signal.SIGTERM, before)
+    assert waited == ["left the group", *([join._OTHERS_LEAVE_FIRST] if waits else [])]
+
+
+class QuietWatch:
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+    def join(self, seconds):
+        pass

@@ -1,6 +1,7 @@
 """Sizes change from batch to batch, the same for everybody, and pixels are resized as published."""
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional
 
@@ -17,6 +18,7 @@ def batch_of(height, width, dtype=torch.uint8):
     return Batch(images, Targets.from_rows(torch.zeros(0, 6), 2), np.arange(2))
 
 
+@pytest.mark.slow
 def test_sizes_are_multiples_of_the_stride_and_depend_on_epoch_and_batch_alone():
     batch = batch_of(320, 320)
     sizes = [SCALE(batch, 1, number).images.shape[2:] for number in range(60)]

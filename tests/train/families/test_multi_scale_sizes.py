@@ -7,6 +7,7 @@ import pytest
 from yolofast.train.families.multi_scale import yolov7_range, yolov7_size, yolox_range, yolox_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "stride"), [(320, 32), (640, 32), (640, 64), (100, 32)])
 def test_yolov7_takes_every_multiple_of_the_stride_from_half_to_one_and_a_half(size, stride):
     sizes = [yolov7_size(size, stride, 0, 1, iteration) for iteration in range(2000)]
@@ -17,12 +18,14 @@ def test_yolov7_takes_every_multiple_of_the_stride_from_half_to_one_and_a_half(s
     assert yolov7_range(size, stride) == (min(sizes), max(sizes))
 
 
+@pytest.mark.slow
 def test_yolov7_sizes_are_equally_likely():
     sizes = [yolov7_size(640, 32, 3, 0, iteration) for iteration in range(4200)]
     for size in range(320, 992, 32):
         assert 130 < sizes.count(size) < 280, size
 
 
+@pytest.mark.slow
 def test_yolox_changes_every_ten_iterations():
     sizes = [yolox_size(640, 640, 0, 2, iteration) for iteration in range(4000)]
     assert all(length % 10 == 0 for length in (len(list(run)) for _, run in groupby(sizes)))

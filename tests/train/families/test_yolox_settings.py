@@ -6,7 +6,7 @@ import torch
 from yolofast import build_model
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
-from yolofast.train.families import table as families
+from yolofast.train.families import family as families
 from yolofast.train.families.yolox import recipe_of
 
 
@@ -26,6 +26,18 @@ def test_a_recipe_alone_names_its_network():
     config = completed(recipe="nuscenes-stable-v3")
     assert (config.cfg, config.epochs, config.batch_size, config.img_size) == ("yolox-l", 30, 32, (1440,))
     assert completed(recipe="nuscenes-stable-v3", cfg="yolox-s").cfg == "yolox-s"
+
+
+def test_what_a_recipe_freezes():
+    frozen = ("backbone", "neck")
+    assert completed(recipe="nuscenes-original").freeze == frozen
+    assert completed(recipe="nuscenes-original", freeze=("head",)).freeze == ("head",)
+    assert completed(recipe="nuscenes-original", freeze=(0,)).freeze == (0,), "everything learns"
+    assert completed(recipe="nuscenes-original", plan="yolox-progressive").freeze == (0,), "the plan says what"
+    assert completed(recipe="yolox-l").freeze == (0,)
+    model = build_model({"family": "yolox", "nc": 2, "depth_multiple": 0.33, "width_multiple": 0.25, "image_size": 64})
+    ran = [recipe_of(completed(recipe="nuscenes-original", **given), model).freeze for given in ({}, {"freeze": (0,)})]
+    assert ran == [frozen, ()], "hyp.yaml of a run says what was frozen in it"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.report.logs.read_run import read_history
 from yolofast.resources import find_resource
-from yolofast.train.families.table import completed, rules_of
+from yolofast.train.families.family import completed, rules_of
 from yolofast.train.run import prepare_model, prepare_run
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -7,6 +7,7 @@ import pytest
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
+from yolofast.train.loggers import delivery
 from yolofast.train.loggers.delivery import choose_loggers
 from yolofast.train.loggers.logger import LoggerRequest
 from yolofast.train.loggers.wandb import dataset_upload
@@ -15,8 +16,8 @@ from yolofast.train.loggers.wandb import dataset_upload
 def chosen(environment, **settings):
     said = []
     request = LoggerRequest(config=TrainConfig(**settings), splits=(), environment=environment, say=said.append)
-    titles = [logger.title for logger in choose_loggers(request) if logger.title != "TensorBoard"]
-    return titles, said
+    titles = [one.title for one in choose_loggers(request) if one.title != "TensorBoard"]
+    return titles, [text for text in said if not text.startswith("tensorboard")]
 
 
 def test_nobody_who_was_not_chosen():
@@ -24,6 +25,18 @@ def test_nobody_who_was_not_chosen():
     assert chosen({"WANDB_API_KEY": "x"}) == ([], [])  # being able to is not being asked to
     assert chosen({"WANDB_PROJECT": "p", "WANDB_MODE": "disabled"}) == ([], [])
     assert chosen({"WANDB_DISABLED": "true"}, entity="me") == ([], [])
+
+
+def test_tensorboard_is_for_everybody_or_says_how_to_get_it(monkeypatch):
+    said, is_there = [], []
+    monkeypatch.setattr(delivery, "find_spec", lambda package: object() if is_there else None)
+    request = LoggerRequest(config=TrainConfig(), splits=(), environment={}, say=said.append)
+    assert choose_loggers(request) == []
+    assert said == [
+        "tensorboard: not installed, nothing is written for it; to get it: pip install 'yolofast[tensorboard]'"
+    ]
+    is_there.append(True)
+    assert [one.title for one in choose_loggers(request)] == ["TensorBoard"] and len(said) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from yolofast.train.loggers.delivery import LoggerDelivery
-from yolofast.train.loggers.logger import LoggedRun
+from yolofast.train.loggers.logger import LoggedRun, TensorBoardLogger
 from yolofast.train.loggers.mlflow import MlflowLogger
-from yolofast.train.loggers.tensorboard import TensorBoardLogger
 from yolofast.train.loggers.wandb import DatasetUpload, WandbLogger
 
 SETTINGS = {"epochs": 4, "data": "data.yaml", "entity": None, "img_size": [320], **{f"s{n}": n for n in range(120)}}
@@ -32,7 +31,6 @@ def two_parts(folder, logger_class, **arguments):
 
 
 def test_tensorboard(tmp_path):
-    pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     two_parts(tmp_path / "runs" / "exp", TensorBoardLogger)

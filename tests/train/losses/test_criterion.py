@@ -56,6 +56,23 @@ def test_hyper_parameters(hyp):
         build_loss(Reader(layout()), hyp, 320)
 
 
+def test_hyper_parameters_come_as_values_as_a_file_or_by_name(tmp_path):
+    """One that names none has the published defaults."""
+    head = layout(nc=4)
+    (tmp_path / "mine.yaml").write_text("box: 0.1\n")
+    raw, truth = raw_maps(head, 2, 128), targets(2, 5, 4)
+
+    def total(hyp):
+        return float(build_loss(Reader(head), hyp, 128)(raw, truth).total.detach())
+
+    assert total(None) == total({}) == total("data/hyp.scratch.p5.yaml") == total("hyp.scratch.p5")
+    assert total(tmp_path / "mine.yaml") == total(str(tmp_path / "mine.yaml")) == total({"box": 0.1}) != total(None)
+    with pytest.raises(UserError, match="hyp is list"):
+        total([0.05])
+    with pytest.raises(UserError, match="no such file: 'hyp"):
+        total("hyp.scrath.tiny")
+
+
 def test_flags_are_true_or_false():
     heads = layout(nc=4, head_classes=((0, 1), (2, 3)))
     for model, hyp in ((layout(kind="point"), {"use_l1": "false"}), (heads, {"ignore_other_heads": "false"})):
@@ -87,6 +104,7 @@ def test_lead_maps_alone_are_matched_as_they_are_in_training():
         assert torch.equal(training.cell, validation.cell)
 
 
+@pytest.mark.slow
 def test_the_real_p6_model_says_that_it_has_auxiliary_maps():
     with torch.device("meta"):
         assert build_model("yolov7-w6").layout.auxiliary
@@ -108,6 +126,7 @@ def test_autobalance_moves_in_training_only_and_survives_a_loss_of_zero():
     assert criterion(raw, truth).total.isfinite()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ota", "aux", "tal", "1b4h-ota", "simota", "simota-tal"])
 def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
     head, assigner, aux = LOSSES[name]
@@ -127,11 +146,10 @@ def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
     ("name", "dtype"),
     [
         # Several heads are the same code over and over, auxiliary ones twice: compiling takes as many times as long.
-        # tests/gpu/test_loss.py compiles them all; here are each assigner, kind of head and type of number once.
+        # tests/gpu/test_loss.py compiles them all, tests/loss/test_all_kinds.py makes one graph of several heads and of
+        # bins; here are each assigner and type of number once.
         ("ota", torch.float32),
         ("anchor", torch.bfloat16),
-        ("bin", torch.float32),
-        ("1b4h-ota", torch.float32),
         ("simota", torch.bfloat16),
         ("simota-tal", torch.float32),
     ],
@@ -140,8 +158,6 @@ def test_compiled_forward_and_backward_are_those_of_eager(name, dtype):
     """Through AOTAutograd, which traces the backward pass too, on maps in the order of a channels_last network."""
     torch._dynamo.reset()
     head, assigner, aux = LOSSES[name]
-    if name == "1b4h-ota":  # two heads show what four do
-        head = layout(head_classes=(tuple(range(0, 80, 2)), tuple(range(1, 80, 2))))
     raw, truth = raw_maps(head, 2, 64, dtype=dtype, aux=aux), targets(2, 4, head.nc)
     criterion = build_loss(Reader(head), HYP, 64, assigner)
     compiled = torch.compile(lambda raw, truth: criterion(raw, truth).total, fullgraph=True, backend="aot_eager")

@@ -32,7 +32,7 @@ from yolofast.train.gears.gears import EagerGear, GraphGear, GraphPool
 from yolofast.train.losses.yolov7_criterion import QuadLoss
 from yolofast.train.probe import Probe, marked
 from yolofast.train.step import StepKind, TrainStep
-from yolofast.train.timing import ChosenSteps, HostClock, NoSampler, PhaseSampler, durations
+from yolofast.train.timing import ChosenSteps, HostClock, HostMoment, NoSampler, PhaseSampler, durations
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ALONE, ADDED = StepKind(sums=False, updates=True), StepKind(sums=True, updates=False)
@@ -155,6 +155,15 @@ def test_time_adds_up_and_sleep_is_distinguished_from_work():
     assert phases[LOSS] >= 100
     assert asleep[LOSS] >= 50
     assert asleep[FORWARD] < 50
+
+
+def test_a_core_taken_away_is_no_sleep():
+    """Of five seconds the thread had one; what the machine beneath gave to others is in none of its counters."""
+    first = HostMoment(wall=0.0, process=0.0, thread=0.0, sleeps=3)
+    without = first._replace(wall=5.0, process=1.0, thread=1.0)
+    assert HostClock().asleep(first, without) == 0.0
+    assert HostClock().asleep(first, without._replace(sleeps=4)) == pytest.approx(4000)
+    assert HostClock().asleep(first._replace(sleeps=None), without._replace(sleeps=None)) == pytest.approx(4000)
 
 
 class LateClock:

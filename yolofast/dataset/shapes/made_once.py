@@ -89,7 +89,9 @@ def make_once(folder: str | Path, request: Request) -> Path:
         _make(folder, request)
     except OSError as error:
         what = f"the data set could not be written: {error.strerror or error}"
-        raise UserError(what, where=folder, fix="check permissions and that the disk has room") from error
+        cached = folder.is_relative_to(resolved(user_cache_folder()))
+        also = "; or set YOLOFAST_CACHE to a folder that can be written" if cached else ""
+        raise UserError(what, where=folder, fix=f"check permissions and that the disk has room{also}") from error
     return folder
 
 

@@ -505,7 +505,7 @@
     const inside = (area) => area.left >= box.left && area.right <= box.width && area.top >= 0 && area.bottom <= box.height - EDGE.bottom;
     const free = (area) => inside(area) && !taken.some((other) => overlap(area, other));
     for (const { one, at, height } of [...marks].sort((a, b) => b.one.best - a.one.best)) {
-      const name = make(box.svg, "text", { class: "yf-tick yf-of-point" }, cut(one.name, 28));
+      const name = make(box.svg, "text", { class: "yf-tick yf-of-point" }, cut(one.short || one.name, 28));
       const length = name.getComputedTextLength();
       const areas = [[9, 15], [-9 - length, -7], [9, -7], [-9 - length, 15]].map(([right, down]) => ({
         left: at + right, right: at + right + length, top: height + down - 10, bottom: height + down + 3,

@@ -14,12 +14,13 @@ import torch
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.measure.ceilings import count_work, measure_ceilings
 from yolofast.profile.measure.measured_loop import Sizes, StepLoop, mean_pixels, split_by_twin
-from yolofast.profile.measure.subject import described, has_workers, sent_bytes
+from yolofast.profile.measure.subject import described, has_workers, making_ms, sent_bytes
 from yolofast.profile.measure.trace import write_trace
 from yolofast.profile.measure.usage import Busy, CpuSeconds, count_waits, cpu_seconds, gpu_busy
 from yolofast.profile.records import PhaseFigures, Profile, TimeSpread, Usage, Waits
 from yolofast.profile.step_phases import AUGMENT, GRAPH
 from yolofast.profile.step_statistics import ProfileComparison, compare, parallel_phase, phase_figures, spread
+from yolofast.train.data import workers_of
 from yolofast.train.gears.compiling import compile_report
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.loop import gear_of
@@ -169,6 +170,7 @@ class Meter:
             work=count_work(self.run.step, self._batch, sent, mean_pixels(self._sizes.used)),
             ceilings=measure_ceilings(self.run.step.precision),
             waits=self._waits() if self._on_gpu else None,
+            batch_ms=making_ms(self.run, self._loop.epoch),
             compile_report=compile_report(self.run.step, self._batch) if with_report else "",
         )
 
@@ -196,7 +198,7 @@ class Meter:
         ]
         if has_workers(self.run):
             made = sum(block.cpu.workers for block in self._blocks) / steps * 1e3
-            whose = f"processor time of {counted(self.run.config.workers, 'worker')}"
+            whose = f"processor time of {counted(workers_of(self.run.config), 'worker')}"
             found.append(parallel_phase(AUGMENT, [made], step_ms, whose))
         return tuple(found)
 

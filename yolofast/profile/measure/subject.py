@@ -1,9 +1,13 @@
 """What was profiled, in words and numbers."""
 
-import os
+import statistics
+import time
+from itertools import islice
 
+import cv2
 import torch
 
+from yolofast.files.threads import usable_cores
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
@@ -12,12 +16,14 @@ from yolofast.profile.records import Setup
 from yolofast.store.images import FileImages, JpegImages
 from yolofast.structures import Batch
 from yolofast.train.batch_record import assigner_of
+from yolofast.train.data import workers_of
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import parts_of
 from yolofast.train.record import cpu_name
 from yolofast.train.run import Run
 
 _PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+_BATCHES_MADE = 5
 
 
 def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
@@ -43,8 +49,8 @@ def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
         graph_failed=gear.graph_failed,
         compile_failed=gear.compile_failed,
         loader=loader,
-        workers=config.workers,
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        workers=workers_of(config),
+        cores=usable_cores(),
         cache=_cache_of(run),
         epoch=epoch,
         epochs=config.epochs,
@@ -62,6 +68,22 @@ def sent_bytes(run: Run, batch: Batch, sizes: Sizes) -> float:
         return 0.0
     images, channels = batch.images.shape[:2]
     return images * channels * mean_pixels(sizes.loaded) + sum(part.nbytes for part in parts_of(batch.targets))
+
+
+def making_ms(run: Run, epoch: int) -> float | None:
+    """In which one process makes a batch, as a worker does: the median of a few. None where the GPU makes them."""
+    if not isinstance(run.batches, WorkerLoader):
+        return None
+    threads, times = cv2.getNumThreads(), []
+    cv2.setNumThreads(0)
+    try:
+        made, begun = run.batches.made_here(epoch), time.perf_counter()
+        for _ in islice(made, _BATCHES_MADE):
+            times.append(time.perf_counter() - begun)
+            begun = time.perf_counter()
+    finally:
+        cv2.setNumThreads(threads)
+    return 1e3 * statistics.median(times)
 
 
 def _cache_of(run: Run) -> str:

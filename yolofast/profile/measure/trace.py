@@ -1,7 +1,7 @@
 """A trace of a few steps for chrome://tracing or ui.perfetto.dev, with the phases of a step as ranges in it."""
 
 import os
-import threading
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def write_trace(steps: Callable[[TracedSteps], object], step: TrainStep, path: P
         if on_gpu:
             torch.cuda.synchronize(step.precision.device)
     # The ending says whether torch packs it.
-    temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}.{path.name}")
+    temporary = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.{path.name}")
     try:
         recording.export_chrome_trace(str(temporary))
         temporary.replace(path)

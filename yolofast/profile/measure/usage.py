@@ -64,7 +64,7 @@ def gpu_busy(steps: Callable[[int], None], count: int, step_ms: float, device: t
     try:
         return Busy(torch.cuda.utilization(device) / 100, "NVML")
     except (ImportError, RuntimeError):
-        return Busy(None, "the profiler sees no kernels here, and pynvml is not installed")
+        return Busy(None, "the profiler sees no kernels here, and NVML is not there: pip install 'yolofast[gpu]'")
 
 
 def count_waits(steps: Callable[[], int], phase: Callable[[], str]) -> Waits:

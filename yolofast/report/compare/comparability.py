@@ -16,6 +16,7 @@ from yolofast.report.compare.compared_run import MAP, MAP50, YOLOV7, ComparedRun
 from yolofast.report.compare.consistency import INCOMPLETE, NOT_COMPARABLE, NOTE, Remark
 from yolofast.report.compare.differences import same
 from yolofast.report.compare.figures import WEIGHTS
+from yolofast.resources import ends_in_several_heads
 from yolofast.runs.layout import FILES, metrics
 from yolofast.runs.settings import hardware_used
 
@@ -182,9 +183,14 @@ def _evaluated_size(run: ComparedRun) -> Any:
 
 
 def _heads(run: ComparedRun) -> str:
-    """Over which heads its losses are summed; a 1B4H without a grouping of its own has the standard one."""
+    """Over which heads its losses are summed; a 1B4H without a grouping of its own has the standard one.
+
+    Its model file says whether it is one; where that is gone, its name.
+    """
     named, cfg = (str(run.settings.get(key) or "") for key in ("head_config", "cfg"))
-    grouping = Path(named).stem or ("standard" if "1b4h" in cfg.lower() else "")
+    several = ends_in_several_heads(cfg) if cfg else False
+    several = "1b4h" in cfg.lower() if several is None else several
+    grouping = Path(named).stem or ("standard" if several else "")
     if grouping:
         return f"several, grouped by {grouping}"
     number = run.settings.get("heads")

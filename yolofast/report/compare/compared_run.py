@@ -16,6 +16,7 @@ from yolofast.runs.reader import ClassScore, StepProfile
 from yolofast.runs.settings import settings_in_effect
 from yolofast.runs.tracking import Agreement
 
+MOTION = tuple(one.title for one in layout.MOTION_METRICS)
 MAP50, MAP, PRECISION, RECALL = (one.title for one in (layout.MAP50, layout.MAP, layout.PRECISION, layout.RECALL))
 """Columns go by the titles people know them by."""
 OURS, YOLOV7, ULTRALYTICS, YOLOX, OTHER = "yolofast", "YOLOv7", "Ultralytics", "YOLOX", "CSV"
@@ -98,6 +99,8 @@ class ComparedRun:
 
     @property
     def fitness(self) -> Floats:
+        if MOTION[0] in self.columns:
+            return np.asarray(np.mean([self.columns[name] for name in MOTION], axis=0))
         both = self.columns.get(MAP), self.columns.get(MAP50)
         return fitness_of(both[0], both[1], len(self.epoch))
 

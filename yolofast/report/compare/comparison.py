@@ -16,6 +16,7 @@ from yolofast.report.compare.figures import HOURS, ComparedClass, Row, per_class
 from yolofast.report.compare.kinds import Group, KindCurves, count_once, curves_of, group_runs
 from yolofast.report.compare.money import AtTheSameTime, Cost, at_the_same_time, costs
 from yolofast.report.compare.overtaking import AtEpochs, Overtaking, Stability, at_epochs, overtakings, stability
+from yolofast.report.compare.uses import UseAdvice, advise
 from yolofast.runs.tracking import as_values
 
 MADE_BY = "yolofast compare"
@@ -60,6 +61,8 @@ class Comparison:
     at_the_same_time: tuple[AtTheSameTime, ...]
     remarks: tuple[Remark, ...]
     conclusions: tuple[Conclusion, ...]
+    uses: tuple[UseAdvice, ...]
+    """Which kind to take for what."""
 
 
 def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
@@ -76,13 +79,15 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
 
     of_runs = [remark for run in runs for remark in check_run(run, request.images)]
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
+    summary = tuple(summarise(groups, request.price, undecided))
+    same_time = tuple(at_the_same_time(curves, same_clock))
     return Comparison(
         request=request,
         runs=runs,
         groups=groups,
         left_out=counted.left_out,
         curves=curves,
-        summary=tuple(summarise(groups, request.price, undecided)),
+        summary=summary,
         differences=find_differences(runs),
         overtakings={name: _overtakings(groups, curves, name, same_clock) for name in (MAP50, MAP)},
         at_epochs=tuple(at_epochs(curves, request.epochs)),
@@ -90,9 +95,10 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
         classes=tuple(per_class(groups)),
         hours_differ=tuple(hours_differ(counting)),
         costs=tuple(costs(groups, request.price, comparable=not {MAP, HOURS} & undecided.keys())),
-        at_the_same_time=tuple(at_the_same_time(curves, same_clock)),
+        at_the_same_time=same_time,
         remarks=worst_first((*check_together(runs), *check_hours(counting), *of_runs, *counted.remarks)),
         conclusions=tuple(conclude(groups, request.last)) if len(groups) > 1 else (),
+        uses=tuple(advise([group.name for group in groups], summary, same_time)) if len(groups) > 1 else (),
     )
 
 
@@ -153,6 +159,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "at_the_same_time": [asdict(one) for one in found.at_the_same_time],
         "remarks": [asdict(one) for one in found.remarks],
         "conclusions": [asdict(one) for one in found.conclusions],
+        "uses": [asdict(one) for one in found.uses],
         "curves": [
             {"name": one.name, "epoch": one.epoch, "seconds": one.seconds, "columns": one.mean} for one in found.curves
         ],

@@ -26,6 +26,7 @@ def page_of(found: Comparison) -> Page:
     subtitle = f"{len(found.runs)} runs; differences are relative to {names[0]}; epochs count from 1"
     sections = (
         Section("Summary", tuple(_summary(found, names))),
+        Section("Which to take", tuple(_uses(found))),
         Section("What differs", tuple(_differences(found))),
         Section("Accuracy", tuple(_accuracy(found))),
         Section("Tracking", tuple(tracking_elements(tracking_of(found)))),
@@ -90,6 +91,12 @@ def _figure(value: Spread | None, digits: int) -> str | float | None:
     if value is None:
         return None
     return words.spread(value, digits) if value.n > 1 else value.mean
+
+
+def _uses(found: Comparison) -> Iterator[Element]:
+    rows = tuple((one.use, one.take, one.why) for one in found.uses)
+    if rows:
+        yield Table(("for", "take", "because"), rows)
 
 
 def _differences(found: Comparison) -> Iterator[Element]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from yolofast.report.compare.comparability import TRAIN_LOSS, VAL_LOSS, accuracies, accuracies_differ, without_winner
-from yolofast.report.compare.compared_run import MAP, MAP50
+from yolofast.report.compare.compared_run import MAP, MAP50, MOTION
 from yolofast.report.compare.figures import HOURS, SURE, Spread, Test, holm, runs_needed, spread_of, welch
 from yolofast.report.compare.kinds import Group, learned_the_same
 from yolofast.report.diagnose.statistics import noise_between
@@ -60,8 +60,8 @@ class Conclusion:
 
 
 def conclude(groups: Sequence[Group], last: int) -> list[Conclusion]:
-    """By mAP50-95, or mAP50 where that is all there is."""
-    measure = MAP if any(_values(group, MAP) for group in groups) else MAP50
+    """By mAP50-95, or mAP50 where that is all there is; motion models by their first metric."""
+    measure = next((one for one in (MAP, MAP50, *MOTION) if any(_values(group, one) for group in groups)), MAP50)
     tests = _tests(groups, measure)
     return [_conclusion(groups[0], other, measure, tests.get(other.name), len(tests), last) for other in groups[1:]]
 
@@ -147,7 +147,7 @@ def _single_among_repeated(one: Spread, two: Spread) -> str:
     if many.std == 0:
         return ""
     t = abs(single.mean - many.mean) / (many.std * math.sqrt(1 + 1 / many.n))
-    chance = f"as far off with p = {2 * float(stats.t.sf(t, many.n - 1)):.2g}"
+    chance = f"as far off with p = {2 * float(scipy.special.stdtr(many.n - 1, -t)):.2g}"
     return f"One of the two was run once; among the {many.n} runs of the other it would be {chance}. "
 
 

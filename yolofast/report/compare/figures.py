@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from yolofast.report.compare.compared_run import MAP, MAP50, ComparedRun
 from yolofast.report.compare.kinds import Group
-from yolofast.runs.layout import FILES, SPEED, WAIT, metrics
+from yolofast.runs.layout import FILES, MOTION_METRICS, SPEED, WAIT, metrics
 
 SURE = 0.05
 
@@ -56,7 +56,7 @@ def welch(first: Spread | None, other: Spread | None, doubt: float = SURE) -> Te
     two numbers of each, or without any spread to judge by."""
     if first is None or other is None or min(first.n, other.n) < 2 or first.std == other.std == 0:
         return None
-    found = stats.ttest_ind(other.values, first.values, equal_var=False)
+    found = scipy.stats.ttest_ind(other.values, first.values, equal_var=False)
     low, high = found.confidence_interval(1 - doubt)
     return Test(other.mean - first.mean, float(low), float(high), float(found.pvalue))
 
@@ -109,7 +109,10 @@ class Row:
 
 def figures(price: float | None) -> list[Figure]:
     listed = [
-        *(Figure(one.title, one.better, partial(ComparedRun.at_best, name=one.title), 4) for one in metrics()),
+        *(
+            Figure(one.title, one.better, partial(ComparedRun.at_best, name=one.title), 4)
+            for one in (*metrics(), *MOTION_METRICS)
+        ),
         Figure("best epoch", NEITHER, lambda run: math.nan if run.best is None else float(run.epoch[run.best]), 0),
         Figure("mAP50, last epoch", HIGHER, lambda run: run.last(MAP50), 4),
         Figure("mAP50-95, last epoch", HIGHER, lambda run: run.last(MAP), 4),
@@ -154,7 +157,7 @@ def _why_not_measured(groups: Sequence[Group]) -> str:
     runs = [run for group in groups for run in group.runs]
     if all(run.environment.get("gpus") == 0 for run in runs):
         return "no GPU"
-    return "not measured (pynvml is missing)" if any(run.profile for run in runs) else NOT_MEASURED
+    return "not measured (yolofast[gpu] is missing)" if any(run.profile for run in runs) else NOT_MEASURED
 
 
 def _winner(groups: Sequence[Group], values: Sequence[Spread | None], figure: Figure) -> tuple[int | None, str]:
@@ -192,10 +195,6 @@ def _wait(run: ComparedRun) -> float:
     length = np.ones(len(share)) if run.timing.seconds is None else np.diff(run.timing.seconds, prepend=0.0)
     known = np.isfinite(share) & (length > 0)
     return 100 * float(np.average(share[known], weights=length[known])) if known.any() else math.nan
-
-
-def _size_of_weights(run: ComparedRun) -> float:
-    return next((file.bytes / 1e6 for file in run.weights if file.name == FILES.best), math.nan)
 
 
 def _or_nan(value: float | None) -> float:

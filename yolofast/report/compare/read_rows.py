@@ -51,7 +51,7 @@ def read_rows(run: RunFolder) -> Rows:
 def _of_table(table: Columns) -> Rows:
     table, remarks = last_rows_of(table)
     epochs = epochs_of_columns(table)
-    named = {metric.title: names_of(metric) for metric in layout.columns_from("metric")} | _OTHER_COLUMNS
+    named = {metric.title: names_of(metric) for metric in (*layout.metrics(), *layout.MOTION_METRICS)} | _OTHER_COLUMNS
     columns = {name: values for name, names in named.items() if (values := table.first_of(names)) is not None}
     for side, pattern in (("train", layout.TRAIN_LOSS), ("val", layout.VAL_LOSS)):
         for name in table.text:

@@ -26,11 +26,11 @@ from yolofast.report.diagnose.dialect import (
 from yolofast.report.diagnose.fluctuation import Fluctuation
 from yolofast.report.diagnose.forecast import best_mix_change, varied
 from yolofast.report.diagnose.ship import BY_SCORE, BY_TRAINING, ShipChoice
-from yolofast.report.diagnose.verdicts import Verdict
+from yolofast.report.diagnose.verdicts import Verdict, where_spiked
 from yolofast.report.logs.history import History
 
 _STEP = 32
-_PATIENCE = 10
+_PATIENCE, _SPIKES_NAMED = 10, 5
 _DISAGREE = 0.1
 """Of the epochs: so much later another measure is best."""
 _LONGEST_WARM_UP = 3
@@ -136,6 +136,18 @@ def _no_fault(verdict: Verdict, history: History, around: Fluctuation) -> Propos
     return _larger_batch(history, around, why)
 
 
+def _look_at_spikes(verdict: Verdict, history: History, around: Fluctuation) -> Proposal:
+    assert around.spikes is not None, "the verdict is about them"
+    found = where_spiked(history, around.spikes)
+    places = [" ".join(f"{what} {number}" for what, number in at.items()) for at in found]
+    more = f" and {len(places) - _SPIKES_NAMED} more" if len(places) > _SPIKES_NAMED else ""
+    return (
+        f"look at what came there: {', '.join(places[:_SPIKES_NAMED])}{more}. Labels of the wrong size or class, and "
+        "images unlike all others, do that (`yolofast check`). If the loss comes back at once, they do little harm; "
+        "if it takes long, take a lower learning rate or warm up longer. A larger batch would only hide them"
+    ), []
+
+
 def _larger_batch(history: History, around: Fluctuation, why: str) -> Proposal:
     """The line begins with `why`."""
     before = history.settings.get(BATCH_SIZE)
@@ -170,8 +182,9 @@ def after_divergence(verdict: Verdict, history: History, choice: ShipChoice | No
         return _NOT_THE_RATE, []
     key, before = setting(history, LR)
     words, warm_up = _longer_warm_up(history)
-    line = f"take a third of the learning rate{words}; {_onward(verdict, history, choice)}"
-    return line, [Change(key, before, scaled(before, 1 / 3)), *warm_up]
+    part, factor = ("a tenth", 0.1) if "lost" in verdict.numbers else ("a third", 1 / 3)
+    line = f"take {part} of the learning rate{words}; {_onward(verdict, history, choice)}"
+    return line, [Change(key, before, scaled(before, factor)), *warm_up]
 
 
 def _longer_warm_up(history: History) -> Proposal:
@@ -192,7 +205,7 @@ def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> st
     # Where a loss begins to rise is known to some epochs only; where it was NaN, to the epoch.
     latest = epoch + _DISAGREE * len(epochs) if rose else epoch - 1
     is_later = choice is not None and choice.epoch > latest
-    if epoch == epochs.number[0]:
+    if epoch == epochs.number[0] or (choice is None and "lost" in verdict.numbers):
         onward = "begin anew"
     elif rose and choice is not None and not is_later:
         onward = f"continue from {epochs.unit} {choice.epoch}"
@@ -270,6 +283,7 @@ _CAUSES: dict[str, Callable[[Verdict, History, Fluctuation], Proposal]] = {
     kinds.SIZE: without_sizes,
     kinds.BOXES: _no_fault,
     kinds.NOISE: _no_fault,
+    kinds.SPIKES: _look_at_spikes,
 }
 _ENDINGS: dict[str, Callable[[Verdict, History, ShipChoice | None], Proposal]] = {
     kinds.DIVERGENCE: after_divergence,

@@ -11,8 +11,9 @@ from yolofast.report.diagnose.dialect import flags
 from yolofast.report.diagnose.fluctuation import Fluctuation, LossSeries, fluctuation
 from yolofast.report.diagnose.phases import Phase, find_phases
 from yolofast.report.diagnose.ship import ShipChoice, choose_epoch
+from yolofast.report.diagnose.spikes import Spikes
 from yolofast.report.diagnose.statistics import CurveStatistics, describe
-from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts
+from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts, where_spiked
 from yolofast.report.logs.history import BOXES, MIX, SIZE, History
 from yolofast.runs.tracking import as_values
 
@@ -44,6 +45,11 @@ class Diagnosis:
     """What to know beside the verdicts, and is no fault of the training."""
 
     @property
+    def ships_nothing(self) -> str:
+        """Why no epoch is worth keeping; empty if one is, or nothing is known of them."""
+        return "every epoch is of a network that had diverged" if self.choice is None and self.history.lost[-1] else ""
+
+    @property
     def nothing(self) -> str:
         """What is said where there is no verdict."""
         if self.around is None and len(self.history.epochs) < LEAST_EPOCHS:
@@ -62,7 +68,7 @@ def diagnose(history: History) -> Diagnosis:
     verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
     choice = choose_epoch(history.comparable)
     advice = give_advice(history, around, verdicts, choice)
-    early = early_validation(history.one_validation)
+    early = None if history.lost[-1] else early_validation(history.one_validation)
     remarks = (*history.remarks, *([] if early is None else [early]))
     return Diagnosis(history, unit, reports, around, verdicts, advice, choice, remarks)
 
@@ -83,7 +89,7 @@ def _settled(history: History, phases: list[Phase]) -> LossSeries:
     warm = [i for i, phase in enumerate(phases) if phase.warms_up]
     contents = {} if history.batches is None else history.batches.contents
     chosen = np.isfinite(loss) & ~np.isin(part, warm) & (np.arange(len(loss)) >= _SETTLING * len(loss))
-    return LossSeries(loss, lr, part, contents).where(chosen)
+    return LossSeries(loss, lr, part, np.arange(len(loss)), contents).where(chosen)
 
 
 def not_recorded(history: History) -> list[str]:
@@ -131,4 +137,9 @@ def _fluctuation(around: Fluctuation, history: History) -> dict[str, Any]:
         "sizes": {f"{size:g}": level for size, level in around.effects.sizes.items()},
         "slope_ratio": around.slope_ratio,
         "period": None if around.period is None else asdict(around.period),
+        "spikes": None if around.spikes is None else _spikes(around.spikes, history),
     }
+
+
+def _spikes(spikes: Spikes, history: History) -> dict[str, Any]:
+    return {"count": len(spikes), "share": spikes.share, "highest": spikes.highest, "at": where_spiked(history, spikes)}

@@ -1,19 +1,21 @@
 """What is left of a loss without its smooth course, and where that comes from.
 
-The order is that in which causes can be told apart. What a batch holds is known, so it explains what it can first; then
-a period. Of the rest, what neighbouring batches share or what grows with the learning rate is a network that wanders.
-What remains is noise: which images a batch happens to have.
+Rare spikes are told apart and taken out first (`spikes.py`). The order of the others is that in which causes can be
+told apart. What a batch holds is known, so it explains what it can first; then a period. Of the rest, what neighbouring
+batches share or what grows with the learning rate is a network that wanders. What remains is noise: which images a
+batch happens to have.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
-from scipy.signal import savgol_filter
+import scipy
 
 from yolofast.report.diagnose.period import Period, find_period, without_period
 from yolofast.report.diagnose.regression import Effects, regress, size_changes
+from yolofast.report.diagnose.spikes import Spikes, beside_medians, rare_spikes, share_of
 from yolofast.report.logs.history import BOXES, MIX, SIZE, Bools, Floats, Ints
 
 _MOST_BLOCKS, _WINDOW = 256, 6
@@ -28,7 +30,7 @@ def smooth_course(values: Floats) -> Floats:
     blocks = np.array_split(values, min(_MOST_BLOCKS, len(values)))
     means = np.array([block.mean() for block in blocks])
     window = max(len(means) // _WINDOW, 5) | 1
-    course = savgol_filter(means, min(window, (len(means) - 1) | 1), 2, mode="interp")
+    course = scipy.signal.savgol_filter(means, min(window, (len(means) - 1) | 1), 2, mode="interp")
     ends = np.cumsum([len(block) for block in blocks])
     centres = ends - np.array([len(block) for block in blocks]) / 2 - 0.5
     smooth = np.interp(np.arange(len(values)), centres, course)
@@ -75,6 +77,8 @@ class Fluctuation:
     values: int
     around: Floats = field(repr=False)
     """What is left when the smooth course is taken away, as a share of it."""
+    spikes: Spikes | None = None
+    """Values that are left out of all of these."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,13 @@ class LossSeries:
     loss: Floats
     lr: Floats
     part: Ints
+    place: Ints
+    """Among all losses of the run."""
     contents: Mapping[str, Floats] = field(default_factory=dict)
 
     def where(self, chosen: Bools) -> "LossSeries":
         contents = {name: values[chosen] for name, values in self.contents.items()}
-        return LossSeries(self.loss[chosen], self.lr[chosen], self.part[chosen], contents)
+        return LossSeries(self.loss[chosen], self.lr[chosen], self.part[chosen], self.place[chosen], contents)
 
 
 def fluctuation(series: LossSeries) -> Fluctuation | None:
@@ -98,6 +104,18 @@ def fluctuation(series: LossSeries) -> Fluctuation | None:
     if not long or not (series.loss > 0).all():
         return None
     series = series.where(np.any(long, axis=0))
+    around = _around(series, series.loss)
+    explained = regress(around, _centred(series), series.contents.get(SIZE)).fitted
+    by_median = np.concatenate([beside_medians(series.loss[series.part == part]) for part in np.unique(series.part)])
+    spiked = rare_spikes(by_median - explained)
+    found = _explained(series.where(~spiked))
+    if not spiked.any():
+        return found
+    spikes = Spikes(series.place[spiked], 1 + float(around[spiked].max()), share_of(around, spiked))
+    return dataclasses.replace(found, spikes=spikes)
+
+
+def _explained(series: LossSeries) -> Fluctuation:
     around = _around(series, series.loss)
     if not around.var() > 0:
         return Fluctuation(0.0, Shares(), Effects(), None, float("nan"), len(around), around)
@@ -151,7 +169,7 @@ def _moving_part(left: Floats, lr: Floats, sizes: Floats | None) -> tuple[float,
     variance = np.array([block.var() for block in np.array_split(left, blocks)])
     slopes = np.array([np.polyfit(np.arange(len(b)), b, 1)[0] for b in np.array_split(left, blocks)])
     rate = np.array([block.mean() for block in np.array_split(lr, blocks)])
-    agreement = stats.spearmanr(rate, variance)
+    agreement = scipy.stats.spearmanr(rate, variance)
     third = np.argsort(rate, kind="stable")
     low, high = third[: blocks // 3], third[-(blocks // 3) :]
     ratio = float(np.sqrt(np.mean(slopes[high] ** 2) / max(float(np.mean(slopes[low] ** 2)), 1e-30)))

@@ -7,7 +7,7 @@ around it: without an oscillation its power over theirs is exponentially distrib
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import median_filter
+import scipy
 
 from yolofast.report.logs.history import Floats
 
@@ -36,7 +36,7 @@ def find_period(values: Floats) -> Period | None:
         return None
     candidates = np.arange(LEAST_CYCLES - 1, len(power))
     # The mean there would be without a line, from the median, which a line does not move.
-    medians = [median_filter(power, min(size, len(power)) | 1, mode="reflect") for size in _NEIGHBOURS]
+    medians = [scipy.ndimage.median_filter(power, min(size, len(power)) | 1, mode="reflect") for size in _NEIGHBOURS]
     usual = np.maximum(*medians) / np.log(2)
     ratio = power[candidates] / np.maximum(usual[candidates], 1e-300)
     best = int(ratio.argmax())

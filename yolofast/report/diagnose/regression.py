@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from yolofast.report.logs.history import BOXES, MIX, SIZE, Floats, Ints
 
@@ -43,7 +43,7 @@ def size_effect(values: Floats, sizes: Floats | None) -> SizeEffect | None:
     levels = np.bincount(kind, lengths * means) / np.bincount(kind, lengths)
     between, left = float(lengths @ means**2), float(lengths @ (means - levels[kind]) ** 2)
     surprise = (between - left) / (len(kinds) - 1) / max(left / freedom, 1e-30)
-    if stats.f.sf(surprise, len(kinds) - 1, freedom) > _SURE_OF_SIZES:
+    if scipy.special.fdtrc(len(kinds) - 1, freedom, max(surprise, 0.0)) > _SURE_OF_SIZES:
         return None
     explained = max(between - left * (len(starts) - 1) / freedom, 0.0)
     named = dict(zip(kinds.tolist(), levels.tolist(), strict=True))
@@ -110,7 +110,7 @@ def _add_group(centred: Floats, used: dict[str, Floats], shares: dict[str, float
         return
     before, after = (float(np.square(_left(centred, columns)).sum()) for columns in (used, used | group))
     surprise = (before - after) / len(group) / max(after / freedom, 1e-30)
-    if stats.f.sf(surprise, len(group), freedom) > _SURE:
+    if scipy.special.fdtrc(len(group), freedom, max(surprise, 0.0)) > _SURE:
         return
     for name, column in group.items():
         explained = _adjusted(centred, used)

@@ -6,12 +6,13 @@ epochs can be compared; validation losses only where the assigner is the same, s
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from yolofast.report.diagnose.statistics import noise_near
 from yolofast.report.logs.history import Epochs, Floats
-from yolofast.runs.layout import best_place
+from yolofast.runs.layout import FILES, best_place, weights_of_epoch
 
 BY_SCORE, BY_VALIDATION, BY_TRAINING = "score", "validation loss", "training loss"
 
@@ -50,6 +51,18 @@ class ShipChoice:
             f"{self.score} is {self.value:.4g}; {alike} epochs are within the noise of {self.noise:.2g} "
             f"of the highest, and of {of_these} it has the lowest validation loss"
         )
+
+
+def shipped(choice: ShipChoice, weights: Path) -> tuple[str, Path | None]:
+    """Which epoch to ship of those whose weights are there, and why; and its file. None without any weights.
+
+    Where the weights of the chosen epoch were not kept, it is that of `best.pt`, which cannot be told from it.
+    """
+    own, best = weights / weights_of_epoch(choice.epoch), weights / FILES.best
+    if own.exists() or choice.epoch == choice.best or not best.exists():
+        return f"{choice.epoch} ({choice.why})", next((path for path in (own, best) if path.exists()), None)
+    other = f"{choice.unit} {choice.epoch} cannot be told from it, but its weights were not kept: --save-period"
+    return f"{choice.best}, that of {FILES.best} ({other}. {choice.why})", best
 
 
 def choose_epoch(epochs: Epochs) -> ShipChoice | None:

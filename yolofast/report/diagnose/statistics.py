@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from yolofast.report.logs.history import Floats, Ints
 
@@ -102,7 +102,7 @@ def fit_line(values: Floats, level: Ints | None = None) -> Line:
     slope = float(factors[0])
     if error == 0:
         return Line(slope, 0.0, 0.5 if slope == 0 else float(slope > 0))
-    return Line(slope, error, float(stats.t.cdf(slope / error, freedom)))
+    return Line(slope, error, float(scipy.special.stdtr(freedom, slope / error)))
 
 
 def calmness(cv: float) -> str:

@@ -25,7 +25,7 @@ def agreement_elements(found: Agreement, name: str = "") -> Iterator[Element]:
     first, *others = found.words()
     yield Paragraph(f"{before}{first}.")
     for text in others:
-        yield Callout("warn" if found.disagreements else "good", f"{before}{text}.")
+        yield Callout("warn" if found.disagreements else "good" if found.agrees else "note", f"{before}{text}.")
     epochs = found.tracked.epochs
     x = tuple(float(one.epoch) for one in epochs)
     lines = [Series(score, x, tuple(100 * one.scores[score] for one in epochs), score) for score in SCORES]
@@ -35,13 +35,14 @@ def agreement_elements(found: Agreement, name: str = "") -> Iterator[Element]:
 
 
 def _table(found: Agreement) -> Table:
-    best = {score: found.tracked.best(score).epoch for score in SCORES}
+    differing = [score for score in SCORES if len({one.scores[score] for one in found.tracked.epochs}) > 1]
+    best = {score: found.tracked.best(score).epoch for score in differing}
     rows = []
     for one, value in zip(found.tracked.epochs, found.maps, strict=True):
         scores: list[Cell] = []
         for score in SCORES:
             shown = round(100 * one.scores[score], 3)
-            scores.append(Marked(shown, "best", f"best {score}") if best[score] == one.epoch else shown)
+            scores.append(Marked(shown, "best", f"best {score}") if best.get(score) == one.epoch else shown)
         counts = (one.scores.get(name) for name in COUNTS)
         rows.append((one.epoch, one.weights, 100 * value, *scores, *counts))
     return Table(("epoch", "weights", MAP.title, *SCORES, *COUNTS), tuple(rows), sortable=True)

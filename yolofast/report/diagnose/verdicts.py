@@ -14,12 +14,14 @@ from yolofast.report.diagnose.fluctuation import Fluctuation, around_course
 from yolofast.report.diagnose.forecast import varied
 from yolofast.report.diagnose.period import find_period
 from yolofast.report.diagnose.phases import Phase, stretches
+from yolofast.report.diagnose.spikes import Spikes
 from yolofast.report.diagnose.statistics import CALM, cautious_noise, fit_line, in_digits, noise_between
 from yolofast.report.logs.history import Bools, Epochs, Floats, History
+from yolofast.runs.divergence import first_epochs
 
 DIVERGENCE, OVERFITTING, PLATEAU = "divergence", "overfitting", "plateau"
 LEARNING_RATE, MIX, SIZE, BOXES = "learning rate", "data mix", "image size", "boxes"
-OSCILLATION, NOISE = "oscillation", "batch noise"
+OSCILLATION, NOISE, SPIKES = "oscillation", "batch noise", "rare spikes"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         words = f"{len(broken):,} {what}{many}"
         text = f"the loss was NaN, or above {HUGE:g}, in {words}, first in {history.epochs.unit} {first}"
         return Verdict(DIVERGENCE, text, {"epoch": first, "values": len(broken)})
+    if (lost := _lost(history)) is not None:
+        return lost
     stretch = stretches(phases, history.epochs.number)
     last = (stretch == stretch[-1]) & np.isfinite(history.epochs.train)
     train, number = history.epochs.train[last], history.epochs.number[last]
@@ -63,6 +67,17 @@ def divergence(history: History, phases: list[Phase]) -> Verdict | None:
         f"the training loss rose by {rise / means[best]:.0%} after {history.epochs.unit} {first} and did not come back"
     )
     return Verdict(DIVERGENCE, text, {"epoch": first, "rise": rise / float(means[best])})
+
+
+def _lost(history: History) -> Verdict | None:
+    """The run ended with losses of a network that is of no use, although they are numbers."""
+    lost = history.lost
+    if not lost[-1]:
+        return None
+    place = max((i for i, why in enumerate(lost) if not why), default=-1) + 1
+    first = int(history.epochs.number[place])
+    text = f"in {history.epochs.unit} {first} {lost[place]}; it did not come back"
+    return Verdict(DIVERGENCE, text, {"epoch": first, "lost": len(lost) - place})
 
 
 def overfitting(history: History, phases: list[Phase]) -> Verdict | None:
@@ -130,16 +145,10 @@ def _middle_of_three(values: Floats) -> Floats:
 
 _FAR = 5.0
 """Times the training loss, and times what the same ratio is afterwards."""
-_FIRST, _FIRST_SHARE = 3, 0.1
-
-
-def first_epochs(epochs: Epochs) -> int:
-    """How many may have validation losses that say nothing yet."""
-    return max(_FIRST, round(_FIRST_SHARE * len(epochs)))
 
 
 def early_validation(epochs: Epochs) -> str | None:
-    first = first_epochs(epochs)
+    first = first_epochs(len(epochs))
     known = np.isfinite(epochs.val) & np.isfinite(epochs.train) & (epochs.train > 0)
     ratio = np.divide(epochs.val, epochs.train, out=np.full(len(epochs), np.nan), where=known)
     early, later = known & (np.arange(len(epochs)) < first), known & (np.arange(len(epochs)) >= first)
@@ -165,10 +174,11 @@ LEAST_STD = 0.01
 """Of the level: below this a curve is smooth, whatever its rest is made of."""
 
 
-def causes(around: Fluctuation | None) -> list[Verdict]:
+def causes(history: History, around: Fluctuation | None) -> list[Verdict]:
+    found = [] if around is None or around.spikes is None else [_of_spikes(history, around, around.spikes)]
     if around is None or around.std < LEAST_STD:
-        return []
-    shares, found = around.shares, []
+        return found
+    shares = around.shares
     for kind, share, words in (
         (MIX, shares.mix, _about_mix),
         (SIZE, shares.image_size, _about_size),
@@ -181,6 +191,27 @@ def causes(around: Fluctuation | None) -> list[Verdict]:
         text = f"the loss varies by {around.std:.1%}; {shares.rest:.0%} of it is which images a batch happens to have"
         found.append(Verdict(NOISE, text, {"share": shares.rest, "std": around.std}))
     return found
+
+
+def _of_spikes(history: History, around: Fluctuation, spikes: Spikes) -> Verdict:
+    count, all_of_them, what = len(spikes), around.values + len(spikes), history.finest[3]
+    are = "is" if count == 1 else "are"
+    text = (
+        f"{count} of {all_of_them:,} {what}{'es' if what == 'batch' else 's'} {are} far above the others, up to "
+        f"{spikes.highest:.1f} times as high, and make {spikes.share:.0%} of the variance; "
+        f"the others vary by {around.std:.1%}"
+    )
+    return Verdict(SPIKES, text, {"count": count, "share": spikes.share, "highest": spikes.highest})
+
+
+def where_spiked(history: History, spikes: Spikes) -> list[dict[str, int]]:
+    """Epochs and, where losses are of batches, their place among those recorded of it, both from 1."""
+    _, _, epoch, what = history.finest
+    numbers = epoch[spikes.places].tolist()
+    if what == "epoch":
+        return [{"epoch": number} for number in numbers]
+    within = spikes.places - np.searchsorted(epoch, epoch[spikes.places]) + 1
+    return [{"epoch": number, "batch": batch} for number, batch in zip(numbers, within.tolist(), strict=True)]
 
 
 def _about_mix(around: Fluctuation) -> str:
@@ -213,7 +244,7 @@ def oscillation(history: History, around: Fluctuation | None, epoch_batches: flo
 
 def _of_validation(epochs: Epochs) -> Verdict | None:
     # A beginning that is far off would bend the whole course.
-    known = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(epochs))
+    known = np.isfinite(epochs.val) & (np.arange(len(epochs)) >= first_epochs(len(epochs)))
     if known.sum() < _LEAST_VALIDATIONS:
         return None
     left = around_course(epochs.val[known])
@@ -229,7 +260,7 @@ def find_verdicts(
 ) -> list[Verdict]:
     """`epoch_batches` are the values of an epoch in `around`."""
     found = [divergence(history, phases), overfitting(history, phases), plateau(history, phases)]
-    found += [*causes(around), oscillation(history, around, epoch_batches)]
+    found += [*causes(history, around), oscillation(history, around, epoch_batches)]
     verdicts = [verdict for verdict in found if verdict is not None]
     if found[0] is not None:  # a loss that diverges overfits and fluctuates as well
         return [verdict for verdict in verdicts if verdict.kind in (DIVERGENCE, LEARNING_RATE)]

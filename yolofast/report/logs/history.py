@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from yolofast.runs.divergence import lost_epochs
 from yolofast.runs.layout import FILES, FITNESS_WORDS
 from yolofast.runs.table import bounded
 from yolofast.runs.tracking import Agreement
@@ -105,6 +106,11 @@ class History:
         return self.epochs.train, self.epochs.lr, self.epochs.number, "epoch"
 
     @property
+    def lost(self) -> list[str]:
+        """For each epoch why its weights are of no use; empty where nothing says so."""
+        return lost_epochs(self.epochs.train, self.epochs.val, len(self.epochs))
+
+    @property
     def one_validation(self) -> Epochs:
         """The epochs without validation losses of an earlier assigner, which have another level."""
         if not self.same_loss:  # always of the same assigner, whichever one trains
@@ -113,8 +119,14 @@ class History:
 
     @property
     def comparable(self) -> Epochs:
-        """The epochs as they can be compared with one another: scores all, losses of the last assigner only."""
-        return dataclasses.replace(self.one_validation, train=self._of_last_assigner(self.epochs.train))
+        """The epochs as they can be compared with one another: scores all, losses of the last assigner only.
+
+        Epochs of no use have neither.
+        """
+        lost, one = np.array([bool(why) for why in self.lost]), self.one_validation
+        train = self._of_last_assigner(self.epochs.train)
+        train, val, fitness = (np.where(lost, np.nan, values) for values in (train, one.val, one.fitness))
+        return dataclasses.replace(one, train=train, val=val, fitness=fitness)
 
     def _of_last_assigner(self, losses: Floats) -> Floats:
         batches = self.batches

@@ -3,6 +3,7 @@
 Where a file is of another epoch than the best one, every part that is made of it says so.
 """
 
+import math
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,28 @@ def per_class(run: RunFolder) -> tuple[Element, ...]:
     note = f"{whose}, {images:,} validation images. Precision, recall and F1 {where}."
     columns = ("class", "boxes", "precision", "recall", "F1", "AP50", "AP50-95")
     return (*_of_another_epoch(run, run.evaluation), Table(columns, cells, note, sortable=True))
+
+
+def motion(run: RunFolder) -> tuple[Element, ...]:
+    """Of a motion model: its boxes some frames ahead, beside those of other methods."""
+    found = run.entries(FILES.motion)
+    methods, counts = found.get("methods"), found.get("histories", [])
+    if not methods:
+        return ()
+    ahead = tuple(range(1, len(counts) + 1))
+    curves = {
+        name: {key: [math.nan if one is None else float(one) for one in values[key]] for key in ("overlap", "offset")}
+        for name, values in methods.items()
+    }
+    series = tuple(Series(name, ahead, tuple(one["overlap"])) for name, one in curves.items())
+    shown = [frames for frames in found.get("horizons", []) if frames <= len(counts)]
+    columns = ("", *(f"IoU after {frames}" for frames in shown), *(f"off by, after {frames}" for frames in shown))
+    rows = tuple(
+        (name, *(one[key][frames - 1] for key in ("overlap", "offset") for frames in shown))
+        for name, one in curves.items()
+    )
+    note = f"Frames ahead; {counts[0]:,} validation histories. Off by: distance of the centres in sizes of the box."
+    return Table(columns, rows, note), LineChart("Overlap with the true box", "frames ahead", "IoU", series)
 
 
 def precision_recall(run: RunFolder) -> tuple[Element, ...]:

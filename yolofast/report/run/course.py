@@ -29,7 +29,7 @@ def summary(run: RunFolder) -> tuple[Element, ...]:
     seconds = float(run.results.numbers(layout.TIME.name)[-1])
     items: list[tuple[str, Cell]] = []
     if best is not None:
-        shown = [column for column in layout.metrics() if column.name in run.results]
+        shown = [one for one in (*layout.metrics(), *layout.MOTION_METRICS) if one.name in run.results]
         items += [(column.title, float(run.column(column.name)[best])) for column in shown]
         items.append(("best epoch", f"{run.epochs()[best]:.0f} of {len(run.results)}"))
     items += [(layout.TIME.title, duration(seconds)), (layout.SPEED.title, _mean_of_time(run, layout.SPEED))]

@@ -24,7 +24,7 @@ from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
 from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
-from yolofast.runs.layout import FILES, numbered
+from yolofast.runs.layout import FILES, epoch_in_json, numbered
 
 Box = npt.NDArray[np.float32]
 Colour = tuple[int, int, int]
@@ -49,7 +49,7 @@ def scores_of(found: Evaluated, names: Sequence[str]) -> dict[str, Any]:
     metrics, faults, confusion = found.metrics, found.faults.per_image(), found.confusion.counts
     per_class = {str(row.id): _rounded(asdict(row)) for row in per_class_table(metrics, names)}
     return {
-        "epoch": found.epoch,
+        **epoch_in_json("epoch", found.epoch),
         "images": metrics.images,
         "images_with_faults": int((faults[:, 1:].sum(axis=1) > 0).sum()),
         "map50": metrics.map50,
@@ -80,7 +80,7 @@ def _rounded(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults, epoch: int | None = None) -> None:
-    """The worst images into `samples/` of a run's folder, and what they show, after which epoch, into its list."""
+    """The worst images into `samples/` of a run's folder; what they show, after which epoch (from 0), into its list."""
     place = folder / FILES.samples
     place.mkdir(exist_ok=True)
     # First: an interrupt leaves pictures unlisted, none with another's caption.
@@ -92,7 +92,7 @@ def save_samples(folder: Path, index: ImageIndex, faults: ImageFaults, epoch: in
         name = numbered(FILES.sample, number, 2)
         write_whole(place / name, drawn(read_picture(path), judged, index.names))
         counts = {"right": len(judged.right), "wrong": len(judged.wrong), "missed": len(judged.missed.labels)}
-        rows.append({"file": name, "image": path.name, "epoch": epoch, **counts})
+        rows.append({"file": name, "image": path.name, **epoch_in_json("epoch", epoch), **counts})
     write_whole(place / FILES.samples_list, (json.dumps(rows, indent=1) + "\n").encode())
 
 

@@ -13,6 +13,7 @@ from yolofast.files.atomic_file import write_whole
 from yolofast.pages.elements import Callout, Element, Page, Paragraph, Section
 from yolofast.pages.html import render_page
 from yolofast.report.diagnose.diagnosis import diagnose
+from yolofast.report.diagnose.ship import shipped
 from yolofast.report.logs.read_run import history_of
 from yolofast.report.run import accuracy, course, what_ran
 from yolofast.report.run.evaluation_files import save_scores
@@ -32,8 +33,10 @@ def diagnosis(run: RunFolder) -> tuple[Element, ...]:
     lines = [*(f"Note: {remark}." for remark in found.remarks), *found.advice.lines]
     if found.advice.changes:
         lines.append(f"To try: {'; '.join(map(str, found.advice.changes))}.")
+    if found.ships_nothing:
+        lines.append(f"Epoch to ship: none, {found.ships_nothing}.")
     if found.choice is not None:
-        lines.append(f"Epoch to ship: {found.choice.epoch} ({found.choice.why}).")
+        lines.append(f"Epoch to ship: {shipped(found.choice, run.path / FILES.weights)[0]}.")
     return (*verdicts, *map(Paragraph, lines))
 
 
@@ -42,6 +45,7 @@ _PARTS: tuple[tuple[str, _Make], ...] = (
     ("Summary", course.summary),
     ("Curves", course.curves),
     ("What the curves say", diagnosis),
+    ("Predicted boxes", accuracy.motion),
     ("Classes", accuracy.per_class),
     ("Precision and recall", accuracy.precision_recall),
     ("Confusion", accuracy.confusion),
@@ -89,6 +93,8 @@ def _attempt(make: _Make, run: RunFolder) -> tuple[Element, ...]:
 def _subtitle(run: RunFolder) -> str:
     named = [Path(str(run.args[name])) for name in ("cfg", "data") if run.args.get(name)]
     parts = ["/".join(path.parts[-2:]) if path.is_absolute() else str(path) for path in named]
+    if not run.args.get("cfg") and (network := run.environment.get("network")):  # that of the weights it began with
+        parts.insert(0, str(network))
     if machine := run.environment.get("gpu") or run.environment.get("cpu"):
         parts.append(str(machine))
     if version := run.environment.get("yolofast"):

@@ -1,37 +1,46 @@
 """The parts of a report that say what was run: the command that repeats it, the settings, the machine."""
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from yolofast.config.flags import from_settings, shown
-from yolofast.config.settings import Setting, is_switch, settings_of
+from yolofast.config.motion import MotionTrainConfig
+from yolofast.config.settings import Setting, Settings, is_switch, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, shorten
 from yolofast.pages.elements import Callout, Cell, Code, Element, Paragraph, Table
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 
+_COMMANDS: Mapping[type[Settings], str] = {TrainConfig: "train", MotionTrainConfig: "motion train"}
 _NOT_OF_THE_RUN = {"resume", "explain", "exist_ok"}
 _ALWAYS = ("data", "cfg", "seed")
 """Said even where they are the defaults: a command without any setting would be the demonstration."""
 
 
-def repeat_command(config: TrainConfig) -> str:
-    """For `yolofast train`, or for the drop-in script if the run was of that kind."""
-    defaults = TrainConfig.published() if config.faithful else TrainConfig()
-    words = ["python", "train.py"] if config.faithful else ["yolofast", "train"]
-    for name, declared in settings_of(TrainConfig).items():
+def repeat_command(config: TrainConfig | MotionTrainConfig) -> str:
+    """For `yolofast train` or `motion train`, or for the drop-in script if the run was of that kind."""
+    kind, is_script = type(config), config.faithful and isinstance(config, TrainConfig)
+    defaults = TrainConfig.published() if is_script else kind
+    words = ["python", "train.py"] if is_script else ["yolofast", *_COMMANDS[kind].split()]
+    for name, declared in settings_of(kind).items():
         value = getattr(config, name)
         if name not in _NOT_OF_THE_RUN and (value != getattr(defaults, name) or name in _ALWAYS):
-            words += _flag(name, declared, value)
+            words += _flag(kind, name, declared, value)
     return shlex.join(words)
 
 
-def _flag(name: str, declared: Setting, value: Any) -> list[str]:
+def _kind(run: RunFolder) -> type[TrainConfig] | type[MotionTrainConfig]:
+    """Whose settings a run has."""
+    return MotionTrainConfig if "true_time" in run.args else TrainConfig
+
+
+def _flag(kind: type[Settings], name: str, declared: Setting, value: Any) -> list[str]:
     for flag, meaning in declared.shortcuts.items():
         if value == meaning and type(value) is type(meaning) and isinstance(value, bool):
             return [flag]
-    if is_switch(TrainConfig, name):
+    if is_switch(kind, name):
         return [declared.flag] if value else []
     if value is None or value == ():
         return []  # no flag says that; a default that is something has no such value
@@ -46,7 +55,7 @@ def repeat(run: RunFolder) -> tuple[Element, ...]:
     if not run.args:
         return ()
     try:
-        config = from_settings(TrainConfig, run.args)
+        config: TrainConfig | MotionTrainConfig = from_settings(_kind(run), run.args)
     except UserError as error:  # of another version, or edited since
         return (Callout("warn", f"{FILES.settings} does not describe a run of this version: {error.what}"),)
     note = f"{FILES.hyp} of this folder holds the hyper-parameters that ran, in case the file named above has changed."
@@ -54,7 +63,8 @@ def repeat(run: RunFolder) -> tuple[Element, ...]:
 
 
 def settings(run: RunFolder) -> tuple[Element, ...]:
-    declared, usual = settings_of(TrainConfig), TrainConfig()
+    usual = _kind(run)
+    declared = settings_of(usual)
     changed: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
     for name, value in run.args.items():

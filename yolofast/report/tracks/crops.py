@@ -1,4 +1,5 @@
-"""Pictures of identity switches: the object when it was matched last, and when another result has it.
+"""Pictures of identity switches and of misses: the object when it was matched last, and when another result has it, or
+none.
 
 Images are those of a MOTChallenge folder, `SEQ/img1/000001.jpg`, or lie in `SEQ/` or, of a single sequence, in the
 folder itself. One that is missing or cannot be read costs its picture and a remark.
@@ -13,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, nearest_file
+from yolofast.image_bytes import decode_image
 from yolofast.pages.elements import Picture
-from yolofast.report.tracks.switches import Switch, box_of
-from yolofast.track.formats.sequence import Floats
+from yolofast.report.tracks.objects import FollowedObject
+from yolofast.report.tracks.switches import Switch, box_of, overlap_of_two
+from yolofast.track.formats.sequence import Floats, Sequence
 from yolofast.track.score.prepare import Prepared
 
 _Image = npt.NDArray[np.uint8]
+_Shown = list[tuple[int, int | None]]
+"""Frames, and the result that is drawn in each."""
 _ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 _SIDE, _QUALITY, _ROOM = 260, 82, 1.2
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -33,11 +38,12 @@ class FrameImages:
     folder: Path
     sequences: int
     problems: list[str] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)
     _known: dict[str, dict[int, Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
-            what = f"is not a folder{nearest_file(self.folder)}"
+            what = "is not a folder" if self.folder.exists() else f"does not exist{nearest_file(self.folder)}"
             raise UserError(what, where=self.folder, fix="give the folder that has SEQ/img1/000001.jpg …")
 
     def read(self, sequence: str, frame: int) -> _Image | None:
@@ -46,13 +52,13 @@ class FrameImages:
             self._say(f"there is no image of frame {frame} of {sequence} in {self.folder}")
             return None
         try:
-            image = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)
+            image = decode_image(path.read_bytes())
         except (OSError, cv2.error):
             image = None
         if image is None:
             self._say(f"{path} cannot be read")
             return None
-        return np.asarray(image, np.uint8)
+        return image
 
     def _of(self, sequence: str) -> dict[int, Path]:
         if sequence not in self._known:
@@ -61,6 +67,12 @@ class FrameImages:
             found = next((images for place in places if place.is_dir() and (images := _images(place))), [])
             self._known[sequence] = _numbered(found)
         return self._known[sequence]
+
+    def take_problems(self) -> list[str]:
+        """Those that were not told yet."""
+        found = [problem for problem in self.problems if problem not in self._told]
+        self._told.update(found)
+        return found
 
     def _say(self, problem: str) -> None:
         if problem not in self.problems:
@@ -80,24 +92,62 @@ def _numbered(paths: list[Path]) -> dict[int, Path]:
     return dict(enumerate(paths, 1))
 
 
-def picture_of(switch: Switch, given: Prepared, images: FrameImages) -> Picture | None:
+def picture_of_switch(switch: Switch, given: Prepared, images: FrameImages) -> Picture | None:
     """Two crops side by side."""
     event = switch.event
     assert event.last_frame is not None and event.from_id is not None and event.to_id is not None
-    sides = []
-    for frame, result in ((event.last_frame, event.from_id), (event.frame, event.to_id)):
-        image = images.read(event.sequence, frame)
-        if image is None:
-            return None
-        truth = box_of(given.truth, frame, event.truth_id)
-        sides.append(_crop(image, truth, box_of(given.results, frame, result), f"{frame}: {result}"))
-    whole = np.hstack([sides[0], np.full((_SIDE, 6, 3), 255, np.uint8), sides[1]])
-    content = cv2.imencode(".jpg", whole, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
     caption = (
         f"{event.sequence}, object {event.truth_id}: result {event.from_id} in frame {event.last_frame}, "
         f"result {event.to_id} in frame {event.frame} ({switch.cause})"
     )
-    return Picture(content, "jpeg", caption, f"two crops of {caption}")
+    shown: _Shown = [(event.last_frame, event.from_id), (event.frame, event.to_id)]
+    return _picture(event.sequence, event.truth_id, shown, given, images, caption)
+
+
+def picture_of_miss(one: FollowedObject, given: Prepared, images: FrameImages) -> Picture | None:
+    """The object when it was matched before, if it was, and in the middle of its longest miss."""
+    first, last = one.longest_miss
+    gap = (one.frames >= first) & (one.frames <= last)
+    middle = int(one.frames[gap][gap.sum() // 2])
+    before = np.flatnonzero((one.frames < first) & (one.result >= 0))
+    shown: _Shown = [(int(one.frames[at]), int(one.result[at])) for at in before[-1:]]
+    close = _closest(given.results, middle, box_of(given.truth, middle, one.id))
+    reach = f"frame {first}" if first == last else f"frames {first}–{last}"
+    caption = f"{one.sequence}, object {one.id}: missed in {reach}"
+    caption += f", result {shown[0][1]} before" if shown else ", never followed before"
+    caption += (
+        "; no result overlaps it" if close is None else f"; result {close} overlaps it too little, or is another's"
+    )
+    return _picture(one.sequence, one.id, [*shown, (middle, close)], given, images, caption)
+
+
+def _closest(results: Sequence, frame: int, truth: Floats) -> int | None:
+    """The result that overlaps this box most."""
+    low, high = np.searchsorted(results.frame, [frame, frame + 1])
+    overlap = [overlap_of_two(box, truth) for box in results.box[low:high]]
+    return int(results.id[low + int(np.argmax(overlap))]) if max(overlap, default=0.0) > 0 else None
+
+
+def _picture(
+    sequence: str,
+    identity: int,
+    shown: _Shown,
+    given: Prepared,
+    images: FrameImages,
+    caption: str,
+) -> Picture | None:
+    """The object in these frames, side by side, each with a result."""
+    sides: list[_Image] = []
+    for frame, result in shown:
+        image = images.read(sequence, frame)
+        if image is None:
+            return None
+        box = np.zeros(0) if result is None else box_of(given.results, frame, result)
+        title = f"{frame}: {'missed' if result is None else result}"
+        sides += [np.full((_SIDE, 6, 3), 255, np.uint8)] if sides else []
+        sides.append(_crop(image, box_of(given.truth, frame, identity), box, title))
+    content = cv2.imencode(".jpg", np.hstack(sides), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
+    return Picture(content, "jpeg", caption, f"crops of {caption}")
 
 
 def _crop(image: _Image, truth: Floats, result: Floats, text: str) -> _Image:

@@ -48,6 +48,16 @@ class FollowedObject:
         """Frames of the result that follows it most."""
         return int(np.unique(self.result[self.result >= 0], return_counts=True)[1].max()) if self.matched else 0
 
+    @property
+    def longest_miss(self) -> tuple[int, int]:
+        """The first and the last frame of the longest time in which nobody follows it; (0, 0) if there is none."""
+        missed = np.concatenate(([0], (self.result < 0).astype(np.int64), [0]))
+        begins, ends = np.flatnonzero(np.diff(missed) == 1), np.flatnonzero(np.diff(missed) == -1)
+        if not len(begins):
+            return 0, 0
+        at = int((ends - begins).argmax())
+        return int(self.frames[begins[at]]), int(self.frames[ends[at] - 1])
+
 
 def objects_of(name: str, given: Prepared, matches: Matches) -> list[FollowedObject]:
     """In the order of their ids."""

@@ -25,8 +25,17 @@ from yolofast.track.formats.sequence import Floats
 from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure, worth
 from yolofast.track.sweep.findings import FRONT, Effect, Findings, front_of
 from yolofast.track.sweep.outputs import names_of
-from yolofast.track.sweep.search import Searched
-from yolofast.track.sweep.space import CLASSES, CONF, NMS, OF_DETECTIONS, TRACKER, Trial, shown_value, words_of
+from yolofast.track.sweep.space import (
+    CLASSES,
+    CONF,
+    NMS,
+    OF_DETECTIONS,
+    TRACKER,
+    Trial,
+    searched_names,
+    shown_value,
+    words_of,
+)
 from yolofast.words import counted
 
 COLUMNS = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW", "Frag", "FP", "FN", "MT", "ML", "tracks")
@@ -35,18 +44,19 @@ MATCH_THRESH = (
     "1 − IoU × score, so a detection matches from an IoU of (1 − match_thresh) / score on. With mot20 the score does "
     "not count."
 )
+DEFAULTS = "defaults"
 _PLANES = (("IDSW", "HOTA"), ("FP", "MOTA"))
 _LISTED, _MOST_POINTS, _MOST_FRONT = 30, 1500, 60
 _SCORES = (0.9, 0.6)
 
 
-def page_of(found: Findings, defaults: Searched, title: str, remarks: Sequence[str] = ()) -> Page:
+def page_of(found: Findings, title: str, remarks: Sequence[str] = ()) -> Page:
     sections = (
-        Section("The best setting", tuple(_best(found, defaults, remarks))),
+        Section("The best setting", tuple(_best(found, remarks))),
         Section("What each setting does", tuple(_effects(found))),
         Section("Trade-offs", tuple(_front(found))),
         Section("The best settings", tuple(_listing(found))),
-        Section("Sequences", tuple(_sequences(found, defaults))),
+        Section("Sequences", tuple(_sequences(found))),
     )
     count = counted(len(found.trials), "setting")
     subtitle = (
@@ -56,7 +66,7 @@ def page_of(found: Findings, defaults: Searched, title: str, remarks: Sequence[s
     return Page(title, subtitle, tuple(section for section in sections if section.elements))
 
 
-def verdicts(found: Findings, defaults: Searched) -> Iterator[tuple[str, str]]:
+def verdicts(found: Findings) -> Iterator[tuple[str, str]]:
     """What to think of the best setting: a kind of callout and its text, for the page and the terminal."""
     by, sequences = found.by, len(found.searched.sequences)
     if found.interval is None:
@@ -71,15 +81,20 @@ def verdicts(found: Findings, defaults: Searched) -> Iterator[tuple[str, str]]:
     if found.left_out is not None:
         expected = f"expect {by} {shown_figure(by, found.left_out)} on sequences it was not chosen on"
         yield "note", f"So {expected}: each sequence scored with what is best on the others."
+    if found.best in found.usual:
+        tracker = found.trials[found.best][TRACKER]
+        yield "note", f"Nothing that was tried has a better {by} than {tracker} as it comes: keep its defaults."
     for one in found.defaults:
-        name = defaults.trials[one.trial][TRACKER]
+        if one.trial == found.best:
+            continue
+        name = found.trials[one.trial][TRACKER]
         sign = "+" if one.value >= 0 else "−"
         size = shown_figure(by, abs(one.value))
         sure = ""
         if one.interval is not None:
             ends = [("+" if end >= 0 else "−") + shown_figure(by, abs(end)) for end in one.interval]
             sure = f" ({ends[0]} to {ends[1]})"
-        kind = "good" if one.interval is None or one.interval.low > 0 else "note"
+        kind = "good" if one.value > 0 and (one.interval is None or one.interval.low > 0) else "note"
         yield kind, f"Against {name} as it comes: {sign}{size} {by}{sure}; + is better."
 
 
@@ -98,11 +113,11 @@ def how_to_use(trial: Trial) -> str:
     )
 
 
-def _best(found: Findings, defaults: Searched, remarks: Sequence[str]) -> Iterator[Element]:
+def _best(found: Findings, remarks: Sequence[str]) -> Iterator[Element]:
     shown = dict.fromkeys((found.by, "HOTA", "IDF1", "MOTA", "IDSW", "FP"))
     yield Figures(tuple((name, shown_figure(name, float(found.figures[name][found.best]))) for name in shown))
     yield Code(how_to_use(found.trials[found.best]))
-    for kind, text in verdicts(found, defaults):
+    for kind, text in verdicts(found):
         yield Callout(kind, text)  # type: ignore[arg-type]
     for remark in remarks:
         yield Callout("warn", remark)
@@ -156,6 +171,10 @@ def _extremes(effect: Effect, by: str) -> tuple[Cell, ...]:
 
 def _front(found: Findings) -> Iterator[Element]:
     shown = _shown(found)
+    differing = searched_names(found.trials)
+    trackers = {trial[TRACKER] for trial in found.trials}
+    order = " / ".join(differing) if len(trackers) == 1 else "settings as in the table"
+    beside = f"; at the points: {order}" if differing else ""
     for across, up in _PLANES:
         x, y = (found.figures[name][shown] * (1 if FIGURES[name].is_count else 100) for name in (across, up))
         on_front = set(front_of(np.stack((-x, y), axis=1)).tolist())
@@ -166,16 +185,22 @@ def _front(found: Findings) -> Iterator[Element]:
                 float(y[at]),
                 str(found.trials[place][TRACKER]),
                 at in on_front,
+                DEFAULTS if place in found.usual else _values(found.trials[place], differing),
             )
             for at, place in enumerate(shown.tolist())
         )
-        yield ScatterChart(f"{up} and {across}; the line is the Pareto front", across, up, points)
+        yield ScatterChart(f"{up} and {across}; the line is the Pareto front{beside}", across, up, points)
     caption = (
         f"No other setting is at least as good in all of {', '.join(FRONT)} and better in one. "
         f"{counted(len(found.front), 'setting')}; of equal ones the first."
     )
     front = sorted(found.front, key=lambda place: -float(worth(found.by, found.figures[found.by])[place]))
     yield _table(found, front[:_MOST_FRONT], caption)
+
+
+def _values(trial: Trial, names: Sequence[str]) -> str:
+    """Short enough to be read beside a point: only what differs between settings."""
+    return " / ".join(shown_value(trial[name]) for name in names if name in trial and name != TRACKER)
 
 
 def _shown(found: Findings) -> Any:
@@ -201,7 +226,7 @@ def _table(
     names = names_of(found.trials)
     rows = tuple(
         (
-            *_settings(found.trials[place], names, place in marked),
+            *_settings(found, place, names, place in marked),
             *(_cell(name, found.figures[name], place) for name in COLUMNS),
         )
         for place in places
@@ -209,8 +234,10 @@ def _table(
     return Table((*names, *COLUMNS), rows, caption, sortable=True)
 
 
-def _settings(trial: Trial, names: Sequence[str], marked: bool) -> list[Cell]:
+def _settings(found: Findings, place: int, names: Sequence[str], marked: bool) -> list[Cell]:
+    trial = found.trials[place]
     cells: list[Cell] = [shown_value(trial[name]) if name in trial else "" for name in names]
+    cells[0] = f"{cells[0]}, {DEFAULTS}" if place in found.usual else cells[0]
     if marked:
         cells[0] = Marked(str(cells[0]), "best", "cannot be told from the best one")
     return cells
@@ -221,14 +248,13 @@ def _cell(name: str, values: Floats, place: int) -> Cell:
     return round(value) if FIGURES[name].is_count else round(100 * value, 3)
 
 
-def _sequences(found: Findings, defaults: Searched) -> Iterator[Element]:
-    searched = found.searched
-    usual = next((place for place, trial in enumerate(defaults.trials)
-                  if trial[TRACKER] == found.trials[found.best][TRACKER]), None)  # fmt: skip
+def _sequences(found: Findings) -> Iterator[Element]:
+    searched, tracker = found.searched, found.trials[found.best][TRACKER]
+    usual = next((place for place in sorted(found.usual) if found.trials[place][TRACKER] == tracker), None)
     rows = []
     for place, name in enumerate(searched.sequences):
         own = figures_of(searched.rows[found.best, place : place + 1])
-        before = None if usual is None else figures_of(defaults.rows[usual, place : place + 1])[found.by]
+        before = None if usual is None else figures_of(searched.rows[usual, place : place + 1])[found.by]
         scale = 1 if FIGURES[found.by].is_count else 100
         rows.append(
             (name, *(_cell(one, np.array([own[one]]), 0) for one in COLUMNS),

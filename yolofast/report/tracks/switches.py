@@ -49,7 +49,7 @@ def explain(event: FrameEvent, given: Prepared) -> Switch:
     then, now = (box_of(given.truth, frame, event.truth_id) for frame in (event.last_frame, event.frame))
     covered, by = _covered(event, given.truth)
     gap = event.frame - event.last_frame - 1
-    overlap = _overlap(then, now)
+    overlap = overlap_of_two(then, now)
     former = box_of(given.results, event.frame, event.from_id)
     met = {EXCHANGE: event.exchanged, COVERED: covered >= _COVERED, GAP: gap > 0, JUMP: overlap < _JUMP, OTHER: True}
     return Switch(
@@ -109,7 +109,7 @@ def _shared(boxes: Floats, box: Floats) -> Floats:
     return shared
 
 
-def _overlap(one: Floats, other: Floats) -> float:
+def overlap_of_two(one: Floats, other: Floats) -> float:
     shared = float(_shared(one, other))
     return shared / max(1e-9, _area(one) + _area(other) - shared)
 

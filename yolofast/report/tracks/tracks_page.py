@@ -17,7 +17,7 @@ from yolofast.pages.elements import (
     Series,
     Table,
 )
-from yolofast.report.tracks.crops import FrameImages, picture_of
+from yolofast.report.tracks.crops import FrameImages, picture_of_miss, picture_of_switch
 from yolofast.report.tracks.objects import FollowedObject, objects_of, timeline, worst
 from yolofast.report.tracks.switches import CAUSES, Switch, explain
 from yolofast.track.score.combine import Scores
@@ -29,6 +29,8 @@ COLUMNS = (
     "CLR_FP", "CLR_FN", "GT_IDs", "IDs",
 )  # fmt: skip
 """Of the tables, here and in the terminal."""
+TITLES = {"CLR_FP": "FP", "CLR_FN": "FN", "GT_IDs": "objects", "IDs": "tracks"}
+"""What people call them."""
 COUNTED = {"IDSW", "Frag", "MT", "PT", "ML", "CLR_FP", "CLR_FN", "GT_IDs", "IDs"}
 AVERAGES = {
     "classes that have truth": "class_average_of_truth",
@@ -39,7 +41,7 @@ AVERAGES = {
 """How the averages are called, and what they are of `TrackScores`."""
 _SHOWN_FIRST = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW")
 _CURVES = ("HOTA", "DetA", "AssA", "LocA")
-_MOST_SEQUENCES, _MOST_OBJECTS, _MOST_SWITCHES, _MOST_PICTURES, _WORST = 12, 30, 200, 16, 20
+_MOST_SEQUENCES, _MOST_OBJECTS, _MOST_SWITCHES, _MOST_PICTURES, _MOST_MISSES, _WORST = 12, 30, 200, 16, 8, 20
 
 
 def explained(scores: TrackScores) -> list[Switch]:
@@ -51,60 +53,76 @@ def explained(scores: TrackScores) -> list[Switch]:
 
 def page_of(scores: TrackScores, title: str, switches: list[Switch], images: Path | None = None) -> Page:
     objects = {name: objects_of(name, *found) for name, found in scores.evidence.items()}
+    pictures = None if images is None else FrameImages(images, len(scores.sequences))
     sections = (
         Section("Summary", tuple(_summary(scores))),
         Section("Over the overlap", tuple(_curves(scores))),
         Section("Classes", tuple(_classes(scores))),
         Section("Where and why identities switched", tuple(_switches(switches))),
-        Section("The switches in pictures", tuple(_pictures(switches, scores, images))),
+        Section("The switches in pictures", tuple(_pictures(switches, scores, pictures))),
+        Section("The longest misses in pictures", tuple(_misses(objects, scores, pictures))),
         Section("Identities over time", tuple(_timelines(objects, scores))),
         Section("The worst objects", tuple(_worst(objects))),
     )
     count = counted(len(scores.sequences), "sequence")
     subtitle = (
-        f"{count}, benchmark {scores.benchmark}; frames count from 1; CLEAR, Identity and events at an overlap of 0.5"
+        f"{count}, benchmark {scores.benchmark}; shares in per cent; frames count from 1; CLEAR, Identity and events "
+        "at an overlap of 0.5"
     )
     return Page(title, subtitle, tuple(section for section in sections if section.elements))
 
 
 def row_of(name: str, scores: Scores) -> tuple[Cell, ...]:
-    return name, *(int(scores[column]) if column in COUNTED else scores[column] for column in COLUMNS)
+    return name, *(_figure(column, scores) for column in COLUMNS)
+
+
+def _columns(first: str) -> tuple[str, ...]:
+    return first, *(TITLES.get(name, name) for name in COLUMNS)
+
+
+def _figure(name: str, scores: Scores) -> float:
+    """Shares in per cent, as the terminal has them."""
+    return int(scores[name]) if name in COUNTED else 100 * scores[name]
+
+
+def class_title(label: int, scores: TrackScores) -> str:
+    return f"{label} {scores.class_names.get(label, '')}".strip()
 
 
 def _summary(scores: TrackScores) -> Iterator[Element]:
     combined = scores.combined
-    yield Figures(tuple((name, int(combined[name]) if name in COUNTED else combined[name]) for name in _SHOWN_FIRST))
+    yield Figures(tuple((name, _figure(name, combined)) for name in _SHOWN_FIRST))
     for remark in scores.remarks:
         yield Callout("warn", remark)
     rows = [row_of(name, one) for name, one in scores.sequences.items()]
     if len(rows) > 1:
         rows.append(row_of("all together", combined))
-    yield Table(("sequence", *COLUMNS), tuple(rows), sortable=len(rows) > 2)
+    yield Table(_columns("sequence"), tuple(rows), sortable=len(rows) > 2)
 
 
 def _curves(scores: TrackScores) -> Iterator[Element]:
     alphas = tuple(round(float(alpha), 2) for alpha in scores.combined.alphas)
 
     def curve(title: str, one: Scores, name: str) -> Series:
-        return Series(title, alphas, tuple(one.per_alpha(name).tolist()))
+        return Series(title, alphas, tuple((100 * one.per_alpha(name)).tolist()))
 
     parts = tuple(curve(name, scores.combined, name) for name in _CURVES)
     hint = (
         "The figures above are means over these 19 overlaps. DetA: objects found; AssA: kept apart; LocA: boxes exact."
     )
-    yield LineChart("HOTA and its parts over the overlap", "overlap (alpha)", "score", parts, hint=hint)
+    yield LineChart("HOTA and its parts over the overlap", "overlap (alpha)", "per cent", parts, hint=hint)
     if 1 < len(scores.sequences) <= _MOST_SEQUENCES:
         each = tuple(curve(name, one, "HOTA") for name, one in scores.sequences.items())
-        yield LineChart("HOTA of each sequence", "overlap (alpha)", "HOTA", each)
+        yield LineChart("HOTA of each sequence", "overlap (alpha)", "HOTA, per cent", each)
 
 
 def _classes(scores: TrackScores) -> Iterator[Element]:
     if scores.classes is None:
         return
-    rows = tuple(row_of(str(label), one) for label, one in scores.per_class.items())
-    yield Table(("class", *COLUMNS), rows, "Truth and results of one class each", sortable=True)
+    rows = tuple(row_of(class_title(label, scores), one) for label, one in scores.per_class.items())
+    yield Table(_columns("class"), rows, "Truth and results of one class each", sortable=True)
     averages = tuple(row_of(name, getattr(scores, attribute)) for name, attribute in AVERAGES.items())
-    yield Table(("average over", *COLUMNS), averages)
+    yield Table(_columns("average over"), averages)
     if any(one["GT_Dets"] == 0 for one in scores.per_class.values()):
         yield Paragraph(
             "A class without truth that is seen falsely has a MOTA of minus its boxes; TrackEval's average contains it."
@@ -140,11 +158,10 @@ def _switch_row(one: Switch) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _pictures(switches: list[Switch], scores: TrackScores, folder: Path | None) -> Iterator[Element]:
+def _pictures(switches: list[Switch], scores: TrackScores, images: FrameImages | None) -> Iterator[Element]:
     """Of the objects that switch most; each is shown twice at most."""
-    if folder is None or not switches:
+    if images is None or not switches:
         return
-    images = FrameImages(folder, len(scores.sequences))
     often = Counter((one.event.sequence, one.event.truth_id) for one in switches)
     seen: Counter[tuple[str, int]] = Counter()
     pictures: list[Picture] = []
@@ -153,12 +170,30 @@ def _pictures(switches: list[Switch], scores: TrackScores, folder: Path | None) 
         if seen[key] >= 2 or len(pictures) >= _MOST_PICTURES:
             continue
         seen[key] += 1
-        picture = picture_of(one, scores.evidence[one.event.sequence][0], images)
+        picture = picture_of_switch(one, scores.evidence[one.event.sequence][0], images)
         pictures += [] if picture is None else [picture]
-    for problem in images.problems[:5]:
+    yield from _shown(pictures, images, "Blue: the object, as the truth has it. Orange: the result that follows it.")
+
+
+def _misses(
+    objects: dict[str, list[FollowedObject]], scores: TrackScores, images: FrameImages | None
+) -> Iterator[Element]:
+    if images is None:
+        return
+    missed = [one for found in objects.values() for one in found if one.matched < len(one.result)]
+    missed.sort(key=lambda one: one.longest_miss[0] - one.longest_miss[1])
+    given = scores.evidence
+    pictures = [picture_of_miss(one, given[one.sequence][0], images) for one in missed[:_MOST_MISSES]]
+    hint = "When it was matched before, and in the middle of the miss. Blue: the object. Orange: a result."
+    yield from _shown([one for one in pictures if one is not None], images, hint)
+
+
+def _shown(pictures: list[Picture], images: FrameImages, hint: str) -> Iterator[Element]:
+    """Also what could not be read, once."""
+    for problem in images.take_problems()[:5]:
         yield Callout("warn", problem)
     if pictures:
-        yield Paragraph("Blue: the object, as the truth has it. Orange: the result that follows it.")
+        yield Paragraph(hint)
         yield from pictures
 
 
@@ -182,14 +217,14 @@ def _worst(objects: dict[str, list[FollowedObject]]) -> Iterator[Element]:
     chosen = [one for one in worst(every, _WORST) if one.longest < len(one.result)]
     rows = tuple(
         (
-            one.sequence, one.id, len(one.result), one.share, one.longest / len(one.result), len(one.results),
-            one.switches, f"{one.frames[0]}–{one.frames[-1]}",
+            one.sequence, one.id, len(one.result), 100 * one.share, 100 * one.longest / len(one.result),
+            len(one.results), one.switches, f"{one.frames[0]}–{one.frames[-1]}",
         )
         for one in chosen
     )  # fmt: skip
     if not rows:
         yield Callout("good", "Every object is followed by one result from beginning to end.")
         return
-    columns = ("sequence", "object", "boxes", "followed", "by one result", "results", "switches", "frames")
+    columns = ("sequence", "object", "boxes", "followed, %", "by one result, %", "results", "switches", "frames")
     caption = "By boxes without the result that follows the object longest. Followed: share of its boxes with any."
     yield Table(columns, rows, caption, sortable=True)

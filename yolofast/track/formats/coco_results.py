@@ -4,7 +4,6 @@ A COCO file with `images` says which frame of which video an image is. Without o
 `street`, as `predict --save-coco` names frames, and numbers are those of the frames of one video.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
-from yolofast.files.yaml_file import open_regular
 from yolofast.track.formats.faults import refuse_faults
+from yolofast.track.formats.video_json import read_json
 
 COCO_ENDING = ".json"
 _NAMED = re.compile(r"(.*)_(\d{1,9})")
@@ -28,7 +27,7 @@ def read_coco_results(
     path: Path, *, images: Path | None = None, faults: list[Fault] | None = None, skip_bad: bool = False
 ) -> dict[str, dict[str, Any]]:
     """Of each video the columns frame, box, score and label, and its length if `images` says it."""
-    rows = _json(path)
+    rows = read_json(path)
     if not isinstance(rows, list):
         raise UserError("is not a list of COCO results", where=path, fix=f"write [{_NEEDED}, …]")
     frames = None if images is None else _frames(images)
@@ -59,17 +58,9 @@ def _columns(rows: list[tuple[int, list[float], float, int]], length: int | None
     return {"frame": frame, "length": length, **columns}
 
 
-def _json(path: Path) -> Any:
-    try:
-        with open_regular(path) as file:
-            return json.loads(file.read())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"is not JSON: {error}", where=path, fix=f"write [{_NEEDED}, …]") from None
-
-
 def _frames(path: Path) -> dict[Any, tuple[str, int]]:
     """Video and frame number of each image id."""
-    content = _json(path)
+    content = read_json(path)
     rows = content.get("images") if isinstance(content, Mapping) else None
     if not isinstance(rows, list):
         raise UserError("has no images", where=path, fix="give the COCO file that the results belong to")

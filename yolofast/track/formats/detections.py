@@ -1,25 +1,25 @@
 """Stored detections: what a network saw in one video, so that trackers can be tried without the network.
 
-One `.npz` per source holds columns, sorted by frame. MOT's `det.txt` (with `seqinfo.ini` beside it) and COCO results
-are read too. Nothing in a file is executed, and its size is checked before memory is taken.
+One `.npz` per source holds columns, sorted by frame, and how they were made. Nothing in a file is executed, and its
+size is checked before memory is taken. `read_detections.py` reads other files as such too.
 """
 
 import io
+import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.dataset.faults import Fault
-from yolofast.errors import UserError, nearest, nearest_file
+from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
-from yolofast.track.formats.coco_results import COCO_ENDING, read_coco_results
-from yolofast.track.formats.folders import find_sequences, read_sequences
 from yolofast.track.formats.sequence import UNKNOWN, Bools, Floats, Ints
+from yolofast.track.formats.warps import chained
 
 ENDING = ".npz"
 USUAL_RATE = 30.0
@@ -28,8 +28,27 @@ LEAST_SCORE = 0.01
 """Of what is stored: no published tracker looks at less."""
 _COLUMNS = {"frame": np.int64, "box": np.float64, "score": np.float64, "label": np.int64, "times": np.float64}
 _NUMBERS = ("length", "frame_rate", "width", "height")
+_OPTIONAL = ("features", "warps", "seen", "across", "within")
 _LARGEST = 8 * 2**30
 """Bytes that the arrays of a file may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """How a network's detections were made, so that readers do with them what a run with the network does."""
+
+    weights: str
+    size: tuple[int, int]
+    """Height and width of the network's input."""
+    conf: float
+    iou: float
+    """The overlap above which a box was suppressed."""
+    overlaps: Literal["across", "within", "both"]
+    """Whether boxes of other classes suppress too. Both: what either leaves is stored, with marks."""
+    marked: tuple[float, ...] = ()
+    """Overlaps that there are marks for."""
+    most: int
+    """Of an image."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +75,17 @@ class StoredDetections:
     features: npt.NDArray[np.float32] | None = None
     """[n, d] what each detection looks like"""
     warps: Floats | None = None
-    """[length, 2, 3] the camera's motion, from the frame before to each"""
+    """[length, 2, 3] the camera's motion, from the frame before that was looked at to each"""
+    seen: Ints | None = None
+    """Frames that were looked at, ascending; None: all."""
+    every: int = 1
+    """One of so many frames was looked at."""
+    across: Bools | None = None
+    """[n, k] whether it is left at each marked overlap, where overlaps count across classes"""
+    within: Bools | None = None
+    """[n, k] the same, where they count within a class"""
+    made: Making | None = None
+    """None where a file does not say it."""
 
     def __len__(self) -> int:
         """Of detections."""
@@ -66,14 +95,35 @@ class StoredDetections:
         """[length + 1] detections of frame f are `starts[f - 1] : starts[f]`."""
         return np.searchsorted(self.frame, np.arange(1, self.length + 2))
 
+    def looked_at(self) -> Ints:
+        return np.arange(1, self.length + 1) if self.seen is None else self.seen
+
+    @property
+    def used_rate(self) -> float:
+        """Frames a second that were looked at; `frame_rate` is that of their numbers."""
+        return self.frame_rate / self.every
+
+    def thinned(self, every: int) -> Self:
+        """Every N-th of the frames that were looked at; their numbers and times stay."""
+        if every == 1:
+            return self
+        seen = self.looked_at()[::every]
+        moves = warps = self.warps
+        if moves is not None:  # the motion of frames between belongs to the next one
+            warps = np.tile(np.eye(2, 3), (self.length, 1, 1))
+            for before, number in pairwise([0, *seen.tolist()]):
+                warps[number - 1] = chained(moves[before:number])
+        return replace(self.kept(np.isin(self.frame, seen)), seen=seen, every=self.every * every, warps=warps)
+
     def at_rate(self, frame_rate: float) -> Self:
         """Whatever was stated before: frames follow one another evenly."""
         return replace(self, frame_rate=frame_rate, times=np.arange(self.length) / frame_rate)
 
     def kept(self, which: Bools | Ints) -> Self:
         """Some of the detections."""
-        columns = {key: getattr(self, key)[which] for key in ("frame", "box", "score", "label")}
-        return replace(self, **columns, features=None if self.features is None else self.features[which])
+        keys = ("frame", "box", "score", "label", "features", "across", "within")
+        columns = {key: value[which] for key in keys if (value := getattr(self, key)) is not None}
+        return replace(self, **columns)
 
 
 def write_detections(path: str | Path, stored: StoredDetections) -> Path:
@@ -81,66 +131,13 @@ def write_detections(path: str | Path, stored: StoredDetections) -> Path:
     arrays: dict[str, Any] = {key: getattr(stored, key) for key in _COLUMNS}
     arrays |= {key: getattr(stored, key) or 0 for key in _NUMBERS}
     arrays |= {"name": np.array(stored.name), "names": np.array(stored.names, dtype=np.str_)}
-    arrays |= {key: value for key in ("features", "warps") if (value := getattr(stored, key)) is not None}
+    arrays |= {key: value for key in _OPTIONAL if (value := getattr(stored, key)) is not None}
+    arrays |= {"every": stored.every}
+    if stored.made is not None:
+        arrays["made"] = np.array(json.dumps(asdict(stored.made)))
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     return write_output(path, content.getvalue())
-
-
-def read_detections(
-    path: str | Path, *, name: str | None = None, faults: list[Fault] | None = None, skip_bad: bool = False
-) -> StoredDetections:
-    """Of one video; `name` chooses one where a file or folder holds several."""
-    found = read_all_detections(path, names=None if name is None else [name], faults=faults, skip_bad=skip_bad)
-    if len(found) > 1:
-        what = f"holds detections of {len(found)} videos: {', '.join(list(found)[:8])}"
-        raise UserError(what, where=path, fix="name one of them")
-    return next(iter(found.values()))
-
-
-def read_all_detections(
-    place: str | Path,
-    *,
-    names: Iterable[str] | None = None,
-    images: Path | None = None,
-    faults: list[Fault] | None = None,
-    skip_bad: bool = False,
-) -> dict[str, StoredDetections]:
-    """By the name of the video, sorted: of a file, or of a folder of files or of MOT sequences.
-
-    `images` is the COCO file that says which frames the images of COCO results are.
-    """
-    place = Path(place)
-    if not place.exists():
-        fix = f"give {ENDING} of predict --save-detections, det.txt, or COCO results"
-        raise UserError(f"does not exist{nearest_file(place)}", where=place, fix=fix)
-    own = sorted(place.glob(f"*{ENDING}")) if place.is_dir() else [place] if place.suffix.lower() == ENDING else []
-    if own:
-        found = {path.stem: path for path in own}
-        return {key: _read_own(found[key]) for key in _chosen(found, names, place)}
-    if place.suffix.lower() == COCO_ENDING:
-        sources = read_coco_results(place, images=images, skip_bad=skip_bad, faults=faults)
-        return {key: make_detections(key, **sources[key]) for key in _chosen(sources, names, place)}
-    chosen = _chosen(find_sequences(place, "detections"), names, place)
-    read = read_sequences(place, "detections", names=chosen, faults=faults, skip_bad=skip_bad)
-    return {
-        key: make_detections(
-            key, frame=one.frame, box=one.box, score=one.score, label=one.label, length=one.length,
-            frame_rate=one.frame_rate, width=one.width, height=one.height,
-        )
-        for key, one in read.items()
-    }  # fmt: skip
-
-
-def _chosen(found: Mapping[str, object], names: Iterable[str] | None, place: Path) -> list[str]:
-    if names is None:
-        return sorted(found)
-    chosen = list(names)
-    for name in chosen:
-        if name not in found:
-            fix = f"it has {', '.join(list(found)[:8])}"
-            raise UserError(f"has no detections of {name}{nearest(name, found)}", where=place, fix=fix)
-    return chosen
 
 
 def make_detections(
@@ -158,6 +155,11 @@ def make_detections(
     names: Sequence[str] = (),
     features: npt.ArrayLike | None = None,
     warps: npt.ArrayLike | None = None,
+    seen: npt.ArrayLike | None = None,
+    every: int = 1,
+    across: npt.ArrayLike | None = None,
+    within: npt.ArrayLike | None = None,
+    made: Making | None = None,
 ) -> StoredDetections:
     """From columns in any order of frames. Without `times`, frames follow one another at the frame rate."""
     frames = np.asarray(frame, np.int64).reshape(-1)
@@ -179,12 +181,17 @@ def make_detections(
         names=tuple(map(str, names)),
         features=None if features is None else np.asarray(features, np.float32)[order],
         warps=None if warps is None else np.asarray(warps, np.float64),
+        seen=None if seen is None else np.asarray(seen, np.int64),
+        every=every,
+        across=None if across is None else np.asarray(across, np.bool_)[order],
+        within=None if within is None else np.asarray(within, np.bool_)[order],
+        made=made,
     )
     _check(stored, f"detections of {name}")
     return stored
 
 
-def _read_own(path: Path) -> StoredDetections:
+def read_own(path: Path) -> StoredDetections:
     about: dict[str, Any] = {"where": path, "fix": "make it again with predict --save-detections"}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -205,6 +212,11 @@ def _read_own(path: Path) -> StoredDetections:
             names=tuple(map(str, found["names"].reshape(-1).tolist())),
             features=found.get("features"),
             warps=found.get("warps"),
+            seen=found.get("seen"),
+            every=int(found["every"].item()) if "every" in found else 1,
+            across=found.get("across"),
+            within=found.get("within"),
+            made=_making(found["made"].item()) if "made" in found else None,
         )
     except KeyError as error:
         raise UserError(f"is not a file of detections: it has no {error}", **about) from None
@@ -214,12 +226,27 @@ def _read_own(path: Path) -> StoredDetections:
     return stored
 
 
+def _making(text: str) -> Making:
+    """What later versions may add is left out."""
+    given = json.loads(text)
+    known = {key: given[key] for key in Making.__dataclass_fields__}
+    made = Making(**{**known, "size": tuple(known["size"]), "marked": tuple(known["marked"])})
+    if (
+        not isinstance(made.iou, float)
+        or not isinstance(made.most, int)
+        or made.overlaps not in ("across", "within", "both")
+    ):
+        raise ValueError(f"made is {text[:80]}")
+    return made
+
+
 def _check(stored: StoredDetections, where: str) -> None:
     """Files may come from elsewhere: what trackers rely on is checked once."""
     rows, length = len(stored.frame), stored.length
     shapes = {"frame": (rows,), "box": (rows, 4), "score": (rows,), "label": (rows,), "times": (length,)}
-    if stored.warps is not None:
-        shapes["warps"] = (length, 2, 3)
+    marks = rows, len(() if stored.made is None else stored.made.marked)
+    optional = {"warps": (length, 2, 3), "across": marks, "within": marks}
+    shapes |= {key: shape for key, shape in optional.items() if getattr(stored, key) is not None}
     for key, shape in shapes.items():
         found = getattr(stored, key)
         if found.shape != shape:
@@ -230,70 +257,19 @@ def _check(stored: StoredDetections, where: str) -> None:
         what = f"features have the shape {stored.features.shape} for {rows} detections"
         raise UserError(what, where=where, fix="give one row per detection")
     inside = not rows or 1 <= stored.frame[0] <= stored.frame[-1] <= length
+    seen = stored.looked_at()
+    both = stored.made is not None and stored.made.overlaps == "both"
     wrong = {
         "frames are not in order": (np.diff(stored.frame) < 0).any(),
         f"there are detections outside frames 1 to {length}": not inside,
         "a box ends before it begins": (stored.box[:, 2:] < stored.box[:, :2]).any(),
         "times do not ascend": (np.diff(stored.times) <= 0).any(),
+        "there are detections in frames that were not looked at": not np.isin(stored.frame, seen).all(),
+        "frames that were looked at do not ascend": seen.ndim != 1 or (np.diff(seen) <= 0).any(),
+        "marks of what was suppressed are missing": both and (stored.across is None or stored.within is None),
+        "every is not a number from 1": stored.every < 1,
         "the frame rate is not above 0": not 0 < stored.frame_rate < np.inf,
     }
     for what, is_so in wrong.items():
         if is_so:
             raise UserError(what, where=where, fix="correct it, or make it again")
-
-
-class DetectionRecorder:
-    """Collects the detections of one source, frame by frame; frames may be missing in between."""
-
-    def __init__(self, name: str, frame_rate: float, names: Sequence[str] = ()) -> None:
-        self.name, self.frame_rate, self.names = name, frame_rate, tuple(names)
-        self._numbers: list[int] = []
-        self._times: list[float] = []
-        self._parts: list[tuple[Any, Any, Any]] = []
-        self._features: list[Any] = []
-        self._warps: dict[int, Any] = {}
-        self._size: tuple[int, int] | None = None
-
-    def add(
-        self, number: int, time: float, size: tuple[int, int], boxes: Any, scores: Any, labels: Any,
-        features: Any = None, warp: Any = None,
-    ) -> None:  # fmt: skip
-        """`number` counts from 1; `size` is width and height of the image. Features come with all frames or none."""
-        if warp is not None:
-            self._warps[number] = warp
-        if features is not None and len(features):
-            self._features.append(features)
-        self._size = self._size or size
-        self._numbers.append(number)
-        self._times.append(time)
-        self._parts.append((boxes, scores, labels))
-
-    def stored(self) -> StoredDetections:
-        counts = [len(scores) for _, scores, _ in self._parts]
-        length = max(self._numbers, default=0)
-        boxes, scores, labels = (list(column) for column in zip(*self._parts, strict=True)) if counts else ([], [], [])
-        width, height = self._size or (None, None)
-        every = np.arange(1, length + 1)
-        # Before the first frame that was seen, and in gaps, time runs at the stated rate or evenly.
-        times = np.interp(every, self._numbers, self._times) if counts else np.zeros(0)
-        if counts and self._numbers[0] > 1:
-            early = every < self._numbers[0]
-            times[early] = self._times[0] - (self._numbers[0] - every[early]) / self.frame_rate
-        warps = np.tile(np.eye(2, 3), (length, 1, 1))
-        for number, warp in self._warps.items():
-            warps[number - 1] = warp
-        return make_detections(
-            self.name,
-            frame=np.repeat(np.array(self._numbers, np.int64), counts),
-            box=np.concatenate([np.zeros((0, 4)), *boxes]),
-            score=np.concatenate([np.zeros(0), *scores]),
-            label=np.concatenate([np.zeros(0, np.int64), *labels]),
-            length=length,
-            times=times,
-            frame_rate=self.frame_rate,
-            width=width,
-            height=height,
-            names=self.names,
-            features=np.concatenate(self._features) if self._features else None,
-            warps=warps if self._warps else None,
-        )

@@ -10,18 +10,26 @@ from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError
 from yolofast.words import counted
 
-_SHOWN = 5
+_SHOWN, _SHOWN_OF_EACH, _FILES = 5, 2, 8
+"""Faults of one file, or of each of several."""
 _WAY_OUT = "correct them; --skip-bad of the commands, skip_bad=True in Python, omits such rows"
 
 
-def refuse_faults(faults: Sequence[Fault], where: str) -> None:
-    """Raises one message that shows the first fatal faults and says how many there are."""
-    fatal = [fault for fault in faults if fault.fatal]
-    if not fatal:
+def refuse_faults(faults: Sequence[Fault], where: str | None) -> None:
+    """Raises one message that shows the first fatal faults of each file and says how many there are."""
+    by_file: dict[str, list[Fault]] = {}
+    for fault in faults:
+        if fault.fatal:
+            by_file.setdefault(fault.where, []).append(fault)
+    if not by_file:
         return
-    first = "".join(f"\n  {fault}\n    fix: {fault.fix}" for fault in fatal[:_SHOWN])
-    more = f"\n  … and {len(fatal) - _SHOWN:,} more" if len(fatal) > _SHOWN else ""
-    raise UserError(f"{counted(len(fatal), 'fault')}:{first}{more}", where=where, line=fatal[0].line, fix=_WAY_OUT)
+    several, every = len(by_file) > 1, sum(map(len, by_file.values()))
+    shown = [fault for own in list(by_file.values())[:_FILES] for fault in own[: _SHOWN_OF_EACH if several else _SHOWN]]
+    first = "".join(f"\n  {fault}\n    fix: {fault.fix}" for fault in shown)
+    more = f"\n  … and {every - len(shown):,} more" if every > len(shown) else ""
+    what = f"{counted(every, 'fault')}{f' in {len(by_file):,} places' if several else ''}:{first}{more}"
+    place, line = (where, None) if several else (shown[0].where, shown[0].line)
+    raise UserError(what, where=place, line=line, fix=_WAY_OUT)
 
 
 def told(faults: Sequence[Fault]) -> Iterator[str]:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest, nearest_file
+from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo
 from yolofast.track.formats.mot_text import Kind
 from yolofast.track.formats.sequence import Sequence
 
 _INSIDE = {"truth": Path("gt", "gt.txt"), "detections": Path("det", "det.txt")}
 """Of a sequence's own folder."""
-_NOT_SEQUENCES = {"seqmap", "seqmaps", "readme", "license", "classes", "names"}
+_NOT_SEQUENCES = {"seqmap", "seqmaps", "readme", "license", "classes", "names", "times", "warps"}
 _LAYOUTS = {
     "truth": "SEQ/gt/gt.txt or SEQ.txt",
     "detections": "SEQ/det/det.txt or SEQ.txt",
@@ -29,6 +30,8 @@ class Found:
     name: str
     path: Path
     info: SeqInfo
+    folder: Path
+    """Of the sequence, whether it is there or not."""
 
 
 def find_sequences(place: str | Path, kind: Kind) -> dict[str, Found]:
@@ -54,17 +57,20 @@ def read_sequences(
     faults: list[Fault] | None = None,
     skip_bad: bool = False,
 ) -> dict[str, Sequence]:
-    """All sequences of a place, or those named. `lengths` take precedence over `seqinfo.ini`."""
+    """All sequences of a place, or those named. `lengths` take precedence over `seqinfo.ini`. Faults of all files are
+    refused together."""
     found = find_sequences(place, kind)
     for name in names or ():
         if name not in found:
             raise UserError(f"has no sequence {name}{nearest(name, found)}", where=place, fix=f"add {_LAYOUTS[kind]}")
-    result = {}
+    result, noted = {}, [] if faults is None else faults
     for name in found if names is None else names:
         one = found[name]
         length = (lengths or {}).get(name, one.info.length)
         info = replace(one.info, length=length)
-        result[name] = read_mot(one.path, kind, name=name, info=info, faults=faults, skip_bad=skip_bad)
+        result[name] = read_mot(one.path, kind, name=name, info=info, faults=noted, skip_bad=True)
+    if not skip_bad:
+        refuse_faults(noted, str(place))
     return result
 
 
@@ -75,15 +81,14 @@ def _one_file(path: Path, kind: Kind) -> dict[str, Found]:
         folder = path.absolute().parent.parent
         info = _info(folder)
         name = info.name or folder.name
-    else:
-        info, name = SeqInfo(), path.stem
-    return {name: Found(name, path, info)}
+        return {name: Found(name, path, info, folder)}
+    return {path.stem: Found(path.stem, path, SeqInfo(), path.with_suffix(""))}
 
 
 def _flat(folder: Path) -> list[Found]:
     files = [path for below in (folder, folder / "data") if below.is_dir() for path in sorted(below.glob("*.txt"))]
     named = [path for path in files if path.is_file() and path.stem.lower() not in _NOT_SEQUENCES]
-    return [Found(path.stem, path, _info(folder / path.stem)) for path in named]
+    return [Found(path.stem, path, _info(folder / path.stem), folder / path.stem) for path in named]
 
 
 def _nested(folder: Path, kind: Kind) -> list[Found]:
@@ -96,7 +101,7 @@ def _nested(folder: Path, kind: Kind) -> list[Found]:
         if (own / inside).is_file():
             info = _info(own)
             name = info.name or own.absolute().name
-            found.append(Found(name, own / inside, info))
+            found.append(Found(name, own / inside, info, own))
     return found
 
 

@@ -23,7 +23,7 @@ from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot_text import LEAST_COLUMNS, Kind, MotRows, check_rows, parse_mot
 from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence, make_sequence
 
-SEQINFO = "seqinfo.ini"
+SEQINFO, TIMES = "seqinfo.ini", "times.txt"
 _SECTION = "Sequence"
 _WITH_VISIBILITY = 9
 _GIVE_ROWS = "give frame, id, x, y, w, h, … a row"
@@ -53,7 +53,7 @@ def read_mot(
 ) -> Sequence:
     """Raises `UserError` for fatal faults, or with `skip_bad` omits their rows; `faults` collects them all."""
     path, info = Path(path), info or SeqInfo()
-    found = parse_mot(_text(path), str(path), kind, info.length)
+    found = parse_mot(text_of(path), str(path), kind, info.length)
     if faults is not None:
         faults.extend(found.faults)
     if not skip_bad:
@@ -61,29 +61,44 @@ def read_mot(
     return sequence_of(name or info.name or path.stem, found, kind, info)
 
 
-def sequence_of_rows(name: str, rows: npt.ArrayLike, kind: Kind, length: int | None = None) -> Sequence:
+def sequence_of_rows(
+    name: str,
+    rows: npt.ArrayLike,
+    kind: Kind,
+    length: int | None = None,
+    *,
+    faults: list[Fault] | None = None,
+    skip_bad: bool = False,
+) -> Sequence:
     """From an array of MOT rows [n, 6 or more] in place of a file; faults name its rows."""
+    where = f"{kind}, rows of {name}"
+    if np.ma.is_masked(rows):
+        raise UserError(f"{where}: some values are masked", fix="omit the rows that are masked")
     try:
         given = np.asarray(rows, np.float64)
     except (TypeError, ValueError):
-        raise UserError(f"rows of {name} are {shorten(rows)}", fix=_GIVE_ROWS) from None
+        raise UserError(f"{where} are {shorten(rows)}", fix=_GIVE_ROWS) from None
     if given.size == 0:
         given = np.zeros((0, LEAST_COLUMNS))
     if given.ndim != 2 or given.shape[1] < LEAST_COLUMNS:
-        raise UserError(f"rows of {name} have the shape {given.shape}", fix=_GIVE_ROWS)
-    found = check_rows(given, f"rows of {name}", kind, length)
-    refuse_faults(found.faults, found.where)
+        raise UserError(f"{where} have the shape {given.shape}", fix=_GIVE_ROWS)
+    found = check_rows(given, where, kind, length)
+    if faults is not None:
+        faults.extend(found.faults)
+    if not skip_bad:
+        refuse_faults(found.faults, where)
     return sequence_of(name, found, kind, SeqInfo(length=length))
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path, rows: str = "frame,id,x,y,w,h,…") -> str:
+    """`rows` says what is expected."""
     try:
         with open_regular(path) as file:
             return file.read().decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise UserError(f"does not exist{nearest_file(path)}", where=path, fix="give the file's path") from None
     except UnicodeDecodeError:
-        raise UserError("is not text", where=path, fix="give a file of rows frame,id,x,y,w,h,…") from None
+        raise UserError("is not text", where=path, fix=f"give a file of rows {rows}") from None
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix="give a file that can be read") from None
 
@@ -120,6 +135,10 @@ def _labels(rows: Floats) -> Ints:
 
 
 def write_mot(path: str | Path, sequence: Sequence, kind: Kind) -> Path:
+    return write_output(path, mot_content(sequence, kind))
+
+
+def mot_content(sequence: Sequence, kind: Kind) -> bytes:
     """Coordinates are written with the digits they have, at most six after the point."""
     size = sequence.box[:, 2:] - sequence.box[:, :2]
     corner = sequence.box[:, :2]
@@ -132,7 +151,7 @@ def write_mot(path: str | Path, sequence: Sequence, kind: Kind) -> Path:
         nothing = [str(UNKNOWN)] * len(sequence)
         end = [_decimal(sequence.score), labels, nothing, nothing]
     lines = map(",".join, zip(*start, *end, strict=True))
-    return write_output(path, "".join(f"{line}\n" for line in lines).encode())
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _whole(values: Ints) -> list[str]:
@@ -148,7 +167,7 @@ def read_seqinfo(path: str | Path) -> SeqInfo:
     """Keys it does not have stay unknown; values that are no numbers are refused."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
-        parser.read_string(_text(Path(path)))
+        parser.read_string(text_of(Path(path)))
     except configparser.Error as error:
         first = str(error).splitlines()[0]
         raise UserError(f"is not an ini file: {first}", where=path, fix=f"begin it with [{_SECTION}]") from None
@@ -181,9 +200,34 @@ def _number(section: configparser.SectionProxy, key: str, path: str | Path) -> f
     return value
 
 
+def read_times(folder: Path, length: int | None = None) -> Floats | None:
+    """Seconds of each frame of the sequence in this folder; None where frames are evenly spaced."""
+    path = folder / TIMES
+    if not path.is_file():
+        return None
+    fix, times = "write seconds, a frame a line, each later than the one before", []
+    for number, text in enumerate(text_of(path, "of seconds").split(), 1):
+        try:
+            times.append(float(text))
+        except ValueError:
+            times.append(math.nan)
+        if not math.isfinite(times[-1]):
+            raise UserError(f"{shorten(text)} is not a time", where=path, line=number, fix=fix)
+        if number > 1 and times[-1] <= times[-2]:
+            raise UserError(f"{times[-1]:g} follows {times[-2]:g}", where=path, line=number, fix=fix)
+    if length is not None and len(times) != length:
+        what = f"has {len(times):,} times, but the sequence {length:,} frames"
+        raise UserError(what, where=path, fix=f"correct it, or seqLength in {SEQINFO}")
+    return np.array(times)
+
+
 def write_seqinfo(
     path: str | Path, sequence: Sequence, images: str = SeqInfo.images, ending: str = SeqInfo.ending
 ) -> Path:
+    return write_output(path, seqinfo_content(sequence, images, ending))
+
+
+def seqinfo_content(sequence: Sequence, images: str, ending: str) -> bytes:
     known = {
         "name": sequence.name,
         "imDir": images,
@@ -194,12 +238,12 @@ def write_seqinfo(
         "imExt": ending,
     }
     lines = [f"[{_SECTION}]", *(f"{key}={value}" for key, value in known.items() if value is not None)]
-    return write_output(path, ("\n".join(lines) + "\n").encode())
+    return ("\n".join(lines) + "\n").encode()
 
 
 def read_seqmap(path: str | Path) -> tuple[str, ...]:
     """Names of sequences, a line each, below a line `name`."""
-    names = [line.strip().split(",")[0] for line in _text(Path(path)).splitlines()]
+    names = [line.strip().split(",")[0] for line in text_of(Path(path)).splitlines()]
     names = [name for name in names if name and name != "name"]
     for name in names:
         if names.count(name) > 1:

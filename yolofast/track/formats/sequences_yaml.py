@@ -15,17 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest, nearest_file, shorten
 from yolofast.files.atomic_file import write_output
-from yolofast.files.yaml_file import YamlFile, dump_yaml, open_regular, read_yaml
+from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.track.formats import sequence as columns
-from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo, read_seqmap
+from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo, read_seqmap, read_times
 
 FILE_NAME = "sequences.yaml"
-TIMES = "times.txt"
 _TRUTH, _DETECTIONS = Path("gt", "gt.txt"), Path("det", "det.txt")
 _KEYS = ("path", "names", "sequences")
 _EXAMPLE = "sequences: [SEQ-01, SEQ-02]"
@@ -54,22 +51,7 @@ class ListedSequence:
 
     def times(self) -> columns.Floats | None:
         """Seconds of each frame; None where frames are evenly spaced."""
-        path = self.folder / TIMES
-        if not path.is_file():
-            return None
-        with open_regular(path) as file:
-            lines = file.read().decode("utf-8", "replace").split()
-        seconds = np.array([_seconds(line, path, number) for number, line in enumerate(lines, 1)])
-        back = np.flatnonzero(np.diff(seconds) <= 0)
-        if len(back):
-            fix = "each frame is later than the one before"
-            raise UserError(
-                f"{lines[back[0] + 1]} follows {lines[back[0]]}", where=path, line=int(back[0]) + 2, fix=fix
-            )
-        if self.info.length is not None and len(seconds) != self.info.length:
-            what = f"has {len(seconds):,} times, but the sequence {self.info.length:,} frames"
-            raise UserError(what, where=path, fix=f"correct it, or seqLength in {SEQINFO}")
-        return seconds
+        return read_times(self.folder, self.info.length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,13 +195,3 @@ def _sequence(folder: Path, names: Mapping[int, str]) -> ListedSequence:
 
 def _if_there(path: Path) -> Path | None:
     return path if path.is_file() else None
-
-
-def _seconds(text: str, path: Path, line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise UserError(f"{shorten(text)} is not a time", where=path, line=line, fix="write seconds, a frame a line")
-    return value

@@ -22,9 +22,9 @@ from yolofast.dataset.shapes.moving import VERSION, MovingScene, MovingShape, fr
 from yolofast.dataset.shapes.outline import NAMES
 from yolofast.dataset.shapes.paint import Pixels
 from yolofast.errors import UserError, shorten
-from yolofast.track.formats.mot import SEQINFO, write_mot, write_seqinfo
+from yolofast.track.formats.mot import SEQINFO, TIMES, write_mot, write_seqinfo
 from yolofast.track.formats.sequence import Sequence, make_sequence
-from yolofast.track.formats.sequences_yaml import FILE_NAME, TIMES, write_sequences_yaml
+from yolofast.track.formats.sequences_yaml import FILE_NAME, write_sequences_yaml
 
 _HEADER = "shapes-video, made by yolofast:"
 _JPEG_QUALITY = 90

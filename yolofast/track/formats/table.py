@@ -1,4 +1,4 @@
-"""The formats of sequences: how each is known, read and written. One more is a line here."""
+"""The formats of sequences: how each is known, read and written. `extensions.FORMATS` names them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,6 @@ Sequences = dict[str, Sequence]
 
 @dataclass(frozen=True)
 class Format:
-    title: str
     read: Callable[[Path, Kind, list[Fault], bool], Sequences]
     """Place, what it holds, faults to add to, and whether rows with faults are omitted."""
     write: Callable[[Path, Mapping[str, Sequence], Kind], object]
@@ -61,11 +60,9 @@ def _write_json(style: str, place: Path, sequences: Mapping[str, Sequence], kind
     write_video_json(place, sequences, kind, style)  # type: ignore[arg-type]
 
 
-FORMATS: Mapping[str, Format] = {
-    "mot": Format("MOTChallenge folders and text", _read_mot, _write_mot, ""),
-    "coco-video": Format("COCO JSON with videos", _read_json, partial(_write_json, "coco-video"), ".json"),
-    "tao": Format("TAO JSON", _read_json, partial(_write_json, "tao"), ".json"),
-}
+MOT = Format(_read_mot, _write_mot, "")
+COCO_VIDEO = Format(_read_json, partial(_write_json, "coco-video"), ".json")
+TAO = Format(_read_json, partial(_write_json, "tao"), ".json")
 
 
 def format_of(place: Path) -> str:

@@ -62,11 +62,11 @@ def read_video_json(
 ) -> dict[str, Sequence]:
     """By name of the video. `images_of` is the file that has videos and images, for results that are a list alone."""
     path = Path(path)
-    content = _load(path)
+    content = read_json(path)
     if isinstance(content, list):
         if images_of is None:
             raise UserError("is a list of annotations without images", where=path, fix=f"{_SHOULD}, or its truth")
-        document = _read_tables(_load(Path(images_of)), Path(images_of))
+        document = _read_tables(read_json(Path(images_of)), Path(images_of))
         annotations = content
     else:
         document = _read_tables(content, path)
@@ -86,13 +86,23 @@ def is_video_json(path: Path) -> bool:
     return path.suffix.lower() == ".json"
 
 
+def is_document(path: Path) -> bool:
+    """Whether it is an object of images and annotations, not a list of results alone."""
+    try:
+        with open_regular(path) as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
 def has_tracks(path: Path) -> bool:
     """Whether it is TAO's."""
-    content = _load(path)
+    content = read_json(path)
     return isinstance(content, dict) and isinstance(content.get("tracks"), list)
 
 
-def _load(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Raises `UserError` for what is not there, or not JSON."""
     try:
         with open_regular(path) as file:
             return json.loads(file.read())
@@ -103,7 +113,7 @@ def _load(path: Path) -> Any:
     except json.JSONDecodeError as error:
         what = f"is not valid JSON: {error.msg}; it may have been cut off"
         raise UserError(what, where=path, line=error.lineno, fix="export it again") from None
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # other bytes than text, or a number of thousands of digits
         raise UserError(f"is not valid JSON: {error}", where=path, fix="export it again") from None
 
 

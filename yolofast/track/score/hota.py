@@ -85,7 +85,8 @@ def with_ratios(block: Block) -> Block:
 
 def combined_hota(blocks: list[Block]) -> Block:
     """Of sequences, or of classes by their boxes: counts are added, associations weighted by matches."""
-    block: Block = {name: sum(one[name] for one in blocks) for name in COUNTS}
+    none = np.zeros(len(ALPHAS), np.int64)  # of classes of which nothing is there
+    block: Block = {name: sum((one[name] for one in blocks), none) for name in COUNTS}
     found = block["HOTA_TP"]
     for name in WEIGHTED:
         block[name] = sum(one[name] * one["HOTA_TP"] for one in blocks) / np.maximum(1.0, found)

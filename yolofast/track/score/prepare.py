@@ -67,6 +67,17 @@ def check_benchmark(benchmark: str) -> None:
         raise UserError(what, fix=f"give one of {', '.join(BENCHMARKS)}")
 
 
+def why_uncounted(truth: Sequence, benchmark: str) -> str | None:
+    """Why nothing of this truth counts, though it has boxes."""
+    marked = truth.label[truth.mark]
+    if benchmark not in _DISTRACTORS or not len(marked) or (marked == _PEDESTRIAN).any():
+        return None
+    labels = [str(label) for label in np.unique(marked).tolist() if label >= 0]
+    have = f"its classes (column 8) are {', '.join(labels[:10])}" if labels else "it has no classes (column 8)"
+    fix = "score with --benchmark none, benchmark='none' in Python, or write the classes"
+    return f"{have}, and {benchmark} counts class 1, pedestrians: none of its {len(marked):,} boxes counts; {fix}"
+
+
 def _without_distractors(truth: Sequence, results: Sequence, benchmark: str) -> tuple[Sequence, Sequence]:
     if len(results) and results.label.max() > _PEDESTRIAN:
         what = f"{results.name}: results of class {results.label.max()}, but {benchmark} is about pedestrians, class 1"

@@ -1,6 +1,6 @@
 """`score_tracks`: how well results follow the truth, as TrackEval computes it, with the events behind the figures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from yolofast.errors import UserError, shorten
+from yolofast.track.formats.class_names import classes_named, label_of
 from yolofast.track.score.clear import Matches, match
 from yolofast.track.score.combine import Scores, class_average, combined, score_prepared
 from yolofast.track.score.events import FrameEvent, events_of
 from yolofast.track.score.inputs import Given, paired
-from yolofast.track.score.prepare import Benchmark, Prepared, check_benchmark, prepare
+from yolofast.track.score.prepare import Benchmark, Prepared, check_benchmark, prepare, why_uncounted
 
 _ALL = "all"
 
@@ -41,6 +42,8 @@ class TrackScores:
     remarks: tuple[str, ...]
     """What was noticed while reading: rows that were sorted or omitted, sequences without truth."""
     benchmark: str
+    class_names: Mapping[int, str] = field(default_factory=dict)
+    """Of labels, as far as they are known."""
     evidence: Mapping[str, tuple[Prepared, Matches]] = field(repr=False)
     """By sequence: the boxes that were scored, and which belong together at an overlap of 0.5."""
 
@@ -92,7 +95,8 @@ def score_tracks(
     *,
     benchmark: Benchmark = "none",
     lengths: Mapping[str, int] | int | None = None,
-    classes: Iterable[int] | str | None = None,
+    classes: Iterable[int | str] | str | None = None,
+    class_names: Mapping[int, str] | Sequence[str] | None = None,
     names: Iterable[str] | None = None,
     skip_bad: bool = False,
 ) -> TrackScores:
@@ -100,26 +104,36 @@ def score_tracks(
 
     Both are a folder or file of MOTChallenge rows, an array of such rows, a `Sequence`, or a mapping of names to these.
     `lengths` are numbers of frames, else those of `seqinfo.ini`, else the last frame. `benchmark` says which boxes
-    count. `classes` are labels (column 8) to score one by one, or "all". `names` are the sequences to score, by default
-    all. `skip_bad` omits rows with faults, and `remarks` says which; else they are refused.
+    count. `classes` are labels (column 8) or names to score one by one, or "all"; `class_names` are by label or in the
+    order of labels, by default those of the truth. `names` are the sequences to score, by default all. `skip_bad` omits
+    rows with faults, and `remarks` says which; else they are refused.
     """
     check_benchmark(benchmark)
     if classes is not None and benchmark in ("mot17", "mot20"):
         raise UserError(
             f"benchmark {benchmark} knows pedestrians only", fix="omit classes, or score with benchmark none"
         )
-    given = paired(truth, results, lengths, names=None if names is None else tuple(names), skip_bad=skip_bad)
+    asked = (names,) if isinstance(names, str) else names
+    given = paired(truth, results, lengths, names=asked, skip_bad=skip_bad)
+    known = _names(class_names, given)
+    uncounted = {name: why_uncounted(true, benchmark) for name, (true, _) in given.pairs.items()}
     evidence = {}
     for name, (true, found) in given.pairs.items():
         prepared = prepare(true, found, benchmark)
         evidence[name] = prepared, match(prepared)
     sequences = {name: score_prepared(*one) for name, one in evidence.items()}
+    labels = None if classes is None else _labels(classes, given, known)
+    remarks = [*given.remarks, *(f"{given.places[name]}: {why}" for name, why in uncounted.items() if why)]
+    if nowhere := sorted({*(labels or ())} - {*_present(given)}):
+        which = ", ".join(known.get(label, str(label)) for label in nowhere)
+        remarks.append(f"in neither truth nor results, and 0 in the average over all classes: class {which}")
     return TrackScores(
         sequences=sequences,
         combined=combined(list(sequences.values())),
-        classes=None if classes is None else _by_class(given, _labels(classes, given)),
-        remarks=tuple(given.remarks),
+        classes=None if labels is None else _by_class(given, labels),
+        remarks=tuple(remarks),
         benchmark=benchmark,
+        class_names=known,
         evidence=evidence,
     )
 
@@ -138,16 +152,32 @@ def _by_class(given: Given, labels: list[int]) -> ClassScores:
     )
 
 
-def _labels(classes: Iterable[int] | str, given: Given) -> list[int]:
+def _names(given_names: Mapping[int, str] | Sequence[str] | None, given: Given) -> dict[int, str]:
+    if isinstance(given_names, Mapping):
+        return dict(given_names)
+    if given_names is not None:
+        if isinstance(given_names, str) or not isinstance(given_names, Sequence):
+            raise UserError(f"class_names is {shorten(given_names)}", fix="give a list of names, or names by label")
+        return classes_named(given_names, _present(given))
+    return {label: name for true, _ in given.pairs.values() for label, name in true.classes.items()}
+
+
+def _present(given: Given) -> list[int]:
     there = np.unique(np.concatenate([one.label for pair in given.pairs.values() for one in pair]))
+    return [label for label in there.tolist() if label >= 0]
+
+
+def _labels(classes: Iterable[int | str] | str, given: Given, known: Mapping[int, str]) -> list[int]:
     if isinstance(classes, str):
         if classes != _ALL:
             raise UserError(f"classes is {shorten(classes)}", fix="give a list of labels, or 'all'")
-        return [label for label in there.tolist() if label >= 0]
-    labels = list(dict.fromkeys(classes))
+        return _present(given)
+    if not isinstance(classes, Iterable):
+        raise UserError(f"classes is {shorten(classes)}", fix="give a list of labels, or 'all'")
+    labels = [label_of(one, known) if isinstance(one, str) else one for one in dict.fromkeys(classes)]
     for label in labels:
         if isinstance(label, bool) or not isinstance(label, int | np.integer):
             raise UserError(f"class {shorten(label)}", fix="give labels as whole numbers, those of column 8")
     if not labels:
         raise UserError("classes is empty", fix="give a list of labels, or 'all'")
-    return [int(label) for label in labels]
+    return [int(label) for label in dict.fromkeys(labels)]

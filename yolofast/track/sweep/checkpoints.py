@@ -12,28 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yolofast.detect.detector import ImageDetector
+from yolofast.detect.detector import DetectionFilter, ImageDetector, raise_fault
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.atomic_file import write_output
-from yolofast.media.sources import images_of
+from yolofast.media.sources import frame_batches, images_of
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
+from yolofast.track.choices import making_of, storing_filters
 from yolofast.track.formats.detections import (
     ENDING,
-    LEAST_SCORE,
-    DetectionRecorder,
     StoredDetections,
-    read_detections,
     write_detections,
 )
+from yolofast.track.formats.read_detections import read_detections
+from yolofast.track.formats.recorder import DetectionRecorder
 from yolofast.track.sweep.figures import figures_of
 from yolofast.track.sweep.findings import Findings
 from yolofast.track.sweep.space import Trial
 from yolofast.track.timeline import Timeline
 
 MADE_BY = "yolofast tracksweep"
-_MOST = 1000
-"""Detections of an image."""
 _KEPT_IN_JSON = ("HOTA", "DetA", "AssA", "MOTA", "IDF1", "IDSW", "FP", "FN", "Frag")
 _DIGEST = 16
 _BLOCK = 2**20
@@ -51,7 +49,7 @@ class DetectWith:
     batch: int = 16
 
     def key(self) -> str:
-        return f"iou{self.iou:g}-size{self.size or 'own'}"
+        return f"iou{self.iou:g}-size{self.size or 'own'}-both"
 
 
 @dataclass(frozen=True)
@@ -121,12 +119,14 @@ def detect(
 def _detected(detector: ImageDetector, name: str, source: Path, how: DetectWith) -> StoredDetections:
     timeline = Timeline(images_of(str(source)))
     recorder: DetectionRecorder | None = None
-    for one in detector.stream(source, batch=how.batch, conf=LEAST_SCORE, iou=how.iou, most=_MOST):
-        place = timeline.place(one.frame)
-        recorder = recorder or DetectionRecorder(name, place.frame_rate, detector.names)
-        height, width = one.frame.image.shape[:2]
-        kept = one.detections
-        recorder.add(place.number, place.time, (width, height), kept.boxes, kept.scores, kept.labels)
+    ways = storing_filters(DetectionFilter(iou=how.iou))
+    made = making_of(detector, ways)
+    batches = frame_batches(str(source), how.batch, on_fault=raise_fault)
+    for frame, found in detector.detect_in_ways(batches, ways):
+        place = timeline.place(frame)
+        recorder = recorder or DetectionRecorder(name, place.frame_rate, detector.names, made=made)
+        height, width = frame.image.shape[:2]
+        recorder.add_ways(place.number, place.time, (width, height), found)
     if recorder is None:
         raise UserError("holds no frames", where=source, fix="check the images of the sequence")
     return recorder.stored()
@@ -146,25 +146,37 @@ class TrackedCheckpoint:
 
 
 def write_tracking(tracked: Sequence[TrackedCheckpoint], about: Mapping[str, Any]) -> list[Path]:
-    """`tracking.json` into the folder of each run. Epochs that an earlier call has tracked alike stay in it.
+    """`tracking.json` into the folder of each run. Epochs that an earlier call has tracked alike stay beside these.
 
-    `about` says what the scores depend on: sequences, criterion, what was searched.
+    `about` says what the scores depend on: sequences, criterion, what was searched. What was tracked otherwise is not
+    lost: it stays under `earlier`, the newest first.
     """
+    about = json.loads(json.dumps(about))
     runs = dict.fromkeys(one.checkpoint.run for one in tracked if one.checkpoint.run is not None)
     written = []
     for run in runs:
         own = [one for one in tracked if one.checkpoint.run == run and one.checkpoint.epoch is not None]
         rows = {one.checkpoint.epoch: _row(one) for one in own}
         path = run / FILES.tracking
-        before = RunFolder(run).entries(FILES.tracking)
-        if all(before.get(key) == json.loads(json.dumps(value)) for key, value in about.items()):
-            rows = {row["epoch"]: row for row in before.get("epochs", ()) if isinstance(row.get("epoch"), int)} | rows
+        earlier = _groups(RunFolder(run).entries(FILES.tracking))
+        for before in [one for one in earlier if all(one.get(key) == value for key, value in about.items())]:
+            rows = {row["epoch"]: row for row in before["epochs"] if isinstance(row.get("epoch"), int)} | rows
+            earlier.remove(before)
         if not rows:
             continue
         ordered = [rows[epoch] for epoch in sorted(rows, key=lambda epoch: epoch or 0)]
-        text = json.dumps({"made_by": MADE_BY, **about, "epochs": ordered}, indent=1)
+        content = {"made_by": MADE_BY, **about, "epochs": ordered, "earlier": earlier}
+        text = json.dumps(content, indent=1)
         written.append(write_output(path, f"{text}\n".encode()))
     return written
+
+
+def _groups(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a `tracking.json` holds: epochs that were tracked alike, and earlier ones."""
+    kept = content.get("earlier")
+    newest = {name: value for name, value in content.items() if name not in ("made_by", "earlier")}
+    groups = [newest, *(kept if isinstance(kept, list) else ())]
+    return [one for one in groups if isinstance(one, dict) and isinstance(one.get("epochs"), list)]
 
 
 def _row(one: TrackedCheckpoint) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from yolofast.track.formats.sequence import Bools, Floats, Ints
 from yolofast.track.sweep.figures import FIGURES, worth
 from yolofast.track.sweep.search import Searched
-from yolofast.track.sweep.space import Trial, Value, searched_names, shown_value
+from yolofast.track.sweep.space import TRACKER, Trial, Value, are_usual, searched_names, shown_value
 
 FRONT = ("HOTA", "IDSW", "MOTA", "FP")
 """Settings on the front: no other one is at least as good in all of these and better in one."""
@@ -79,7 +79,12 @@ class Findings:
     """Settings that cannot be told from the best one: they are better in more than one of 40 samples."""
     left_out: float | None
     """The criterion if each sequence is scored with what is best on the others."""
+    usual: frozenset[int]
+    """Trackers as they come."""
     defaults: tuple[Difference, ...]
+    """From the first of these of each tracker."""
+    order: tuple[int, ...]
+    """The best first."""
     front: tuple[int, ...]
     effects: tuple[Effect, ...]
 
@@ -87,19 +92,14 @@ class Findings:
     def trials(self) -> tuple[Trial, ...]:
         return self.searched.trials
 
-    @property
-    def order(self) -> list[int]:
-        """The best first."""
-        order: list[int] = np.argsort(-worth(self.by, self.figures[self.by]), kind="stable").tolist()
-        return order
 
-
-def find_out(searched: Searched, by: str, defaults: Searched | None = None) -> Findings:
-    """`defaults` are results of trackers as they come."""
+def find_out(searched: Searched, by: str) -> Findings:
     total = searched.rows.sum(1)
     figures = {name: figure.of(total) for name, figure in FIGURES.items()}
-    value = worth(by, figures[by])
-    best = int(np.lexsort((figures["IDSW"], -value))[0])  # of equals the one with fewer switches
+    usual = np.array(are_usual(searched.trials))
+    # Of equals a tracker as it comes, then the one with fewer switches.
+    order: list[int] = np.lexsort((figures["IDSW"], ~usual, -worth(by, figures[by]))).tolist()
+    best = order[0]
     several = len(searched.sequences) > 1
     sampled = _Samples(searched.rows, by) if several else None
     return Findings(
@@ -108,10 +108,12 @@ def find_out(searched: Searched, by: str, defaults: Searched | None = None) -> F
         figures=figures,
         best=best,
         interval=None if sampled is None else _interval(sampled.figure(searched.rows[best])),
-        share_best=None if sampled is None else float((sampled.winner == best).mean()),
+        share_best=None if sampled is None else sampled.share_best(best),
         as_good=() if sampled is None else _as_good(sampled, searched.rows, best),
         left_out=_left_out(searched.rows, by) if several else None,
-        defaults=() if defaults is None else tuple(_differences(defaults, searched, best, by, sampled)),
+        usual=frozenset(np.flatnonzero(usual).tolist()),
+        defaults=tuple(_differences(searched, np.flatnonzero(usual).tolist(), best, by, sampled)),
+        order=tuple(order),
         front=tuple(front_of(np.stack([worth(name, figures[name]) for name in FRONT], axis=1)).tolist()),
         effects=tuple(
             sorted(
@@ -132,18 +134,15 @@ class _Samples:
         count = rows.shape[1]
         drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), _SAMPLES)
         self._weights, self._by = drawn.astype(np.float64), by
-        self.winner = np.zeros(_SAMPLES, np.int64)
-        """Which setting is the best in each sample."""
-        highest = np.full(_SAMPLES, -np.inf)
         step = max(1, _AT_ONCE // (_SAMPLES * rows.shape[2]))
         self.values = np.empty((_SAMPLES, len(rows)), np.float32)
         """[samples, settings] the criterion, more is better."""
         for start in range(0, len(rows), step):
-            part = self.of(rows[start : start + step])
-            self.values[:, start : start + step] = part
-            better = part.max(1) > highest
-            highest[better] = part.max(1)[better]
-            self.winner[better] = start + part.argmax(1)[better]
+            self.values[:, start : start + step] = self.of(rows[start : start + step])
+
+    def share_best(self, place: int) -> float:
+        """Of the samples in which no setting is better than this one; several can be the best."""
+        return float((self.values[:, place] >= self.values.max(1)).mean())
 
     def figure(self, rows: Floats) -> Floats:
         """[samples, …] of rows […, sequences, WIDTH]."""
@@ -173,10 +172,12 @@ def _left_out(rows: Floats, by: str) -> float:
 
 
 def _differences(
-    defaults: Searched, searched: Searched, best: int, by: str, sampled: _Samples | None
+    searched: Searched, usual: Sequence[int], best: int, by: str, sampled: _Samples | None
 ) -> Iterable[Difference]:
     own = searched.rows[best]
-    for place, rows in enumerate(defaults.rows):
+    first = {searched.trials[place][TRACKER]: place for place in reversed(usual)}
+    for place in sorted(first.values()):
+        rows = searched.rows[place]
         value = float(worth(by, FIGURES[by].of(own.sum(0))) - worth(by, FIGURES[by].of(rows.sum(0))))
         interval = None
         if sampled is not None:

@@ -9,13 +9,18 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest
-from yolofast.track.formats.detections import StoredDetections, read_all_detections
+from yolofast.track.formats.detections import StoredDetections
 from yolofast.track.formats.faults import told
 from yolofast.track.formats.folders import find_sequences, read_sequences
+from yolofast.track.formats.mot import read_times
+from yolofast.track.formats.read_detections import ScoreRange, read_all_detections
 from yolofast.track.formats.sequence import Floats, Sequence
 from yolofast.track.formats.sequences_yaml import read_sequences_yaml
 from yolofast.track.score.prepare import check_benchmark
+from yolofast.track.selection import of_classes
 from yolofast.track.sweep.scene import Scene, make_scene
+from yolofast.track.sweep.space import CAMERA, NO_CAMERA, TRACKER, Trial, settings_of
+from yolofast.track.trackers.camera_motion import ESTIMATED
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Given:
     times: Mapping[str, Floats | None]
     """Seconds of each frame, where they are stated."""
     remarks: tuple[str, ...]
+    others: frozenset[str] = frozenset()
+    """Sequences that have truth, but were not chosen."""
 
     def digest(self) -> str:
         """Of the truth: changes if a box does."""
@@ -50,6 +57,7 @@ def read_truth(
     if data is not None:
         listed = {one.name: one for one in read_sequences_yaml(data).sequences}
         chosen = _chosen(listed, wanted, data)
+        every = set(listed)
         found = {name: listed[name].read_truth(faults, skip_bad=skip_bad) for name in chosen}
         sources = {name: listed[name].source for name in chosen}
         stored = {name: listed[name].detections for name in chosen}
@@ -58,14 +66,15 @@ def read_truth(
         assert truth is not None
         found = read_sequences(truth, "truth", names=wanted, faults=faults, skip_bad=skip_bad)
         places = find_sequences(truth, "truth")
+        every = set(places)
         folders = {name: places[name].path.parent.parent for name in found}
         sources = {name: _there(folders[name] / places[name].info.images) for name in found}
         stored = {name: _there(folders[name] / "det" / "det.txt") for name in found}
-        times = dict.fromkeys(found)
+        times = {name: read_times(places[name].folder, one.length) for name, one in found.items()}
     for name, one in found.items():
         if not one.mark.any():
             raise UserError(f"{name} has no truth that counts", where=data or truth, fix="leave it out of --sequences")
-    return Given(found, sources, stored, times, tuple(told(faults)))
+    return Given(found, sources, stored, times, tuple(told(faults)), frozenset(every - found.keys()))
 
 
 def scenes_of(
@@ -77,13 +86,13 @@ def scenes_of(
     """`classes`: only detections of these, by number or name."""
     check_benchmark(benchmark)
     return tuple(
-        make_scene(truth, _timed(_of_classes(stored[name], classes), given.times[name]), benchmark)
+        make_scene(truth, _timed(of_classes(stored[name], classes), given.times[name]), benchmark)
         for name, truth in given.truth.items()
     )
 
 
 def read_stored(
-    given: Given, place: str | None, *, skip_bad: bool = False
+    given: Given, place: str | None, *, skip_bad: bool = False, scores: ScoreRange | None = None
 ) -> tuple[dict[str, StoredDetections], list[str]]:
     """Detections of every sequence of the truth, and remarks; without a place those that lie beside the truth."""
     faults: list[Fault] = []
@@ -93,9 +102,10 @@ def read_stored(
             if path is None:
                 what = f"{name} has no det/det.txt"
                 raise UserError(what, fix="give --detections, made by predict --save-detections, or --weights")
-            found[name] = next(iter(read_all_detections(path, faults=faults, skip_bad=skip_bad).values()))
+            read = read_all_detections(path, faults=faults, skip_bad=skip_bad, scores=scores)
+            found[name] = next(iter(read.values()))
         return found, list(told(faults))
-    there = read_all_detections(place, faults=faults, skip_bad=skip_bad)
+    there = read_all_detections(place, faults=faults, skip_bad=skip_bad, scores=scores)
     remarks = list(told(faults))
     if len(there) == 1 and len(given.truth) == 1:  # whatever they are called
         return dict(zip(given.truth, there.values(), strict=True)), remarks
@@ -103,31 +113,26 @@ def read_stored(
         if name not in there:
             what = f"has no detections of sequence {name}{nearest(name, there)}"
             raise UserError(what, where=place, fix="add them, or choose others with --sequences")
-    others = sorted(there.keys() - given.truth.keys())
+    others = sorted(there.keys() - given.truth.keys() - given.others)
     if others:
         remarks.append(f"not searched, because there is no truth of them: {', '.join(others)}")
     return {name: there[name] for name in given.truth}, remarks
 
 
+def without_camera(trials: Iterable[Trial], stored: Iterable[StoredDetections] = ()) -> list[Trial]:
+    """Where no detections hold the camera's motion, none is searched with it; `track` has to be told the same."""
+    if any(one.warps is not None for one in stored):
+        return list(trials)
+    return [
+        {**trial, CAMERA: NO_CAMERA}
+        if CAMERA not in trial and settings_of(str(trial[TRACKER])).get(CAMERA) in ESTIMATED
+        else trial
+        for trial in trials
+    ]
+
+
 def _timed(stored: StoredDetections, times: Floats | None) -> StoredDetections:
     return stored if times is None or len(times) != stored.length else replace(stored, times=times)
-
-
-def _of_classes(stored: StoredDetections, classes: Iterable[int | str] | None) -> StoredDetections:
-    if classes is None:
-        return stored
-    labels = [_label(one, stored) for one in classes]
-    return stored.kept(np.isin(stored.label, labels))
-
-
-def _label(given: int | str, stored: StoredDetections) -> int:
-    if isinstance(given, int):
-        return given
-    if given not in stored.names:
-        known = ", ".join(stored.names) or "no names, only numbers"
-        what = f"{stored.name} has no class {given!r}{nearest(given, stored.names)}"
-        raise UserError(what, fix=f"its detections know {known}")
-    return stored.names.index(given)
 
 
 def _chosen(listed: Mapping[str, object], names: tuple[str, ...] | None, where: str) -> tuple[str, ...]:

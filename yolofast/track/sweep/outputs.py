@@ -11,15 +11,14 @@ from yolofast.files.atomic_file import write_output
 from yolofast.runs.layout import FILES
 from yolofast.track.sweep.figures import FIGURES, figures_of
 from yolofast.track.sweep.findings import Findings
-from yolofast.track.sweep.search import Searched
 from yolofast.track.sweep.space import TRACKER, Trial
 
 CSV, JSON = FILES.results, "sweep.json"
 _MADE_BY = "yolofast tracksweep"
 
 
-def write_results(folder: Path, found: Findings, defaults: Searched) -> list[Path]:
-    text = json.dumps(as_json(found, defaults), indent=1)
+def write_results(folder: Path, found: Findings) -> list[Path]:
+    text = json.dumps(as_json(found), indent=1)
     return [
         write_output(folder / CSV, _csv(found).encode()),
         write_output(folder / JSON, f"{text}\n".encode()),
@@ -36,16 +35,17 @@ def _csv(found: Findings) -> str:
     names = names_of(found.trials)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, *FIGURES, "front"])
+    writer.writerow([*names, *FIGURES, "front", "default"])
     front = set(found.front)
     for place in found.order:
         trial = found.trials[place]
         values = [_number(name, float(found.figures[name][place])) for name in FIGURES]
-        writer.writerow([*(trial.get(name, "") for name in names), *values, int(place in front)])
+        marks = int(place in front), int(place in found.usual)
+        writer.writerow([*(trial.get(name, "") for name in names), *values, *marks])
     return text.getvalue()
 
 
-def as_json(found: Findings, defaults: Searched) -> dict[str, Any]:
+def as_json(found: Findings) -> dict[str, Any]:
     searched = found.searched
     return {
         "made_by": _MADE_BY,
@@ -55,6 +55,7 @@ def as_json(found: Findings, defaults: Searched) -> dict[str, Any]:
         "distinct": searched.distinct,
         "best": {
             "settings": found.trials[found.best],
+            "default": found.best in found.usual,
             **_figures(found, found.best),
             "interval": found.interval,
             "share_of_samples_in_which_it_is_best": found.share_best,
@@ -67,8 +68,8 @@ def as_json(found: Findings, defaults: Searched) -> dict[str, Any]:
         },
         "defaults": [
             {
-                "settings": defaults.trials[one.trial],
-                **_rounded(figures_of(defaults.rows[one.trial])),
+                "settings": found.trials[one.trial],
+                **_figures(found, one.trial),
                 "best_is_better_by": one.value,
                 "interval": one.interval,
             }
@@ -79,7 +80,10 @@ def as_json(found: Findings, defaults: Searched) -> dict[str, Any]:
             {"setting": effect.name, "size": effect.size, "values": [vars(value) for value in effect.values]}
             for effect in found.effects
         ],
-        "trials": [{"settings": found.trials[place], **_figures(found, place)} for place in found.order],
+        "trials": [
+            {"settings": found.trials[place], "default": place in found.usual, **_figures(found, place)}
+            for place in found.order
+        ],
     }
 
 

@@ -1,21 +1,23 @@
 """A sequence made ready to be tracked and scored many times: stored candidates and the truth.
 
-What does not depend on the settings is computed once: which candidates of a frame overlap and how much, the truth that
-counts, its identities. What depends on the detector's settings alone is kept for the next tracker that asks for it.
+What does not depend on the settings is computed once: which candidates of a frame overlap (`track/selection.py`), the
+truth that counts, its identities. What depends on the detector's settings alone is kept for the next tracker that asks
+for it.
 """
 
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
 from yolofast.track.formats.detections import StoredDetections
-from yolofast.track.formats.sequence import UNKNOWN, Bools, Floats, Ints, Sequence
+from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence
 from yolofast.track.score.pairs import overlapping
 from yolofast.track.score.prepare import Prepared, prepare
-from yolofast.track.sweep.space import CONF, NMS, TRACKER, Trial, settings_of
-from yolofast.track.trackers.matching import overlap_of
+from yolofast.track.selection import Candidates, tracks_across
+from yolofast.track.sweep.space import CLASSES, CONF, NMS, TRACKER, Trial, settings_of
 
 _KEPT = 8
 """Choices of the detector's settings that are remembered."""
@@ -39,47 +41,13 @@ class Scene:
         return truth, ids, places
 
     @cached_property
-    def _rivals(self) -> tuple[Ints, Ints, Floats]:
-        """Candidates of one frame and class that overlap: the better one, the other one, how much."""
-        found = self.candidates
-        order = np.lexsort((-found.score, found.label, found.frame))
-        group = np.stack((found.frame[order], found.label[order]))
-        ends = np.append(np.flatnonzero((np.diff(group) != 0).any(0)) + 1, len(order))
-        last = ends[np.searchsorted(ends, np.arange(len(order)), side="right")] if len(order) else ends[:0]
-        behind = last - np.arange(len(order)) - 1
-        first = np.repeat(np.arange(len(order)), behind)
-        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(behind) - behind, behind)
-        better, worse = order[first], order[second]
-        overlap = overlap_of(found.box[better], found.box[worse])
-        touch = overlap > 0
-        return better[touch], worse[touch], overlap[touch]
-
-    def suppressed(self, threshold: float | None) -> Bools:
-        """[n] whether a better candidate of its class, which is kept itself, overlaps it by more than `threshold`.
-
-        In rounds over all frames at once: what has no better rival left is kept, its rivals go.
-        """
-        gone = np.zeros(len(self.candidates), bool)
-        if threshold is None:
-            return gone
-        better, worse, overlap = self._rivals
-        close = overlap > threshold
-        better, worse = better[close], worse[close]
-        open_ = np.ones(len(gone), bool)
-        while len(worse):
-            doubtful = np.zeros(len(gone), bool)
-            doubtful[worse] = True
-            gone[worse[open_[better] & ~doubtful[better]]] = True
-            open_ = ~gone
-            going_on = doubtful[better] & ~gone[better] & ~gone[worse]
-            if not going_on.any():
-                break
-            better, worse = better[going_on], worse[going_on]
-        return gone
+    def chosen_from(self) -> Candidates:
+        return Candidates(self.candidates)
 
     def detections(self, trial: Trial, *, faithful: bool = False) -> "Detections":
         """What the tracker of a trial gets to see."""
-        return _detections(self, trial.get(NMS), trial.get(CONF), _unused_below(trial, faithful))
+        across = tracks_across(trial.get(CLASSES))
+        return _detections(self, trial.get(NMS), trial.get(CONF), across, _unused_below(trial, faithful))
 
     def score(self, results: Sequence) -> Prepared:
         """`prepare`, without repeating what is known of the truth."""
@@ -92,8 +60,12 @@ class Scene:
     def digest(self) -> str:
         """Changes if anything does that a result depends on."""
         found, true = self.candidates, self.truth
-        content = hashlib.sha256(f"{self.name} {self.benchmark} {true.length} {found.frame_rate}".encode())
-        arrays = (found.frame, found.box, found.score, found.label, found.times, found.features, found.warps,
+        about = f"{self.name} {self.benchmark} {true.length} {found.frame_rate}"
+        if found.made is not None or found.every > 1:
+            about += f" {found.made} {found.every}"
+        content = hashlib.sha256(about.encode())
+        marks = [one for one in (found.seen, found.across, found.within) if one is not None]
+        arrays = (*marks, found.frame, found.box, found.score, found.label, found.times, found.features, found.warps,
                   true.frame, true.id, true.box, true.label, true.mark)  # fmt: skip
         for array in arrays:
             content.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
@@ -129,11 +101,9 @@ def make_scene(truth: Sequence, candidates: StoredDetections, benchmark: str = "
 
 
 @lru_cache(maxsize=64 * _KEPT)
-def _detections(scene: Scene, nms: float | None, conf: float | None, unused: float | None) -> Detections:
+def _detections(scene: Scene, nms: Any, conf: Any, across: bool, unused: float | None) -> Detections:
     found = scene.candidates
-    kept = ~scene.suppressed(nms)
-    if conf is not None:
-        kept &= found.score >= conf
+    kept = scene.chosen_from.kept(conf=conf, iou=nms, across=across)
     if unused is not None:
         kept &= found.score > unused
     some = found.kept(kept)

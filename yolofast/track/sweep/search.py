@@ -1,22 +1,28 @@
 """Many settings on many sequences, on all cores. What is done is recorded at once, and not done again.
 
-Workers get the sequences once, when they start; a task is some settings and the number of a sequence. They are started
-afresh instead of forked: a fork of a process that has used a GPU, or has threads, may hang.
+Workers read the sequences once, when they start; a task is some settings and the number of a sequence. They are started
+afresh instead of forked: a fork of a process that has used a GPU, or has threads, may hang. Sequences come by a file: a
+pipe would hold up the start of the next worker until this one has imported everything.
 """
 
 import hashlib
 import multiprocessing
 import os
-import signal
+import pickle
+import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import numpy as np
 
 from yolofast.errors import UserError
+from yolofast.interrupts import interrupts_wait, leave_interrupts_to_parent
 from yolofast.track.formats.sequence import Floats
 from yolofast.track.sweep.record import Record
 from yolofast.track.sweep.scene import Scene
@@ -53,14 +59,22 @@ class Searched:
     """Settings that can differ at all."""
 
 
-def run_search(search: Search, folder: Path, workers: int, on_progress: OnProgress = lambda *_: None) -> Searched:
-    """Continues what is in the folder. Raises KeyboardInterrupt after what was done is recorded."""
+def run_search(
+    search: Search, folder: Path, workers: int, on_progress: OnProgress = lambda *_: None,
+    on_known: Callable[[Floats], None] = lambda _: None,
+) -> Searched:  # fmt: skip
+    """Continues what is in the folder; `on_known` gets the rows of each setting that is there.
+
+    Raises KeyboardInterrupt after what was done is recorded.
+    """
     record = Record(folder, [scene.name for scene in search.scenes], search.digest())
     simple = {key_of(trial): key_of(simplest(trial)) for trial in search.trials}
     distinct = {key_of(one): one for one in map(simplest, search.trials)}
     missing = [trial for key, trial in distinct.items() if key not in record.rows]
     try:
         done = len(distinct) - len(missing)
+        for key in distinct.keys() & record.rows.keys():
+            on_known(record.rows[key])
         for trial, rows in _evaluated(search, missing, workers):
             record.add(trial, rows)
             done += 1
@@ -85,15 +99,40 @@ def _evaluated(search: Search, trials: Sequence[Trial], workers: int) -> Iterato
             rows = [evaluate(scene, part, faithful=search.faithful) for scene in search.scenes]
             yield from zip(part, np.stack(rows, axis=1), strict=True)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _start, (search.scenes, search.faithful))
+    with tempfile.TemporaryDirectory(prefix="yolofast-") as place:
+        file = Path(place) / "scenes"
+        file.write_bytes(pickle.dumps(search.scenes))
+        context = multiprocessing.get_context("spawn")
+        with _deaf():  # it starts a process that looks after its locks
+            pool = ProcessPoolExecutor(workers, context, _start, (file, search.faithful))
+        yield from _by_workers(pool, search, parts, _WAITING * workers)
+
+
+def _by_workers(
+    pool: ProcessPoolExecutor, search: Search, parts: Sequence[list[Trial]], most: int
+) -> Iterator[tuple[Trial, Floats]]:
+    others = multiprocessing.active_children()
     try:
-        yield from _from_pool(pool, search, parts, _WAITING * workers)
+        yield from _from_pool(pool, search, parts, most)
     except BrokenProcessPool:
         what = "a worker has ended unexpectedly, perhaps for want of memory; what is done is recorded"
         raise UserError(what, fix="run the command again with fewer --workers: it continues") from None
+    except (KeyboardInterrupt, GeneratorExit):  # what they work on may take minutes, and is not waited for
+        for one in multiprocessing.active_children():
+            if one not in others:
+                one.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start here never hear Ctrl-C, not even while they import. This one hears it at the end."""
+    with interrupts_wait():
+        resource_tracker.ensure_running()  # it would end the deafness
+    with interrupts_wait():
+        yield
 
 
 def _from_pool(
@@ -104,8 +143,9 @@ def _from_pool(
     waiting: dict[Future[Floats], tuple[int, int]] = {}
     done: dict[int, dict[int, Floats]] = {}
     while True:
-        while len(waiting) < most and (task := next(tasks, None)) is not None:
-            waiting[pool.submit(_task, parts[task[0]], task[1])] = task
+        with _deaf():  # a task may start a worker
+            while len(waiting) < most and (task := next(tasks, None)) is not None:
+                waiting[pool.submit(_task, parts[task[0]], task[1])] = task
         if not waiting:
             return
         for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -122,11 +162,20 @@ _scenes: tuple[Scene, ...] = ()
 _faithful = False
 
 
-def _start(scenes: tuple[Scene, ...], faithful: bool) -> None:
-    """In a worker: an interrupt is for the process that collects the results."""
+def _start(scenes: Path, faithful: bool) -> None:
+    """In a worker."""
     global _scenes, _faithful
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _scenes, _faithful = scenes, faithful
+    leave_interrupts_to_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _scenes, _faithful = pickle.loads(scenes.read_bytes()), faithful
+
+
+def _end_with_parent() -> None:
+    """Workers hold the ends of one another's pipes: without their parent they would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _task(trials: list[Trial], scene: int) -> Floats:

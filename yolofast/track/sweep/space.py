@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,10 @@ Trial = dict[str, Value]
 
 TRACKER, CONF, NMS, CLASSES = "tracker", "conf", "nms", "classes"
 OF_DETECTIONS = (CONF, NMS)
+CAMERA, NO_CAMERA = "cmc_method", "none"
+_MOTION = "motion"
+"""And what the names of its weights and their like begin with."""
+_USUAL_CLASSES = "vote"
 _MOST = 1_000_000
 _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None, "null": None}
 _DIGITS = 4
@@ -85,12 +89,17 @@ def settings_of(tracker: str) -> dict[str, Any]:
 def parse_space(texts: Iterable[str], file: str | Path | None = None, trackers: Iterable[str] = ()) -> Space:
     """From `name=value,value` or `name=from:to:step`, after those of a YAML file; of two the later counts."""
     given: dict[str, tuple[Value, ...] | Range] = {} if file is None else _of_file(Path(file))
+    names = tuple(trackers)
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals or not values.strip():
             raise UserError(f"--set {text}", fix="give a name and values: --set match_thresh=0.7,0.8,0.9")
+        if name.strip() == TRACKER and names:
+            what = f"--tracker {' '.join(names)} and --set {text} are both given"
+            both = dict.fromkeys((*names, *(one.strip() for one in values.split(","))))
+            raise UserError(what, fix=f"give one of them: --tracker {' '.join(both)}")
         given[name.strip()] = _parse(name.strip(), values)
-    return make_space(given, trackers)
+    return make_space(given, names)
 
 
 def make_space(given: Mapping[str, tuple[Value, ...] | Range], trackers: Iterable[str] = ()) -> Space:
@@ -110,8 +119,13 @@ def make_space(given: Mapping[str, tuple[Value, ...] | Range], trackers: Iterabl
             raise UserError(what, fix=fix)
     space = Space(names, values, usual=not values)
     for tracker in names:
-        for name, one in space.of(tracker).items():
-            _check(tracker, name, one)
+        searched = space.of(tracker)
+        motions = {name: tuple(_ends(one)) for name, one in searched.items() if name.startswith(_MOTION)}
+        for chosen in itertools.product(*motions.values()):  # a learned motion is nothing without its weights
+            build_tracker(tracker, **dict(zip(motions, chosen, strict=True)))  # type: ignore[arg-type]
+        for name, one in searched.items():
+            if name not in motions:
+                _check(tracker, name, one)
     return space
 
 
@@ -166,19 +180,37 @@ def shown_value(value: Value) -> str:
 
 
 def simplest(trial: Trial) -> Trial:
-    """The same search result with the fewest settings: without those that cannot have an effect.
+    """The same search result with the fewest settings: without defaults, and those that cannot have an effect.
 
     ByteTrack and BoT-SORT leave out what is not above `track_low_thresh`, so a lower `conf` changes nothing. With
     `conf` at `track_high_thresh` or above nothing is left between the two, so the lower one changes nothing.
     """
     tracker = str(trial[TRACKER])
+    usual = {**settings_of(tracker), CONF: None, NMS: None, CLASSES: _USUAL_CLASSES}
+    trial = {name: value for name, value in trial.items() if name == TRACKER or value != usual[name]}
+    if _MOTION not in trial:  # its weights, then, have no effect
+        trial = {name: value for name, value in trial.items() if not name.startswith(_MOTION)}
     if tracker not in ("bytetrack", "botsort") or trial.get(CONF) is None:
         return trial
-    every: dict[str, Any] = {**settings_of(tracker), **trial}
+    every: dict[str, Any] = {**usual, **trial}
     conf, low = every[CONF], every["track_low_thresh"]
     high = every["track_thresh" if tracker == "bytetrack" else "track_high_thresh"]
     without = CONF if conf <= low < high else "track_low_thresh" if low < high <= conf else None
     return {name: value for name, value in trial.items() if name != without}
+
+
+def are_usual(trials: Sequence[Trial]) -> list[bool]:
+    """Which are a tracker as it comes; where none of a tracker's looks at the camera, as it comes without."""
+    looks = {trial[TRACKER] for trial in trials if trial.get(CAMERA) != NO_CAMERA}
+    usual = [{TRACKER: one[TRACKER]} | ({} if one[TRACKER] in looks else {CAMERA: NO_CAMERA}) for one in trials]
+    return [simplest(trial) == simplest(one) for trial, one in zip(trials, usual, strict=True)]
+
+
+def with_usual(trials: Iterable[Trial], trackers: Iterable[str]) -> list[Trial]:
+    """The trackers as they come are among what is tried, so that the best is never worse than they are."""
+    found = list(trials)
+    usual: list[Trial] = [{TRACKER: name} for name in trackers]
+    return [*found, *(one for one in usual if one not in map(simplest, found))]
 
 
 def _names_of(given: tuple[Value, ...] | Range) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 A frame of twenty objects costs a tracker a hundred calls of NumPy, whose time is not that of the numbers. Here a state
 holds the tracks of all settings, and each call works on all of them. The label of a track is the number of its setting:
 trackers that keep classes apart keep settings apart. Only what differs between settings is done in another way:
-thresholds are columns, boxes meet within their setting, and each setting's assignment is solved by itself, on the very
-matrix that it would have alone. So a setting gets the same tracks here as alone, under other ids.
+thresholds are columns, boxes meet within their setting, and each setting's assignment is solved by itself. So a setting
+gets the same tracks here as alone, under other ids.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from yolofast.track.trackers.bytetrack import BotSort, BotSortSettings, ByteTrack, ByteTrackSettings
-from yolofast.track.trackers.matching import Pairs, overlap_of
-from yolofast.track.trackers.tracker import Tracker
+from yolofast.track.trackers.botsort import BotSort
+from yolofast.track.trackers.bytetrack import DUPLICATE, ByteTrack
+from yolofast.track.trackers.matching import Pairs, overlap_of, solved, surely
+from yolofast.track.trackers.settings import BotSortSettings, ByteTrackSettings
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks
 
 MAY_DIFFER = frozenset(
@@ -74,7 +74,7 @@ class _Together(ByteTrack):
 
     def __init__(self, every: Sequence[Own], frame_rate: float) -> None:
         self._count = len(every)
-        Tracker.__init__(self, every[0], frame_rate=frame_rate, faithful=False, classes="each")
+        super().__init__(every[0], frame_rate=frame_rate, faithful=False, classes="each")
         self.settings = _Columns(self, every)
 
     def _step(self, frame: Frame) -> Tracks:
@@ -82,21 +82,25 @@ class _Together(ByteTrack):
         return super()._step(frame)
 
     def _pairs(self, frame: Frame) -> Pairs:
-        return within(self._boxes(self.state.mean), self.state.labels, frame.boxes, frame.labels, self._count)
+        return within(self.motion.boxes(), self.state.labels, frame.boxes, frame.labels, self._count)
 
     def _match(
-        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: Any, rows: Bools, columns: Bools
+        self, stage: str, matches: Ints, pairs: Pairs, cost: Floats, limit: Any, rows: Bools | None, columns: Bools
     ) -> None:
         own = self.state.labels[pairs.rows]
         limits = limit[own] if isinstance(limit, np.ndarray) else np.full(len(own), limit)
-        possible = (rows[pairs.rows] & columns[pairs.columns] & (cost <= limits)).nonzero()[0]
+        fit = columns[pairs.columns] & (cost <= limits)
+        if rows is not None:
+            fit &= rows[pairs.rows]
+        possible = fit.nonzero()[0]
         gain = limits[possible] - cost[possible]
         found = possible[assign_each(pairs.rows[possible], pairs.columns[possible], gain, own[possible])]
         matches[pairs.rows[found]] = pairs.columns[found]
 
-    def _tracked_and_lost(self, boxes: Floats, count: int) -> Pairs:
+    def _in_one_place(self, boxes: Floats, count: int) -> Pairs:
         labels = self.state.labels
-        return within(boxes[:count], labels[:count], boxes[count:], labels[count:], self._count)
+        pairs = within(boxes[count:], labels[count:], boxes[:count], labels[:count], self._count)
+        return pairs.where(pairs.overlap > DUPLICATE)
 
 
 class ByteTracks(_Together):
@@ -151,25 +155,7 @@ def assign_each(rows: Ints, columns: Ints, gain: Floats, own: Ints) -> Ints:
     """As `assign`, each setting by itself; pairs are ordered by setting, row, column."""
     if not len(rows):
         return rows
-    rivals = (np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)
-    if not rivals.any():
-        return np.arange(len(rows))
-    some = rivals.nonzero()[0]
-    row, which = rows[some], own[some]
-    row_of = np.concatenate(([0], (row[1:] != row[:-1]).cumsum()))
-    column_of = np.unique(columns[some], return_inverse=True)[1]
-    ends = np.append((which[1:] != which[:-1]).nonzero()[0] + 1, len(some))
-    first_column = np.minimum.reduceat(column_of, np.concatenate(([0], ends[:-1])))
-    last_column = np.maximum.reduceat(column_of, np.concatenate(([0], ends[:-1])))
-    kept = ~rivals
-    values, start = gain[some], 0
-    for end, low, high in zip(ends.tolist(), first_column.tolist(), last_column.tolist(), strict=True):
-        part = slice(start, end)
-        at = row_of[part] - row_of[start], column_of[part] - low
-        shape = int(at[0][-1]) + 1, high - low + 1
-        dense, position = np.zeros(shape), np.full(shape, -1)
-        dense[at], position[at] = values[part], some[part]
-        found = position[linear_sum_assignment(dense, maximize=True)]
-        kept[found[found >= 0]] = True
-        start = end
-    return kept.nonzero()[0]
+    sure, left = surely(rows, columns, gain)
+    for part in np.split(left, np.diff(own[left]).nonzero()[0] + 1) if len(left) else ():
+        sure[part[solved(rows[part], columns[part], gain[part])]] = True
+    return sure.nonzero()[0]

@@ -52,7 +52,7 @@ def track(scene: Scene, trials: Sequence[Trial], *, faithful: bool = False) -> l
     candidates = scene.candidates
     kind = kind_of(trials[0][TRACKER])
     every = [kind.settings(**_own(trial)) for trial in trials]
-    tracker = KINDS[str(trials[0][TRACKER])](every, candidates.frame_rate)
+    tracker = KINDS[str(trials[0][TRACKER])](every, candidates.used_rate)
     found = [scene.detections(trial) for trial in trials]
     which = np.repeat(np.arange(len(trials)), [len(one.score) for one in found])
     frame = np.concatenate([np.repeat(np.arange(candidates.length), np.diff(one.starts)) for one in found])
@@ -69,7 +69,7 @@ def track(scene: Scene, trials: Sequence[Trial], *, faithful: bool = False) -> l
 
 def _alone(scene: Scene, trial: Trial, faithful: bool) -> TrackSequence:
     classes: dict[str, Any] = {CLASSES: trial[CLASSES]} if CLASSES in trial else {}
-    rate = scene.candidates.frame_rate
+    rate = scene.candidates.used_rate
     tracker = build_tracker(str(trial[TRACKER]), frame_rate=rate, faithful=faithful, **classes, **_own(trial))
     found = scene.detections(trial, faithful=faithful)
     features = found.features if trial.get("with_reid") else None
@@ -83,18 +83,21 @@ def _tracked(
     """Frames, ids, boxes and labels of all tracks."""
     candidates = scene.candidates
     times, warps = candidates.times.tolist(), candidates.warps
+    width, height = candidates.width or scene.truth.width, candidates.height or scene.truth.height
+    size = None if width is None or height is None else (width, height)
     found: list[tuple[Ints, Floats, Ints]] = [(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0, np.int64))]
-    for place in range(candidates.length):
+    looked_at = candidates.looked_at()
+    for place in (looked_at - 1).tolist():
         own = slice(starts[place], starts[place + 1])
         tracks = tracker.update(
             box[own], score[own], label[own],
             warp=None if warps is None else warps[place],
             features=None if features is None else features[own],
-            time=times[place],
+            time=times[place], size=size,
         )  # fmt: skip
         found.append((tracks.ids, tracks.boxes, tracks.labels))
     ids, boxes, labels = (np.concatenate(column) for column in zip(*found, strict=True))
-    return np.repeat(np.arange(len(found)), [len(one[0]) for one in found]), ids, boxes, labels
+    return np.repeat(np.append(0, looked_at), [len(one[0]) for one in found]), ids, boxes, labels
 
 
 def _own(trial: Trial) -> dict[str, Any]:

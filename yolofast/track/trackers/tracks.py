@@ -1,19 +1,17 @@
 """What a tracker gets and gives: the detections of one frame, tracks, and what was decided about both."""
 
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from yolofast.errors import UserError, shorten
+from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Tracks:
     """Of one frame. Boxes are x1 y1 x2 y2."""
 
@@ -30,20 +28,31 @@ class Tracks:
         return len(self.ids)
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """Checked detections, and when and from where they were seen."""
 
     boxes: Floats
+    """[n, 4], in memory coordinate by coordinate: calls on long rows are faster."""
     scores: Floats
     labels: Ints
+    labelled: bool
+    """Otherwise all labels are 0."""
     features: Floats | None
     warp: Floats | None
     """2×3, from the previous frame to this one."""
     elapsed: float
-    """Since the previous frame, in frames at the tracker's rate."""
+    """Since the previous frame, in ticks of the clock (`tracker.py`)."""
+    frames: float
+    """The same, in frames at the tracker's rate."""
+    clock: float
+    """When it was seen, in ticks."""
     time: float
-    """In seconds."""
+    """When it was seen, in seconds."""
+    size: tuple[int, int] | None
+    """Width and height of the image, if they are known."""
+
+    def boxes_of(self, rows: Ints) -> Floats:
+        return self.boxes.T.take(rows, 1).T
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,9 @@ class Stage:
     name: str
     ids: Ints
     """Of the tracks before the frame, one per row; 0 for those that have none yet."""
+    boxes: Floats
+    """Where each was expected, and what overlaps are measured with, but for the last observed ones."""
+    labels: Ints
     rows: Bools
     columns: Bools
     """Which tracks and which detections took part."""
@@ -65,62 +77,33 @@ class Stage:
     """Which pairs were."""
 
 
-State = TypeVar("State")
+class Columns:
+    """Arrays that hold a value of each track, on the last axis; features, which are long, on the first."""
 
+    def take(self, rows: Ints) -> None:
+        """Keeps these rows, in this order."""
+        columns = vars(self)
+        for name, column in columns.items():
+            columns[name] = column[rows] if column.ndim == 1 else column.take(rows, 0 if name == "features" else -1)
 
-def take(state: State, rows: Any) -> State:
-    """The same columns with other rows."""
-    return type(state)(*(getattr(state, field.name)[rows] for field in fields(state)))  # type: ignore[arg-type]
+    def join(self, more: Self) -> None:
+        columns, others = vars(self), vars(more)
+        for name, column in columns.items():
+            columns[name] = np.concatenate((column, others[name]), axis=0 if name == "features" else -1)
 
+    def insert(self, place: int, more: Self) -> None:
+        """Before the row `place`."""
+        columns, others = vars(self), vars(more)
+        for name, column in columns.items():
+            if name == "features":
+                columns[name] = np.concatenate((column[:place], others[name], column[place:]))
+            else:
+                columns[name] = np.concatenate((column[..., :place], others[name], column[..., place:]), axis=-1)
 
-def joined(first: State, second: State) -> State:
-    names = [field.name for field in fields(first)]  # type: ignore[arg-type]
-    return type(first)(*(np.concatenate((getattr(first, name), getattr(second, name))) for name in names))
-
-
-def checked_boxes(boxes: ArrayLike) -> Floats:
-    found = np.asarray(boxes, dtype=np.float64)
-    if found.size == 0:
-        return found.reshape(0, 4)
-    if found.ndim != 2 or found.shape[1] != 4:
-        raise UserError(f"boxes have the shape {found.shape}", fix="give [n, 4]: x1 y1 x2 y2")
-    if not np.isfinite(found).all() or (found[:, 2:] < found[:, :2]).any():
-        row = int((~np.isfinite(found).all(1) | (found[:, 2:] < found[:, :2]).any(1)).argmax())
-        what = f"box {row} is {shorten(found[row].tolist())}"
-        raise UserError(what, fix="give finite x1 y1 x2 y2 with x1 ≤ x2 and y1 ≤ y2")
-    return found
-
-
-def checked_column(values: ArrayLike, count: int, name: str, kind: type) -> NDArray[Any]:
-    found: NDArray[Any] = np.asarray(values, dtype=kind).reshape(-1)
-    if len(found) != count:
-        raise UserError(f"{len(found)} {name} for {count} boxes", fix=f"give one of the {name} per box")
-    if not np.isfinite(found).all():
-        raise UserError(f"{name} contain {shorten(float(found[~np.isfinite(found)][0]))}", fix=f"give finite {name}")
-    return found
-
-
-def checked_features(features: ArrayLike, count: int, width: int | None) -> Floats:
-    """L2-normalised rows; `width` is what earlier frames had."""
-    found = np.asarray(features, dtype=np.float64)
-    if found.ndim != 2 or len(found) != count:
-        raise UserError(f"features have the shape {found.shape} for {count} boxes", fix="give [n, d], one row per box")
-    if width is not None and found.shape[1] != width and count:
-        raise UserError(f"features have {found.shape[1]} values, {width} before", fix="use one network for all frames")
-    if not np.isfinite(found).all():
-        raise UserError("features contain NaN or infinity", fix="give finite features")
-    return normalised(found)
+    def copies(self) -> dict[str, NDArray[Any]]:
+        return {name: column.copy() for name, column in vars(self).items()}
 
 
 def normalised(vectors: Floats) -> Floats:
     """Rows of length 1."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
-
-
-def checked_warp(warp: ArrayLike) -> Floats:
-    found = np.asarray(warp, dtype=np.float64)
-    if found.shape != (2, 3) or not np.isfinite(found).all():
-        raise UserError(
-            f"warp is {shorten(found.tolist())}", fix="give a finite 2×3 matrix from the last frame to this"
-        )
-    return found

@@ -66,6 +66,8 @@ class RankPlace:
 
 
 _PATIENCE_WITH_THE_WATCH = 10.0
+_OTHERS_LEAVE_FIRST = 3.0
+"""Seconds in which processes of other machines end and their launchers notice it: they look ten times a second."""
 
 
 @contextmanager
@@ -93,6 +95,16 @@ def joined(device: torch.device) -> Iterator[None]:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     dist.destroy_process_group()
     gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
+    _let_other_machines_leave_first()
+
+
+def _let_other_machines_leave_first() -> None:
+    """Launchers meet at the end, in the store of the first machine's. If that one comes first, it ends while another is
+    still asking, which then prints a traceback although all went well (seen with torch 2.13). The last one asks nobody.
+    """
+    several = int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1
+    if several and os.environ.get("GROUP_RANK") == "0":
+        time.sleep(_OTHERS_LEAVE_FIRST)
 
 
 def from_first_rank(make: Callable[[], Made]) -> Made:

@@ -1,12 +1,15 @@
 """`--device 0,1`: one process per GPU, started and watched over by torch, for those who do not type `torchrun`."""
 
 import os
+import signal
 from collections.abc import Callable
+from multiprocessing import active_children
 from typing import Any
 
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.multiprocessing.spawn import ProcessExitedException, spawn
 
+from yolofast.interrupts import told_to_stop
 from yolofast.train.distributed.heartbeat import say_why
 
 _HOST, _RESULT = "127.0.0.1", "yolofast/result"
@@ -29,8 +32,22 @@ def launch(work: Work, arguments: tuple[Any, ...], ranks: int) -> str:
         if failure.signal_name:
             say_why(f"rank {failure.error_index} was ended by {failure.signal_name}, so all others stopped")
         raise SystemExit(failure.exit_code if failure.exit_code > 0 else 1) from None
+    except KeyboardInterrupt:
+        _stop_ranks()
+        raise
     result: str = store.get(_RESULT).decode()
     return result
+
+
+def _stop_ranks() -> None:
+    """Ctrl+C reaches them too; what only this process was told they are told by it, and it waits for their end."""
+    if told_to_stop():
+        ranks = active_children()
+        for one in ranks:
+            if one.pid is not None:
+                os.kill(one.pid, signal.SIGINT)
+        for one in ranks:
+            one.join()
 
 
 def _one_rank(number: int, ranks: int, port: int, work: Work, arguments: tuple[Any, ...]) -> None:
@@ -38,6 +55,8 @@ def _one_rank(number: int, ranks: int, port: int, work: Work, arguments: tuple[A
     os.environ.update({name: str(value) for name, value in place.items()})
     # The store is there already: torch's word for that.
     os.environ.update(MASTER_ADDR=_HOST, TORCHELASTIC_USE_AGENT_STORE="True")
+    for deaf in (signal.SIGHUP, signal.SIGUSR1):  # the process that started the ranks hears it, and stops them once
+        signal.signal(deaf, signal.SIG_IGN)
 
     def report(result: str) -> None:
         if number == 0:

@@ -17,8 +17,7 @@ from yolofast.model.contract import Network
 from yolofast.optim.optimizer import BIASES
 from yolofast.optim.schedule import StepSettings
 from yolofast.train.data import Say, read_data, training_order
-from yolofast.train.families.family import Augmentation, EpochFacts, Explained, Range, Rules
-from yolofast.train.families.table import family_of, rules_of
+from yolofast.train.families.family import Augmentation, EpochFacts, Explained, Range, Rules, family_of, rules_of
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule, plan_of, planned
 from yolofast.train.finetune.plan_file import PlanSpec
 from yolofast.train.run import prepare_model
@@ -85,7 +84,9 @@ def explain(config: TrainConfig, say: Say, own: PlanSpec | None = None, past: Ru
     """
     hyp, data = hyp_of(config), read_data(config, say)
     say_weights = say if past is None else lambda text: None  # those it began with
-    start = prepare_model(config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), own)
+    start = prepare_model(
+        config, data.train.names, torch.device("cpu"), say_weights, hyp.get("anchors"), own, fresh=past is None
+    )
     model = start.model
     config = family_of(model).fitted(config, model, say)
     rules = rules_of(config, hyp, model)

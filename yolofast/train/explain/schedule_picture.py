@@ -1,45 +1,86 @@
 """The schedule of a run as a picture: learning rates, what learns, augmentation, and the size of an update."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from yolofast.evaluate.plots import encoded
 from yolofast.optim.optimizer import BIASES
+from yolofast.optim.schedule import StepSettings
 from yolofast.train.explain.explanation import CHANCES, Explanation, rate_of
+from yolofast.train.families.family import EpochFacts
 
 _POINTS, _WIDEST = 600, 6
 
 
 def explain_picture(run: Explanation) -> bytes:
     """A PNG file."""
-    # Imported here, because it takes longer than everything else. Without pyplot nothing needs a display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 8), dpi=110, layout="constrained")
-    canvas: Any = FigureCanvasAgg(figure)
-    rates, learning, chances, update = figure.subplots(2, 2, sharex=True).ravel()
+    canvas, (rates, learning, chances, update) = _panels()
     _draw_rates(rates, run)
     _draw_learning(learning, run)
     _draw_chances(chances, run)
     _draw_update(update, run)
     for panel in (rates, learning, chances, update):
-        panel.grid(alpha=0.3)
         for phase in run.phases[1:]:
             panel.axvline(phase.first, color="grey", linestyle=":", linewidth=1)
-    figure.supxlabel("epochs done", fontsize=10)
     return encoded(canvas)
+
+
+def against_picture(runs: Mapping[str, Explanation]) -> bytes:
+    """Two runs by name in the same panels: the first drawn through, the second dashed. A PNG file."""
+    canvas, (rates, learning, chances, update) = _panels()
+    drawn = [name for name in CHANCES if len({_shares(run, name) for run in runs.values()}) > 1]
+    for (name, run), style in zip(runs.items(), ("-", "--"), strict=True):
+        places, settings = _places(run)
+        fastest = [
+            max(rate_of(scope, row.phase, at) for scope in run.scopes if scope.name in row.lr) for row, at in settings
+        ]
+        rates.plot(places, fastest, style, linewidth=2, label=name)
+        edges = [run.rows[0].epoch, *(phase.end for phase in run.phases)]
+        counts = [phase.trainable(run.model) / 1e6 for phase in run.phases]
+        learning.stairs(counts, edges, linestyle=style, linewidth=2, label=f"{name}: {run.parameters / 1e6:.1f} in all")
+        epochs = [*(row.epoch for row in run.rows), run.rows[-1].epoch + 1]
+        for number, chance in enumerate(drawn):
+            values, width = [row.chances[chance] for row in run.rows], _width(number, len(drawn))
+            looks = {"linestyle": style, "linewidth": width, "color": f"C{number}"}
+            chances.stairs(values, epochs, baseline=None, label=chance if style == "-" else None, **looks)
+        update.plot(*_updates(run), style, linewidth=2, label=name)
+    rates.set_title("learning rate of what learns fastest", fontsize=11)
+    learning.set_title("million parameters that learn", fontsize=11)
+    chances.set_title(f"share of images, where it differs; dashed: {list(runs)[1]}", fontsize=11)
+    update.set_title("images per update", fontsize=11)
+    for panel in (rates, learning, chances, update):
+        panel.set_ylim(bottom=0)
+        if panel is not chances or drawn:
+            panel.legend(fontsize=8)
+    return encoded(canvas)
+
+
+def _shares(run: Explanation, name: str) -> frozenset[float]:
+    return frozenset(row.chances[name] for row in run.rows)
+
+
+def _panels() -> tuple[Any, Any]:
+    # Imported here, because it takes longer than everything else. Without pyplot nothing needs a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 8), dpi=110, layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True).ravel()
+    for panel in panels:
+        panel.grid(alpha=0.3)
+    figure.supxlabel("epochs done", fontsize=10)
+    return FigureCanvasAgg(figure), panels
 
 
 def _draw_rates(panel: Any, run: Explanation) -> None:
     """In so many batches that a warm-up is seen as it bends, and with a gap where a scope is frozen."""
-    drawn = [(row, batch, run.settings_at(row.epoch, batch)) for row in run.rows for batch in _some_batches(run)]
-    places = [row.epoch + batch / run.batches for row, batch, _ in drawn]
+    places, drawn = _places(run)
     for number, scope in enumerate(run.scopes):
-        values = [rate_of(scope, row.phase, at) if scope.name in row.lr else np.nan for row, _, at in drawn]
+        values = [rate_of(scope, row.phase, at) if scope.name in row.lr else np.nan for row, at in drawn]
         panel.plot(places, values, linewidth=_width(number, len(run.scopes)), label=scope.name)
-    biases = [at.lr[BIASES] for _, _, at in drawn]
+    biases = [at.lr[BIASES] for _, at in drawn]
     panel.plot(places, biases, linewidth=1, linestyle="--", color="grey", label="biases")
     highest = max(rate.last for row in run.rows for rate in row.lr.values())
     panel.set_ylim(0, 1.15 * highest or 1)  # biases may start far above
@@ -78,12 +119,24 @@ def _draw_chances(panel: Any, run: Explanation) -> None:
 
 
 def _draw_update(panel: Any, run: Explanation) -> None:
-    end = (run.batches - 1) / run.batches  # where the last batch of an epoch stands
-    places = [place for row in run.rows for place in (row.epoch, row.epoch + end)]
-    values = [run.batch * n for row in run.rows for n in (row.accumulate.first, row.accumulate.last)]
+    places, values = _updates(run)
     panel.plot(places, values, linewidth=2)
     panel.set_ylim(0, 1.15 * max(values))
     panel.set_title("images per update", fontsize=11)
+
+
+def _updates(run: Explanation) -> tuple[list[float], list[float]]:
+    """Images of an update at the first and the last batch of every epoch."""
+    end = (run.batches - 1) / run.batches  # where the last batch of an epoch stands
+    places = [place for row in run.rows for place in (row.epoch, row.epoch + end)]
+    return places, [run.batch * n for row in run.rows for n in (row.accumulate.first, row.accumulate.last)]
+
+
+def _places(run: Explanation) -> tuple[list[float], list[tuple[EpochFacts, StepSettings]]]:
+    """In epochs, of as many batches as a picture can show, with what is set at each."""
+    batches = [(row, batch) for row in run.rows for batch in _some_batches(run)]
+    places = [row.epoch + batch / run.batches for row, batch in batches]
+    return places, [(row, run.settings_at(row.epoch, batch)) for row, batch in batches]
 
 
 def _width(number: int, count: int) -> float:

@@ -1,8 +1,8 @@
 """A family of networks: all that is its own about training one.
 
 `Family` completes settings before there is a network; `Rules` say how a network of the family is trained. Runs ask the
-rules and never which family it is: a new family is a model (`model/families.py`), a file with these two classes, and a
-line in `train/families/table.py`.
+rules and never which family it is: a new family is a model (`model/graph.py`), a file with these two classes, and a
+line in `extensions.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -13,10 +13,13 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from yolofast.augment.recipe import Recipe
+from yolofast.checkpoint.read import read_weights
 from yolofast.config.resumed import check_same_hyp
 from yolofast.config.train import TrainConfig
+from yolofast.extensions import FAMILIES, found
 from yolofast.loss.criterion import Criterion
 from yolofast.model.contract import Network
+from yolofast.model.graph import family_named, graph_of
 from yolofast.optim.optimizer import ModelEma
 from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
@@ -201,3 +204,34 @@ class Family(ABC):
     @abstractmethod
     def rules(self, config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:
         """`hyp` are YOLOv7's hyper-parameters (`hyp_of`), which other families may leave alone."""
+
+
+def families() -> dict[str, Family]:
+    return {name: found(f"{places.training}:TRAINING") for name, places in FAMILIES.items()}
+
+
+def family_of(model: Network) -> Family:
+    return families()[model.family]
+
+
+def rules_of(config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> Rules:
+    return family_of(model).rules(config, hyp, model)
+
+
+def completed(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """The settings of a new run, completed by its family, so that what a run stores about itself is complete.
+
+    `given` are the names of what was typed.
+    """
+    for family in families().values():
+        config = family.with_network(config, given)
+    return families()[_family_name(config)].complete(config, given)
+
+
+def _family_name(config: TrainConfig) -> str:
+    """Of the network that is named, or that the weights belong to; weights that do not say are refused later."""
+    if config.cfg:
+        return family_named(config.cfg)
+    file = read_weights(config.weights)
+    graph = file.graph or graph_of(file.tensors)
+    return family_named({} if graph is None else graph)

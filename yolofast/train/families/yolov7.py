@@ -10,7 +10,7 @@ from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.detect.networks import with_whole_strides
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
-from yolofast.model.families import GRAPH
+from yolofast.model.graph import GRAPH
 from yolofast.optim.optimizer import YOLOV7_DECAY, ModelEma
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape

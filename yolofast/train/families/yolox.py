@@ -1,7 +1,8 @@
 """YOLOX: trained by a recipe (`--recipe`, `--set`), which says what the command line does not.
 
-Before anything is built, epochs, batch size and image size that were not given become the recipe's, so that what a run
-stores about itself is complete. Everything else is read from the recipe when it is needed (`recipe_of`).
+Before anything is built, epochs, batch size, image size and what is frozen become the recipe's where they were not
+given, so that what a run stores about itself is complete. Everything else is read from the recipe when it is needed
+(`recipe_of`).
 """
 
 import dataclasses
@@ -56,6 +57,8 @@ class YoloXFamily(Family):
         recipe = read_yolox_recipe(name, config.recipe_values)
         long_side = max(recipe.input_size)
         usual: dict[str, Any] = {"epochs": recipe.epochs, "batch_size": recipe.batch_size, "img_size": (long_side,)}
+        if not (config.plan or config.stage):
+            usual["freeze"] = recipe.freeze or (0,)
         changes = {field: value for field, value in usual.items() if field not in given}
         if "img_size" in given:
             changes["img_size"] = tuple(-(-side // _STRIDE) * _STRIDE for side in config.img_size)
@@ -167,7 +170,9 @@ def recipe_of(config: TrainConfig, model: YoloX) -> YoloXRecipe:
     if "input_size" in changed:  # what the recipe says of other sizes was said of its own
         recipe = dataclasses.replace(recipe, input_size=read_yolox_recipe(name).input_size)
     batch = config.batch_size if config.batch_size > 0 else recipe.batch_size
-    recipe = dataclasses.replace(recipe, model=config.cfg or default_recipe(model.config), batch_size=batch)
+    frozen = tuple(name for name in config.freeze if isinstance(name, str))
+    cfg = config.cfg or default_recipe(model.config)
+    recipe = dataclasses.replace(recipe, model=cfg, batch_size=batch, freeze=frozen)
     return recipe.for_run(config.epochs, shape, [*changed, *(ENDS if config.faithful else ())])
 
 

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,10 +24,23 @@ from yolofast.train.gears.gears import empty_targets, tuned_convolutions
 from yolofast.train.step import TrainStep
 
 _NICENESS = 3
+_ORPHAN_CHECK_S = 1.0
+
+
+def _products() -> str:
+    """How CUDA multiplies matrices of float32: `none` where nobody has set it, which torch tells from the default."""
+    return str(getattr(torch.backends.cuda.matmul, "fp32_precision", "none"))
+
+
+def _set_products(name: str) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+
+
 _TORCH_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "threads": (torch.get_num_threads, torch.set_num_threads),
     "deterministic": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
     "matmul": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "products": (_products, _set_products),
 }
 """Those that decide what is compiled: with others, nothing of it would be found in the process that trains."""
 
@@ -76,7 +90,14 @@ class CompileAhead:
         self._folder.cleanup()
 
 
+def _end_without(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_ORPHAN_CHECK_S)
+    os._exit(1)
+
+
 def compile_parcel(path: Path) -> None:
+    threading.Thread(target=_end_without, args=(os.getppid(),), daemon=True).start()
     with suppress(OSError):
         os.nice(_NICENESS)
     # Written by the process that waits for us, into a folder that only its user can read.

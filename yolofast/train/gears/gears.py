@@ -153,8 +153,13 @@ def without_probe(step: TrainStep) -> Iterator[None]:
         step.probe = probe
 
 
+class Changing(Protocol):
+    def tensors(self) -> list[Tensor]:
+        """What a step changes."""
+
+
 @contextmanager
-def tried_only(step: TrainStep) -> Iterator[None]:
+def tried_only(step: Changing) -> Iterator[None]:
     """What happens here was not training, whether it works or not."""
     before = [tensor.clone() for tensor in step.tensors()]
     try:

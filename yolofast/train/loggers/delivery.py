@@ -6,27 +6,67 @@ reported once, and nothing more is sent.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from yolofast.errors import in_one_line
-from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun, LoggerRequest, Say
+from yolofast.train.loggers.logger import ExperimentLogger, LoggedRun, LoggerRequest, Say, TensorBoardLogger
 from yolofast.train.loggers.mlflow import mlflow_of
-from yolofast.train.loggers.tensorboard import tensorboard_of
 from yolofast.train.loggers.wandb import wandb_of
 
-LOGGERS: dict[str, Callable[[LoggerRequest], ExperimentLogger | None]] = {
-    "tensorboard": tensorboard_of,
-    "mlflow": mlflow_of,
-    "wandb": wandb_of,
+
+@dataclass(frozen=True, kw_only=True)
+class LoggerEntry:
+    """Which runs want a logger: those that set one of its variables or flags; without any, all."""
+
+    make: Callable[[LoggerRequest], ExperimentLogger]
+    package: str
+    """What must be installed; the extra that brings it has the same name."""
+    variables: tuple[str, ...] = ()
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """And the setting of each."""
+    refused_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Variables, and the values by which they say no."""
+
+    def is_wanted(self, request: LoggerRequest) -> bool:
+        environment = request.environment
+        if any(environment.get(name, "").lower() in values for name, values in self.refused_by.items()):
+            return False
+        given = [f"{flag} is given" for flag, name in self.flags.items() if getattr(request.config, name)]
+        given += [f"{variable} is set" for variable in self.variables if environment.get(variable)]
+        is_for_all = not (self.flags or self.variables)
+        if not (given or is_for_all):
+            return False
+        if find_spec(self.package) is not None:
+            return True
+        how = f"pip install 'yolofast[{self.package}]'"
+        if is_for_all:
+            request.say(f"{self.package}: not installed, nothing is written for it; to get it: {how}")
+        else:
+            request.say(f"warning: {given[0]}, but {self.package} is not installed, so nothing goes there: {how}")
+        return False
+
+
+LOGGERS: dict[str, LoggerEntry] = {
+    "tensorboard": LoggerEntry(make=lambda request: TensorBoardLogger(), package="tensorboard"),
+    "mlflow": LoggerEntry(make=mlflow_of, package="mlflow", variables=("MLFLOW_TRACKING_URI",)),
+    # A key in the environment is no request: figures leave the machine only when somebody said so.
+    "wandb": LoggerEntry(
+        make=wandb_of,
+        package="wandb",
+        variables=("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE"),
+        flags={"--entity": "entity", "--upload_dataset": "upload_dataset"},
+        refused_by={"WANDB_MODE": ("disabled",), "WANDB_DISABLED": ("true", "1")},
+    ),
 }
-"""Each gives None if the run does not ask for it."""
 
 
 def choose_loggers(request: LoggerRequest) -> list[ExperimentLogger]:
-    return [logger for make in LOGGERS.values() if (logger := make(request)) is not None]
+    return [entry.make(request) for entry in LOGGERS.values() if entry.is_wanted(request)]
 
 
 Call = Callable[[ExperimentLogger], None]

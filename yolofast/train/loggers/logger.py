@@ -1,4 +1,6 @@
-"""What every experiment logger can do with a run. All packages behind it are extras, imported when a run starts.
+"""What every experiment logger can do with a run, and TensorBoard, which needs no server.
+
+All packages behind them are extras, imported when a run starts.
 
 Under which names the loggers know a run, kept in its folder, so that a resumed run continues there.
 """
@@ -7,13 +9,14 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from yolofast.config.train import TrainConfig
 from yolofast.files.atomic_file import write_whole
 from yolofast.image_index import ImageIndex
+from yolofast.media.pictures import read_picture
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 
@@ -65,22 +68,41 @@ class ExperimentLogger(Protocol):
         """`complete`: the run came to its end, and its files are there."""
 
 
+class TensorBoardLogger:
+    """Events in the run's folder, so `tensorboard --logdir runs/train` compares all runs; it sends nothing away."""
+
+    title = "TensorBoard"
+    _writer: Any = None
+
+    def start(self, run: LoggedRun) -> str | None:
+        writer = import_module("torch.utils.tensorboard").SummaryWriter
+        # A resumed run repeats the epoch it was killed in: what that had written is not to be shown twice.
+        purge = run.next_epoch or None
+        self._writer = writer(str(run.folder), purge_step=purge)
+        return None
+
+    def scalars(self, epoch: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, epoch)
+        self._writer.flush()  # so that it is seen while the next epoch runs
+
+    def picture(self, epoch: int, path: Path) -> None:
+        pixels = read_picture(path)[..., ::-1]
+        self._writer.add_image("predictions", pixels, epoch, dataformats="HWC")
+
+    def finish(self, complete: bool) -> None:
+        self._writer.close()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoggerRequest:
-    """By which a logger knows whether a run wants it."""
+    """By which is decided whether a run wants a logger."""
 
     config: TrainConfig
     splits: Sequence[ImageIndex]
     """What `--upload_dataset` uploads."""
     environment: Mapping[str, str]
     say: Say
-
-
-def is_installed(package: str, reason: str, say: Say) -> bool:
-    if find_spec(package) is not None:
-        return True
-    say(f"warning: {reason}, but {package} is not installed, so nothing goes there: pip install 'yolofast[{package}]'")
-    return False
 
 
 _writing = threading.Lock()  # loggers start at the same time, each in its thread

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.runs.layout import FILES
-from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, keep_id
 
 _AT_ONCE = 100  # MLflow's limit of settings per request
 _LONGEST_VALUE = 500
@@ -76,6 +76,5 @@ class MlflowLogger:
             self._client.log_batch(self._id, params=params[start : start + _AT_ONCE])
 
 
-def mlflow_of(request: LoggerRequest) -> MlflowLogger | None:
-    is_given = request.environment.get("MLFLOW_TRACKING_URI")
-    return MlflowLogger() if is_given and is_installed("mlflow", "MLFLOW_TRACKING_URI is set", request.say) else None
+def mlflow_of(request: LoggerRequest) -> MlflowLogger:
+    return MlflowLogger()

@@ -1,7 +1,7 @@
 """Weights & Biases: project, mode and place as its own variables say (`WANDB_PROJECT`, `WANDB_MODE`, `WANDB_DIR`)."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -11,9 +11,7 @@ from yolofast.config.train import TrainConfig
 from yolofast.dataset.data_yaml import label_path
 from yolofast.image_index import ImageIndex
 from yolofast.runs.layout import FILES
-from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, is_installed, keep_id
-
-_VARIABLES = ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_RUN_ID", "WANDB_MODE")
+from yolofast.train.loggers.logger import LoggedRun, LoggerRequest, id_of_resumed, keep_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,21 +77,9 @@ class WandbLogger:
         self._record.log_artifact(artifact, aliases=[dataset.alias])
 
 
-def wandb_of(request: LoggerRequest) -> WandbLogger | None:
-    """A key in the environment is no request: figures leave the machine only when somebody said so."""
-    config, reason = request.config, _reason(request.config, request.environment)
-    if reason is None or not is_installed("wandb", reason, request.say):
-        return None
+def wandb_of(request: LoggerRequest) -> WandbLogger:
+    config = request.config
     return WandbLogger(config.entity, dataset_upload(config, request.splits) if config.upload_dataset else None)
-
-
-def _reason(config: TrainConfig, environment: Mapping[str, str]) -> str | None:
-    if environment.get("WANDB_MODE") == "disabled" or environment.get("WANDB_DISABLED", "").lower() in ("true", "1"):
-        return None
-    flags = {"--entity": config.entity, "--upload_dataset": config.upload_dataset}
-    given = [f"{flag} is given" for flag, value in flags.items() if value]
-    given += [f"{variable} is set" for variable in _VARIABLES if environment.get(variable)]
-    return given[0] if given else None
 
 
 def dataset_upload(config: TrainConfig, splits: Sequence[ImageIndex]) -> DatasetUpload:

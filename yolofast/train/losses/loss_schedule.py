@@ -6,14 +6,17 @@ better remains a question for each data set.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from yolofast.assign.cells import CURRENT, VENDORED, SimOtaVersion
+from yolofast.config.hyp import read_hyp
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import assigner_for, check_assigner
 from yolofast.loss.criterion import Criterion, LossSettings, state_of
+from yolofast.optim.optimizer import refill
 from yolofast.structures import RawMapReader
 from yolofast.train.losses.multihead_criterion import MultiHeadCriterion
 from yolofast.train.losses.yolov7_criterion import QuadLoss, YoloV7Criterion
@@ -23,16 +26,17 @@ SIMOTA_VERSIONS: dict[str, SimOtaVersion] = {"current": CURRENT, "vendored": VEN
 
 
 def build_loss(
-    model: RawMapReader, hyp: Mapping[str, Any], image_size: int | Sequence[int],
+    model: RawMapReader, hyp: Mapping[str, Any] | str | Path | None, image_size: int | Sequence[int],
     assigner: str = "ota", faithful: bool = True,
 ) -> Criterion:  # fmt: skip
     """The loss of a model: a callable `(raw, targets) -> LossTerms`. Build it once the model is on its device.
 
-    `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone), `image_size` is the size
-    trained at, and the published scaling of the gains is applied here. `faithful` reproduces what the published code
-    computes, defects included; `faithful=False` repairs them (docs/differences.md). For YOLOX `ota` means `simota`.
+    `hyp` holds unscaled hyper-parameters (docs/losses.md lists them; others are left alone): a mapping, or a file or
+    short name such as `hyp.scratch.tiny`; None are the published defaults. `image_size` is the size trained at, and the
+    published scaling of the gains is applied here. `faithful` reproduces what the published code computes, defects
+    included; `faithful=False` repairs them (docs/differences.md). For YOLOX `ota` means `simota`.
     """
-    layout = model.layout
+    layout, hyp = model.layout, _values(hyp)
     assigner = assigner_for(check_assigner(assigner), anchors=layout.has_anchors)
     if not layout.has_anchors:
         version = hyp.get("simota_version", "current")
@@ -45,6 +49,17 @@ def build_loss(
         return YoloV7Criterion(model, settings, assigner, faithful)
     ignore, weight = _flag(hyp, "ignore_other_heads"), hyp.get("ignore_weight", 0.0)
     return MultiHeadCriterion(model, settings, assigner, faithful, ignore_other_heads=ignore, ignore_weight=weight)
+
+
+def _values(hyp: object) -> Mapping[str, Any]:
+    if hyp is None:
+        return {}
+    if isinstance(hyp, Mapping):
+        return hyp
+    if isinstance(hyp, str | Path):
+        return read_hyp(hyp)
+    what = f"hyp is {type(hyp).__name__}: {shorten(hyp)}"
+    raise UserError(what, fix='give a mapping such as {"box": 0.05}, a file, a short name, or None for the defaults')
 
 
 def _flag(hyp: Mapping[str, Any], key: str) -> bool:
@@ -125,7 +140,7 @@ class ScheduledLoss:
     def load_state_dict(self, state: Mapping[str, list[Tensor]]) -> None:
         for assigner, tensors in self.state_dict().items():
             for own, given in zip(tensors, state.get(assigner, []), strict=False):
-                own.copy_(given)
+                refill(own, given)
 
     def _of_validation(self, epoch: int) -> str:
         return self.schedule.for_validation(epoch, self.faithful, self._has_anchors)

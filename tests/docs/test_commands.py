@@ -1,0 +1,64 @@
+"""Every command that a page prints is one that can be typed: its flags exist and their values are possible.
+
+A block has nothing that is left open (`…`, `[--flag]`): such a line could not be tried. Of results of benchmarks only
+the commands that can be parsed are looked at: what they say happened, and may have had other flags.
+"""
+
+import re
+import shlex
+
+import pytest
+
+from tests.docs.pages import NEEDS, PAGES, ROOT, commands_of
+from yolofast.cli import build_parser
+from yolofast.config.commands import COMMANDS
+from yolofast.config.flags import from_args
+
+RESULTS = sorted((ROOT / "benchmarks").rglob("*.md"))
+OPEN = re.compile(r"…|\[--|\$\w")
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return build_parser()[0]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=lambda page: page.name)
+def test_commands_can_be_typed(page, parser, capsys):
+    for command in commands_of(page):
+        if command.program != "yolofast" or OPEN.search(command.line) or command.line == "yolofast --version":
+            continue
+        words = shlex.split(command.line)
+        try:
+            args, unknown = parser.parse_known_args(words[words.index("yolofast") + 1 :])
+        except SystemExit:
+            pytest.fail(f"{command.line}\n{capsys.readouterr().err}")
+        assert not unknown, command.line
+        known = next(one for one in COMMANDS if one.run == args.run)
+        for settings in (known.settings, *known.also):
+            from_args(settings, args)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_leave_nothing_open(page):
+    """What a shell fills in (`$seed`) is for blocks that say what they need."""
+    typed = [one for one in commands_of(page) if one.program == "yolofast" and not one.needs]
+    assert [one.line for one in typed if OPEN.search(one.line)] == []
+
+
+def test_every_command_has_an_example():
+    (page,) = [page for page in PAGES if page.name == "commands.md"]
+    lines = [one.line for one in commands_of(page)]
+    assert [one.name for one in COMMANDS if not any(line.startswith(f"yolofast {one.name}") for line in lines)] == []
+
+
+def test_what_a_test_cannot_run_is_said_in_words_people_see():
+    assert NEEDS.match("# needs a GPU: six runs") and NEEDS.search("yolofast watch   # serves until Ctrl+C")
+    assert not NEEDS.search("# needs patience")
+
+
+def test_the_page_of_corrections_shows_each_with_a_command():
+    page = ROOT / "docs" / "reports-corrected.md"
+    sections = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    without = [section.splitlines()[0] for section in sections if "\nyolofast " not in section]
+    assert len(sections) >= 11 and without == ["What learns"], "its command is that of the section before"

@@ -1,0 +1,92 @@
+"""Files with values that no writer would write: one message each, never a traceback."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.checkpoint.files import tensor, text, write_pickle
+from yolofast import UserError, build_model
+from yolofast.checkpoint.read import contents_of, read_weights
+from yolofast.dataset.coco_document import parse_coco
+from yolofast.dataset.index_cache import Reading, _decode, _encode
+from yolofast.image_index import ImageIndex
+from yolofast.runs.table import csv_rows
+
+LONG = 10**400
+"""No float holds it."""
+
+
+@pytest.mark.parametrize("dtype", ["F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"])
+def test_safetensors_of_eight_bits(tmp_path, dtype):
+    header = json.dumps({"a": {"dtype": dtype, "shape": [4], "data_offsets": [0, 4]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(UserError, match=r"x\.safetensors: ('a' is a tensor of float8|the file is damaged)"):
+        read_weights(tmp_path / "x.safetensors")
+
+
+def test_safetensors_of_many_dimensions(tmp_path):
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1] * 66, "data_offsets": [0, 4]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(UserError, match=r"x\.safetensors: "):
+        read_weights(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("change", [{"depth_multiple": LONG}, {"width_multiple": -LONG}, {"anchors": [[LONG] * 6] * 3}])
+def test_a_network_with_numbers_of_400_digits(change):
+    graph = {
+        "nc": 2, "depth_multiple": 1.0, "width_multiple": 1.0, "anchors": [[10, 13, 16, 30, 33, 23]],
+        "backbone": [[-1, 1, "Conv", [8, 3, 2]]], "head": [[[0], 1, "Detect", ["nc", "anchors"]]],
+    }  # fmt: skip
+    with pytest.raises(UserError):
+        build_model({**graph, **change})
+
+
+def coco(tmp_path, **image):
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg", **image}], "categories": [{"id": 1, "name": "a"}], "annotations": [],
+    }  # fmt: skip
+    return json.dumps(content).encode(), tmp_path / "a.json"
+
+
+def test_coco_sizes_that_no_image_has_are_none(tmp_path):
+    assert parse_coco(*coco(tmp_path, width=LONG, height=5)).images[0].size is None
+    assert parse_coco(*coco(tmp_path, width=4, height=5)).images[0].size == (4, 5)
+
+
+def test_coco_numbers_that_python_does_not_read(tmp_path):
+    content, path = coco(tmp_path, width=4, height=77)
+    with pytest.raises(UserError, match=r"a\.json: is not valid JSON"):
+        parse_coco(content.replace(b"77", b"7" * 5000), path)
+
+
+def test_a_cell_longer_than_any_figure_is_left_out():
+    rows = ["epoch,loss", "0,0.5", "1," + "9" * 200_000, "2,0.3"]
+    assert list(csv_rows(rows)) == [["epoch", "loss"], ["0", "0.5"], ["2", "0.3"]]
+
+
+def test_a_storage_whose_key_is_a_list(tmp_path):
+    pickled = b"}" + text("model") + b"}" + text("w") + tensor().replace(text("0"), b"]", 1) + b"ss."
+    path = write_pickle(tmp_path / "x.pt", b"\x80\x02" + pickled, {"0": bytes(16)})
+    assert contents_of(path) == {}
+
+
+INDEX = ImageIndex(
+    names=("a",), files=np.array([b"a.jpg"]), sizes=np.array([[4, 5]]), starts=np.array([0, 1]),
+    labels=np.zeros(1, int),
+    boxes=np.zeros((1, 4)), points=np.zeros((0, 2)), point_starts=np.array([0, 0]), crowd=np.zeros(1, bool),
+    image_ids=np.zeros(1, int), category_ids=np.zeros(1, int),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"starts": np.array([7, 8])}, {"starts": np.array([0])}, {"point_starts": np.array([-1, 0])}]
+)
+def test_starts_of_an_index_cache_that_lead_nowhere(change):
+    stored = _encode(Reading(replace(INDEX, **change), [], np.zeros((1, 2), np.int64), "key"))
+    if not change:
+        assert len(_decode(stored).index) == 1
+        return
+    with pytest.raises(ValueError, match="starts do not fit"):
+        _decode(stored)

@@ -1,0 +1,68 @@
+"""The bill of materials, and that everything which is installed has a pin."""
+
+import json
+import re
+import runpy
+import tomllib
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+SBOM = runpy.run_path(str(ROOT / ".ci" / "sbom.py"))
+PINS = SBOM["pins"]((ROOT / "constraints.txt").read_text())
+EXTRA_PINS = SBOM["pins"]((ROOT / "constraints-extras.txt").read_text())
+
+
+@pytest.fixture(scope="module")
+def installed():
+    return {SBOM["plain"](one.name): one for one in distributions()}
+
+
+def test_the_bill_names_everything_and_what_needs_what(installed):
+    bill = json.loads(json.dumps(SBOM["bill"](installed)))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    assert bill["metadata"]["component"]["name"] == "yolofast"
+    parts = {one["name"].lower(): one for one in bill["components"]}
+    assert parts["torch"]["scope"] == parts["numpy"]["scope"] == "required" and parts["pytest"]["scope"] == "optional"
+    assert parts["numpy"]["purl"] == f"pkg:pypi/numpy@{installed['numpy'].version}"
+    known = {one["bom-ref"] for one in [bill["metadata"]["component"], *bill["components"]]}
+    needs = {one["ref"]: one["dependsOn"] for one in bill["dependencies"]}
+    assert needs.keys() == known and all(set(each) <= known for each in needs.values())
+    assert parts["numpy"]["bom-ref"] in needs[parts["scipy"]["bom-ref"]]
+
+
+def test_another_version_than_the_pinned_one_is_named(installed):
+    numpy = {"numpy": installed["numpy"]}
+    assert SBOM["other_versions"](numpy, {"numpy": installed["numpy"].version}) == []
+    (line,) = SBOM["other_versions"](numpy, {"numpy": "1.0"})
+    assert line == f"numpy is {installed['numpy'].version}, constraints say 1.0"
+    assert "nothing" in SBOM["other_versions"](numpy, {})[0]
+
+
+def test_what_is_required_is_pinned_within_its_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    listed += [one for extra in project["project"]["optional-dependencies"].values() for one in extra]
+    pinned = EXTRA_PINS | PINS
+    for one in map(Requirement, listed):
+        assert one.name == "yolofast" or one.specifier.contains(pinned[SBOM["plain"](one.name)]), one
+    assert not EXTRA_PINS.keys() & PINS.keys()
+
+
+def test_extras_that_messages_name_exist():
+    """NVML, which tells how busy a GPU is, was in none."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "yolofast").rglob("*.py"))
+    named = set(re.findall(r"yolofast\[([a-z,-]+)\]", sources))
+    assert {"gpu", "reid", "grouping"} <= named <= extras.keys()
+    assert any(one.startswith("nvidia-ml-py") for one in extras["gpu"]), "the distribution that has pynvml"
+
+
+def test_contributing_says_what_ci_runs():
+    """In its order, and nothing that it does not run."""
+    runs = re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("CI runs `.ci/run`")[1].split("\n- ")[0]
+    assert re.findall(r"`make (\w+)`", said) == runs

@@ -1,0 +1,1 @@
+"""What Python programs use: the `Detector`, and messages in the words of Python."""

@@ -1,0 +1,117 @@
+"""What `--data` means: a data yaml, a folder that holds one, or the built-in data set, which is made on first use.
+
+Anything else is looked at: a folder of Pascal VOC, a zip of Roboflow, a COCO file are answered with what they are and
+the command that makes a data set of them. Nothing is converted unasked: how to divide it, which classes to take and
+where to put it are choices.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.formats.recognise import evidence_of, recognise
+from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
+from yolofast.dataset.split import Reads, read_split_report
+from yolofast.errors import UserError
+from yolofast.files.archive import is_archive
+from yolofast.image_index import ImageIndex
+from yolofast.resources import BUILTIN_DATA, IN_FOLDER, builtin_data, data_yaml, short_names
+from yolofast.words import counted, own_command
+
+_YAML = (".yaml", ".yml")
+
+
+def data_file(data: str | Path, say: Callable[[str], None] | None = None) -> Path:
+    """The data yaml to read. `say` hears when the built-in data set has to be made, and what a file may mean amiss."""
+
+    def made() -> Path:
+        if say is not None and not is_made(shapes_folder()):
+            say("data: the built-in shapes are made, once")
+        return shapes_data_yaml()
+
+    refuse_foreign_data(data)
+    path = data_yaml(data, made)
+    if say is not None:
+        for word in data_remarks(path):
+            say(word)
+    return path
+
+
+def read_named_split(path: Path, split: str, say: Callable[[str], None], **how: Unpack[Reads]) -> ImageIndex:
+    """The images of a split, with a warning if none of them has a label."""
+    report = read_split_report(path, split, **how)
+    for fault in report.faults:
+        if fault.kind is FaultKind.EMPTY_SPLIT:
+            say(f"warning: {fault}; all of them count as background, and nothing can be found\n  fix: {fault.fix}")
+    return report.index
+
+
+def shared_images(train: ImageIndex, val: ImageIndex, path: Path) -> str:
+    """A warning if the same files are trained on and measured on; `check` also finds copies of another name."""
+    shared = int(np.isin(val.files, train.files).sum())
+    if not shared:
+        return ""
+    if shared == len(val):
+        what = f"the {counted(shared, 'val image')} are train images too, so val measures memory"
+    else:
+        what = f"{shared:,} of the {len(val):,} val images are train images too, so val measures memory there"
+    out = shlex.quote(f"{path.absolute().parent.name}-split")
+    command = f"convert {shlex.quote(str(path))} --from yolo --to yolo --split train=0.8 val=0.2 --out {out}"
+    return f"warning: {what}\n  fix: name other images for val, or divide them: {own_command()} {command}"
+
+
+def look_at_data(data: str | Path) -> None:
+    """Raises what `data_file` would raise for a path, and makes nothing."""
+    refuse_foreign_data(data)
+    builtin_data(data)
+
+
+def data_remarks(path: Path) -> list[str]:
+    with suppress(UserError):  # a file that is wrong is refused where it is read
+        data = read_data_yaml(path)
+        slips = [f"warning: {fault}" for fault in data.slips()]
+        return [*slips, *(f"data: {remark}" for remark in data.remarks())]
+    return []
+
+
+def refuse_foreign_data(data: str | Path) -> None:
+    """Raises `UserError` for what is there and is no data set of ours, with the command that makes it one."""
+    text = str(data)
+    packaged = (*BUILTIN_DATA, *short_names("data"))  # which a folder of that name does not hide
+    if not text or text in packaged or "\0" in text or not os.path.exists(text):
+        return
+    path = Path(text)
+    if os.path.isfile(path / IN_FOLDER) or (path.is_file() and path.suffix.lower() in _YAML):
+        return
+    if path.is_file() and path.suffix.lower() == ".txt":
+        fix = f"write a data yaml with `train: {text}` and `names: [cat, dog]`, and name that"
+        raise UserError("is a text file, not a data yaml", where=path, fix=fix)
+    if not path.is_dir() and not is_archive(path) and path.suffix.lower() not in (".json", ".xml", ".csv", ".data"):
+        return  # what cannot be read as YAML is refused as such
+    own = _yamls(path) if path.is_dir() else []
+    if len(own) == 1:
+        fix = f"name the file: --data {path / own[0]}"
+        raise UserError(f"is a folder without {IN_FOLDER}, but with {own[0]}", where=path, fix=fix)
+    kind = "a folder without data.yaml" if path.is_dir() else f"a {path.suffix[1:].lower()} file, not a data yaml"
+    seen = recognise(path)
+    if seen is None:
+        fix = "name a data yaml; docs/data.md says what is in one, and which other forms are known"
+        raise UserError(f"is {kind}, and of no form that is known", where=path, fix=fix)
+    also = f"; or write a data yaml with `train: {text}`" if seen.format == "coco" and path.is_file() else ""
+    also += ", which can be converted from coco to yolo" if seen.format == "mot" else ""
+    raise UserError(f"is {kind}: it looks like {seen.title} ({seen.seen})", where=path, fix=f"{seen.command}{also}")
+
+
+def _yamls(folder: Path) -> list[str]:
+    """Those that name splits, in the folder itself."""
+    with evidence_of(folder) as evidence:
+        names = [name for name in evidence.ending(*_YAML) if "/" not in name]
+        return [name for name in names if re.search(r"^train\s*:", evidence.head(name), re.MULTILINE)]

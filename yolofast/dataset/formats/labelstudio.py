@@ -1,0 +1,190 @@
+"""Label Studio: its JSON, and JSON-MIN, a list of tasks.
+
+Values are per cent of the image, turned around the upper left corner. Image names are addresses of its server: the file
+is looked for by the last part, with and without the eight letters that an upload puts before it. Of several annotations
+of one task the last counts. A task without an annotation is left out; one whose annotation is empty shows nothing.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from yolofast.dataset.coco_document import as_number, load_json
+from yolofast.dataset.data_yaml import is_image_name
+from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.formats.labelled import (
+    SHARES,
+    Labelled,
+    LabelledImage,
+    LabelledObject,
+    PixelBox,
+    box_around,
+)
+from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
+from yolofast.dataset.formats.recognise import Evidence
+from yolofast.dataset.yolo_labels import RowError
+from yolofast.errors import UserError, shorten
+
+_UPLOADED = re.compile(r"[0-9a-f]{8}-(.+)")
+_LABELS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels", "keypointlabels", "labels")
+_AREAS = ("rectanglelabels", "polygonlabels", "ellipselabels", "labels")
+_FIX = "draw it again in Label Studio, or remove it"
+_HEAD = 2**16
+
+
+def recognise(evidence: Evidence) -> str | None:
+    files = [name for name in evidence.ending(".json")[:8] if _is_own(evidence.head(name, _HEAD))]
+    return ", ".join(files[:3]) if files else None
+
+
+def _is_own(head: str) -> bool:
+    is_list = head.lstrip("\ufeff \t\r\n").startswith("[")
+    return is_list and any(f'"{word}"' in head for word in _LABELS[:5]) and ('"result"' in head or '"id"' in head)
+
+
+def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
+    root = root_of(place)
+    for path in files_ending(place, ".json"):
+        try:
+            tasks = load_json(Path(path))
+        except UserError as error:
+            found.note_refusal(error, path)
+            continue
+        if not isinstance(tasks, list):
+            found.dropped["JSON files that are not of Label Studio"] += 1
+            continue
+        for number, task in enumerate(tasks):
+            _add(task, f"task {_number(task, number)}", path, root, images, found)
+
+
+def _number(task: Any, place: int) -> object:
+    return task.get("id", place) if isinstance(task, dict) else place
+
+
+def _add(task: Any, called: str, path: str, root: Path, images: ImagePlaces, found: Labelled) -> None:
+    name = _image_name(task)
+    if name is None:
+        found.note(FaultKind.BAD_ANNOTATION, path, f"{called} names no image", "export tasks of images as JSON")
+        return
+    regions = _regions(task, found)
+    if regions is None:
+        found.dropped["tasks without an annotation"] += 1
+        return
+    file = _find(name, path, images)
+    if file is None:
+        found.note_missing(name, path)
+        return
+    sizes = {size for region in regions if (size := _size(region)) is not None}
+    stated = sizes.pop() if len(sizes) == 1 else SHARES
+    image = LabelledImage(file, path, stated, split=split_of(file, root))
+    for number, region in enumerate(regions):
+        try:
+            one = _object(region, stated, f"{called}, result {number}")
+        except RowError as error:
+            found.note_row(error, path, None, file)
+            continue
+        if one is None:
+            found.dropped["brush strokes, key points and other shapes without a box"] += 1
+        else:
+            image.objects.append(one)
+    found.images.append(image)
+
+
+def _image_name(task: Any) -> str | None:
+    data = task.get("data", task) if isinstance(task, dict) else {}
+    if not isinstance(data, dict):
+        return None
+    texts = [value for value in (data.get("image"), *data.values()) if isinstance(value, str) and value]
+    return next((text for text in texts if is_image_name(urlsplit(text).path) or "d=" in text), None)
+
+
+def _find(name: str, path: str, images: ImagePlaces) -> str | None:
+    """`/data/upload/1/0a1b2c3d-street.jpg`, `/data/local-files/?d=folder/street.jpg`, `s3://bucket/street.jpg`."""
+    address = urlsplit(name)
+    plain = unquote((parse_qs(address.query).get("d") or [address.path])[0])
+    if (found := images.find(plain, path)) is not None:
+        return found
+    uploaded = _UPLOADED.fullmatch(plain.rpartition("/")[2])
+    return images.find(uploaded[1], path) if uploaded else None
+
+
+def _regions(task: dict[str, Any], found: Labelled) -> list[dict[str, Any]] | None:
+    """Of the last annotation that was not skipped; None if there is none."""
+    annotations = task.get("annotations", task.get("completions"))
+    if not isinstance(annotations, list):  # JSON-MIN: under the name of the control
+        lists = [
+            value for value in task.values() if isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        ]
+        return [{"value": one, **_sized(one)} for one in lists[0]] if lists else None
+    valid = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+    if not valid:
+        return None
+    if len(valid) > 1:
+        found.dropped["earlier annotations of the same task"] += len(valid) - 1
+    result = valid[-1].get("result")
+    return list(_joined(result)) if isinstance(result, list) else []
+
+
+def _sized(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[name] for name in ("original_width", "original_height") if name in value}
+
+
+def _joined(result: list[Any]) -> Iterator[dict[str, Any]]:
+    """Where box and label are drawn by two controls, they come as two results of one id."""
+    by_id: dict[Any, dict[str, Any]] = {}
+    for number, one in enumerate(result):
+        if not isinstance(one, dict) or not isinstance(one.get("value"), dict):
+            continue
+        key = one.get("id") if isinstance(one.get("id"), str) else number
+        earlier = by_id.get(key)
+        by_id[key] = one if earlier is None else {**earlier, "value": {**earlier["value"], **one["value"]}}
+    return iter(by_id.values())
+
+
+def _size(region: dict[str, Any]) -> tuple[int, int] | None:
+    width, height = region.get("original_width"), region.get("original_height")
+    return (width, height) if isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0 else None
+
+
+def _object(region: dict[str, Any], size: tuple[int, int], called: str) -> LabelledObject | None:
+    value = region["value"]
+    kind = next((name for name in _LABELS if isinstance(value.get(name), list) and value[name]), None)
+    if kind is None:
+        if not any(name in value for name in ("x", "points")):
+            return None  # a choice or a text about the whole image
+        raise RowError(FaultKind.UNKNOWN_CLASS, f"{called} has no label", _FIX)
+    area = _area(value, size, called) if kind in _AREAS else None
+    return None if area is None else LabelledObject(str(value[kind][0]), area[0], area[1], id=called)
+
+
+def _area(value: dict[str, Any], size: tuple[int, int], called: str) -> tuple[PixelBox, list[list[float]]] | None:
+    def numbers(values: list[Any]) -> list[float]:
+        found = [as_number(one) for one in values]
+        if None in found:
+            raise RowError(FaultKind.BAD_ANNOTATION, f"{called} holds {shorten(values)}, which are no numbers", _FIX)
+        return [one for one in found if one is not None]
+
+    across, down = size[0] / 100, size[1] / 100
+    if isinstance(value.get("points"), list):
+        points = value["points"]
+        if len(points) < 3 or not all(isinstance(point, list) and len(point) == 2 for point in points):
+            raise RowError(FaultKind.BAD_ANNOTATION, f"{called} has not at least three points [x, y]", _FIX)
+        flat = numbers([one for point in points for one in point])
+        outline = [one * (down if place % 2 else across) for place, one in enumerate(flat)]
+        return box_around(outline), [outline]
+    if "radiusX" in value:
+        x, y, rx, ry = numbers([value.get(name) for name in ("x", "y", "radiusX", "radiusY")])
+        return ((x - rx) * across, (y - ry) * down, (x + rx) * across, (y + ry) * down), []
+    if "width" not in value:
+        return None
+    x, y, width, height, angle = numbers([value.get(name, 0) for name in ("x", "y", "width", "height", "rotation")])
+    left, top, width, height = x * across, y * down, width * across, height * down
+    if not angle or size == SHARES:
+        return (left, top, left + width, top + height), []
+    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    corners = ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))
+    outline = [one for a, b in corners for one in (left + a * cos - b * sin, top + a * sin + b * cos)]
+    return box_around(outline), [outline]

@@ -1,0 +1,133 @@
+"""What reading something from outside may cost.
+
+A few bytes can ask for any amount of work: by repeating a value, by linking a folder to the root, by promising pixels.
+So readers count. A `Budget` is spent, and is one for all that read the same thing: what one reader used up, the next
+one does not have. A `Room` is lent: threads that need more than is free wait for one another.
+
+`files_below` walks a folder that a stranger's file names. Links to folders are followed, so a data set may be put
+together from several disks. The system's own folders are left out, and what is no data is counted: neither a link to
+`/` nor `/proc/self`, whose links lead to all others, leads through the whole machine.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from yolofast.errors import UserError
+
+
+class Budget:
+    """Steps of work that are left. A step takes about a microsecond and a hundred bytes, or less."""
+
+    def __init__(self, steps: int, refusal: Callable[[], Exception]) -> None:
+        self._left, self._refusal = steps, refusal
+
+    def spend(self, steps: int = 1) -> None:
+        """Before the work is done: raises the refusal when it would be too much."""
+        self._left -= steps
+        if self._left < 0:
+            raise self._refusal()
+
+
+class Room:
+    """How much all threads of a process may hold at once. Something larger than the room is held alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._empty()
+        # A thread may hold some of it while another forks: the child has no such thread, and would wait for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._empty)
+
+    def _empty(self) -> None:
+        self._free, self._changed = self._most, threading.Condition()
+
+    @contextmanager
+    def hold(self, amount: int) -> Iterator[None]:
+        """Waits until there is room. Not to be nested: two threads would wait for each other."""
+        amount = min(amount, self._most)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= amount)
+            self._free -= amount
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += amount
+                self._changed.notify_all()
+
+
+PIXELS_VARIABLE = "OPENCV_IO_MAX_IMAGE_PIXELS"
+_PIXELS_ALLOWED = 2**26
+"""Of an image: 8192 × 8192. A header may promise any number, and each takes OpenCV six bytes: 400 MB."""
+
+
+def _max_pixels() -> int:
+    """What the user allows OpenCV, or our own limit."""
+    said = os.environ.get(PIXELS_VARIABLE, "")
+    return int(said) if said.isdecimal() and len(said) < 20 else _PIXELS_ALLOWED
+
+
+def limit_decoder() -> None:
+    """To be called before OpenCV is imported, which reads it once: then no way to read an image takes more."""
+    os.environ.setdefault(PIXELS_VARIABLE, str(_PIXELS_ALLOWED))
+
+
+MAX_PIXELS = _max_pixels()
+DECODING = Room(MAX_PIXELS)
+"""In pixels: threads that decode together hold no more than the largest image alone does."""
+
+_SYSTEM = ("/proc", "/sys", "/dev")
+_NOT_SYSTEM = ("/dev/shm",)
+_OF_THE_DISK = "lost+found"
+_MOST_OTHERS = 300_000
+_FOLDER = 10
+"""Steps that one takes; a file takes one."""
+_DEEPEST = 100
+_FIX = "name the folder that holds the images, and remove links to folders above it"
+
+
+def files_below(folder: Path, usual: tuple[str, ...]) -> Iterator[str]:
+    """Folder by folder, sorted. Links are followed last, so that what is really below keeps its own name.
+
+    Files that end in one of `usual` are what one looks for: there may be any number of them.
+    """
+    if _is_system(os.path.realpath(folder)):
+        raise UserError("is a folder of the system, and holds no data", where=folder, fix=_FIX)
+    what = f"has more than {_MOST_OTHERS:,} folders and files below it that are neither images nor labels"
+    budget = Budget(_MOST_OTHERS, lambda: UserError(what, where=folder, fix=_FIX))
+    files_of: dict[str, list[str]] = {}
+    reached: set[str] = set()
+    starts = [str(folder)]
+    while starts:
+        links = []
+        for parent, subfolders, files in (step for start in starts for step in os.walk(start, onerror=_refuse_locked)):
+            real = os.path.realpath(parent)
+            if real in reached or _is_system(real):
+                subfolders.clear()
+                continue
+            if parent.count(os.sep) > _DEEPEST:
+                raise UserError(f"has folders in folders, more than {_DEEPEST} deep", where=folder, fix=_FIX)
+            reached.add(real)
+            budget.spend(_FOLDER + sum(not name.lower().endswith(usual) for name in files))
+            files_of[parent] = sorted(files)
+            links += [path for name in subfolders if os.path.islink(path := os.path.join(parent, name))]
+        starts = sorted(links)
+    for parent in sorted(files_of, key=lambda path: path.split(os.sep)):
+        yield from (os.path.join(parent, name) for name in files_of[parent])
+
+
+def _refuse_locked(error: OSError) -> None:
+    """A folder that may not be read: leaving it out would silently leave out a part of the data."""
+    if isinstance(error, PermissionError) and os.path.basename(str(error.filename)) != _OF_THE_DISK:
+        what, fix = f"cannot be read: {error.strerror}", "check the permissions of that folder (ls -ld)"
+        raise UserError(what, where=error.filename, fix=fix)
+
+
+def _is_system(real: str) -> bool:
+    def within(places: tuple[str, ...]) -> bool:
+        return any(real == place or real.startswith(f"{place}/") for place in places)
+
+    return within(_SYSTEM) and not within(_NOT_SYSTEM)

@@ -1,0 +1,1 @@
+"""Motion models: where tracked boxes will be in the next frame, learnt from tracks."""

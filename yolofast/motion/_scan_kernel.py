@@ -1,0 +1,193 @@
+"""The kernels of `scan_triton`, in a file of its own because importing it needs Triton.
+
+States are never written to memory: histories have five rows, so going backwards they are computed again. A program
+takes BLOCK channels, forwards of one history, backwards of several in turn; sums over histories are written per
+program and added up by the caller, so that they are the same every time.
+"""
+
+# ruff: noqa: ANN001, ANN202
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _silu(x):
+    return x * tl.sigmoid(x)
+
+
+@triton.jit
+def _silu_slope(x):
+    share = tl.sigmoid(x)
+    return share * (1 + x * (1 - share))
+
+
+@triton.jit
+def _softplus(x):
+    power = tl.exp(x)
+    # 1 + power would round a small one away.
+    small = power * (1 - power * (0.5 - power / 3))
+    return tl.where(x > 20.0, x, tl.where(power < 1e-2, small, tl.log(1 + power)))
+
+
+@triton.jit
+def _conv(x_ptr, row, x_stride, channel, w0, w1, w2, w3, bias, t: tl.constexpr):
+    """Before SiLU: row t and the three before it."""
+    total = bias + w3 * tl.load(x_ptr + (row + t) * x_stride + channel)
+    if t >= 1:
+        total += w2 * tl.load(x_ptr + (row + t - 1) * x_stride + channel)
+    if t >= 2:
+        total += w1 * tl.load(x_ptr + (row + t - 2) * x_stride + channel)
+    if t >= 3:
+        total += w0 * tl.load(x_ptr + (row + t - 3) * x_stride + channel)
+    return total
+
+
+@triton.jit
+def conv_kernel(x_ptr, x_stride, weight_ptr, bias_ptr, y_ptr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * T
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    w0, w1 = tl.load(weight_ptr + channel * 4), tl.load(weight_ptr + channel * 4 + 1)
+    w2, w3 = tl.load(weight_ptr + channel * 4 + 2), tl.load(weight_ptr + channel * 4 + 3)
+    bias = tl.load(bias_ptr + channel)
+    for t in tl.static_range(T):
+        total = _conv(x_ptr, row, x_stride, channel, w0, w1, w2, w3, bias, t)
+        tl.store(y_ptr + (row + t) * D + channel, _silu(total))
+
+
+@triton.jit
+def conv_back_kernel(
+    x_ptr, x_stride, weight_ptr, bias_ptr, dy_ptr, dx_ptr, dweight_ptr, dbias_ptr, histories,
+    EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    w0, w1 = tl.load(weight_ptr + channel * 4), tl.load(weight_ptr + channel * 4 + 1)
+    w2, w3 = tl.load(weight_ptr + channel * 4 + 2), tl.load(weight_ptr + channel * 4 + 3)
+    bias = tl.load(bias_ptr + channel)
+    dbias = tl.zeros([BLOCK], tl.float32)
+    dw0, dw1, dw2, dw3 = dbias, dbias, dbias, dbias
+    first = tl.program_id(0) * EACH
+    for offset in range(EACH):
+        inside = first + offset < histories
+        row = tl.minimum(first + offset, histories - 1).to(tl.int64) * T
+        # Slopes of the rows that come after: row t is part of the sums of rows t … t + 3.
+        s1, s2, s3 = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+        for back in tl.static_range(T):
+            at = row + T - 1 - back
+            total = _conv(x_ptr, row, x_stride, channel, w0, w1, w2, w3, bias, T - 1 - back)
+            slope = tl.where(inside, tl.load(dy_ptr + at * D + channel) * _silu_slope(total), 0.0)
+            dbias += slope
+            dw3 += slope * tl.load(x_ptr + at * x_stride + channel)
+            if T - 1 - back >= 1:
+                dw2 += slope * tl.load(x_ptr + (at - 1) * x_stride + channel)
+            if T - 1 - back >= 2:
+                dw1 += slope * tl.load(x_ptr + (at - 2) * x_stride + channel)
+            if T - 1 - back >= 3:
+                dw0 += slope * tl.load(x_ptr + (at - 3) * x_stride + channel)
+            tl.store(dx_ptr + at * D + channel, w3 * slope + w2 * s1 + w1 * s2 + w0 * s3, mask=inside)
+            s3 = s2
+            s2 = s1
+            s1 = slope
+    place = tl.program_id(0) * D + channel
+    tl.store(dbias_ptr + place, dbias)
+    tl.store(dweight_ptr + place * 4, dw0)
+    tl.store(dweight_ptr + place * 4 + 1, dw1)
+    tl.store(dweight_ptr + place * 4 + 2, dw2)
+    tl.store(dweight_ptr + place * 4 + 3, dw3)
+
+
+@triton.jit
+def _moved(state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, row, channel, n, D: tl.constexpr):
+    """The state after a row."""
+    step = _softplus(tl.load(step_ptr + row * D + channel) + bias)
+    x = tl.load(x_ptr + row * D + channel)
+    write = tl.load(write_ptr + row * write_stride + n)
+    return tl.exp(step[:, None] * rate) * state + (step * x)[:, None] * write[None, :]
+
+
+@triton.jit
+def scan_kernel(
+    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, write_stride, bias_ptr, log_ptr, skip_ptr,
+    before_ptr, y_ptr, after_ptr,
+    HAS_STATE: tl.constexpr, KEEP: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    history = tl.program_id(0).to(tl.int64)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.arange(0, 16)
+    place = (history * D + channel)[:, None] * 16 + n[None, :]
+    rate = -tl.exp(tl.load(log_ptr + channel[:, None] * 16 + n[None, :]))
+    bias, skip = tl.load(bias_ptr + channel), tl.load(skip_ptr + channel)
+    state = tl.zeros([BLOCK, 16], tl.float32)
+    if HAS_STATE:
+        state = tl.load(before_ptr + place)
+    for t in tl.static_range(T):
+        row = history * T + t
+        state = _moved(state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, row, channel, n, D)
+        read = tl.load(read_ptr + row * write_stride + n)
+        x = tl.load(x_ptr + row * D + channel)
+        gate = tl.load(gate_ptr + row * gate_stride + channel)
+        y = tl.sum(state * read[None, :], axis=1) + skip * x
+        tl.store(y_ptr + row * D + channel, y * _silu(gate))
+    if KEEP:
+        tl.store(after_ptr + place, state)
+
+
+@triton.jit
+def scan_back_kernel(
+    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, write_stride, bias_ptr, log_ptr, skip_ptr,
+    before_ptr, dy_ptr, dx_ptr, dstep_ptr, dgate_ptr, dwrite_ptr, dread_ptr, dbias_ptr, dlog_ptr, dskip_ptr, histories,
+    HAS_STATE: tl.constexpr, EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    block = tl.program_id(1)
+    channel = block * BLOCK + tl.arange(0, BLOCK)
+    n = tl.arange(0, 16)
+    rate = -tl.exp(tl.load(log_ptr + channel[:, None] * 16 + n[None, :]))
+    bias, skip = tl.load(bias_ptr + channel), tl.load(skip_ptr + channel)
+    dbias = tl.zeros([BLOCK], tl.float32)
+    dskip = tl.zeros([BLOCK], tl.float32)
+    drate = tl.zeros([BLOCK, 16], tl.float32)
+    first = tl.program_id(0) * EACH
+    for offset in range(EACH):
+        inside = first + offset < histories
+        history = tl.minimum(first + offset, histories - 1).to(tl.int64)
+        begin = history * T
+        start = tl.zeros([BLOCK, 16], tl.float32)
+        if HAS_STATE:
+            start = tl.load(before_ptr + (history * D + channel)[:, None] * 16 + n[None, :])
+        carried = tl.zeros([BLOCK, 16], tl.float32)
+        for back in tl.static_range(T):
+            state = start
+            for before in tl.static_range(T - 1 - back):
+                state = _moved(
+                    state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + before, channel, n, D
+                )
+            row = begin + T - 1 - back
+            raw = tl.load(step_ptr + row * D + channel) + bias
+            step = _softplus(raw)
+            x = tl.load(x_ptr + row * D + channel)
+            gate = tl.load(gate_ptr + row * gate_stride + channel)
+            write, read = tl.load(write_ptr + row * write_stride + n), tl.load(read_ptr + row * write_stride + n)
+            dy = tl.where(inside, tl.load(dy_ptr + row * D + channel), 0.0)
+            fade = tl.exp(step[:, None] * rate)
+            after = fade * state + (step * x)[:, None] * write[None, :]
+            y = tl.sum(after * read[None, :], axis=1) + skip * x
+            tl.store(dgate_ptr + row * D + channel, dy * y * _silu_slope(gate), mask=inside)
+            dy *= _silu(gate)
+            dskip += dy * x
+            dafter = dy[:, None] * read[None, :] + carried
+            dfade = dafter * state * fade
+            drate += dfade * step[:, None]
+            dadded = tl.sum(dafter * write[None, :], axis=1)
+            dstep = (tl.sum(dfade * rate, axis=1) + dadded * x) * tl.sigmoid(raw)
+            dbias += dstep
+            tl.store(dstep_ptr + row * D + channel, dstep, mask=inside)
+            tl.store(dx_ptr + row * D + channel, dadded * step + dy * skip, mask=inside)
+            part = (block.to(tl.int64) * histories * T + row) * 16 + n
+            tl.store(dread_ptr + part, tl.sum(dy[:, None] * after, axis=0), mask=inside)
+            tl.store(dwrite_ptr + part, tl.sum(dafter * (step * x)[:, None], axis=0), mask=inside)
+            carried = dafter * fade
+    place = tl.program_id(0) * D + channel
+    tl.store(dbias_ptr + place, dbias)
+    tl.store(dskip_ptr + place, dskip)
+    tl.store(dlog_ptr + place[:, None] * 16 + n[None, :], drate * rate)

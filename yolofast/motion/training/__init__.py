@@ -1,0 +1,1 @@
+"""How motion models learn from the tracks of sequences."""

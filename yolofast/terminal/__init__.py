@@ -1,0 +1,1 @@
+"""What is shown on a terminal: names from files never steer it."""

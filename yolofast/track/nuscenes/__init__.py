@@ -1,0 +1,1 @@
+"""nuScenes' tables read without its devkit, and exported as 2-D boxes with identities."""

@@ -1,0 +1,160 @@
+"""`yolofast track --detections`: stored detections in the network's place, chosen as the flags say."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from yolofast.config.track import TrackConfig
+from yolofast.dataset.faults import Fault
+from yolofast.errors import UserError
+from yolofast.files.threads import read_ahead
+from yolofast.media.frames import Frame
+from yolofast.track.formats.detections import StoredDetections
+from yolofast.track.formats.faults import told
+from yolofast.track.formats.read_detections import read_all_detections
+from yolofast.track.formats.sequence import UNKNOWN
+from yolofast.track.pipeline import BATCHES_AHEAD, FollowedFrame, Follower, Found, Seen, StageTimes
+from yolofast.track.selection import Candidates, of_classes, refuse_higher, refuse_without_features, tracks_across
+from yolofast.track.timeline import OpenSources, Place, Timeline
+from yolofast.track.trackers.tracker import Tracker
+from yolofast.words import counted
+
+Say = Callable[[str], None]
+_SURELY_OTHER = 0.02
+"""Share by which lengths or rates differ of two videos that are not the same; containers only estimate both."""
+
+
+def read_stored(config: TrackConfig, tracker: Tracker, say: Say) -> list[StoredDetections]:
+    """Those of every video, as the tracker gets them."""
+    assert config.detections is not None
+    faults: list[Fault] = []
+    images = None if config.images is None else Path(config.images)
+    scores = None if config.score_range is None else (config.score_range[0], config.score_range[1])
+    found = read_all_detections(
+        config.detections, images=images, faults=faults, skip_bad=config.skip_bad, scores=scores
+    )
+    for remark in told(faults):
+        say(f"remark: {remark}")
+    if len(found) > 1 and (config.source or config.warps is not None):
+        given = "--source" if config.source else "--warps"
+        what = f"holds detections of {counted(len(found), 'video')}, but {given} is of one"
+        raise UserError(what, where=config.detections, fix="name the file of that video")
+    return [_chosen(one, config, tracker, say) for one in found.values()]
+
+
+def _chosen(stored: StoredDetections, config: TrackConfig, tracker: Tracker, say: Say) -> StoredDetections:
+    if getattr(tracker.settings, "with_reid", False):
+        refuse_without_features(stored)
+    refuse_higher(stored, [config.iou_thres], "--iou")
+    across = tracks_across(config.class_handling)
+    if not across and stored.made is not None and stored.made.overlaps == "across":
+        say(
+            f"remark: detections of {stored.name} were suppressed across classes, so --class-handling each misses "
+            "some; predict --save-detections stores both"
+        )
+    if config.frame_rate is not None:
+        stored = stored.at_rate(config.frame_rate)
+    stored = of_classes(stored, config.classes or None)
+    choice = {"conf": config.conf_thres, "iou": config.iou_thres}
+    kept = Candidates(stored).kept(**choice, most=config.max_det, across=across)
+    return stored.kept(kept).thinned(config.vid_stride)
+
+
+def recalled(
+    stored: StoredDetections, batches: Generator[list[Frame]] | None, timeline: Timeline | None, times: StageTimes,
+    check: Callable[[Place, Frame], None] = lambda place, frame: None,
+) -> Generator[Seen]:  # fmt: skip
+    """Stored detections take the network's place; `batches` are the images to draw on, if there are any.
+
+    `check` is told the first of these.
+    """
+    starts = stored.starts()
+    about: dict[str, Any] = {
+        "video": stored.name, "frame_rate": stored.used_rate, "length": stored.length, "live": False,
+        "every": stored.every,
+    }  # fmt: skip
+    left = deque(stored.looked_at().tolist())
+
+    def seen(number: int, frame: Frame | None) -> Seen:
+        rows = slice(int(starts[number - 1]), int(starts[number]))
+        return Seen(
+            Place(number=number, time=float(stored.times[number - 1]), **about),
+            frame,
+            Found(stored.box[rows], stored.score[rows], np.maximum(stored.label[rows], 0)),
+            None if stored.warps is None else stored.warps[number - 1],
+            None if stored.features is None else stored.features[rows],
+            (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
+        )
+
+    if batches is None or timeline is None:
+        yield from (seen(number, None) for number in left)
+        return
+    is_first = True
+    for frames in read_ahead(times.of_reading(batches), BATCHES_AHEAD):
+        for frame in frames:
+            place = timeline.place(frame)
+            if is_first:
+                check(place, frame)
+                is_first = False
+            # Frames whose image is missing are tracked all the same.
+            while left and left[0] < place.number:
+                yield seen(left.popleft(), None)
+            if left and left[0] == place.number:
+                yield seen(left.popleft(), frame)
+    yield from (seen(number, None) for number in left)
+
+
+def frames_of_stored(
+    stored: Iterable[StoredDetections],
+    opened: OpenSources | None,
+    follower: Follower,
+    times: StageTimes,
+    say: Say,
+    on_empty: Callable[[StoredDetections], None],
+) -> Generator[FollowedFrame]:
+    """`on_empty` is told videos that have no frames."""
+    for one in stored:
+        if not one.length:
+            on_empty(one)
+        elif opened is not None:
+            check = _same_video(one, say)
+            yield from _classless(one, follower.follow(recalled(one, opened.batches, opened.timeline, times, check)))
+        else:
+            yield from _classless(one, follower.follow_here(recalled(one, None, None, times)))
+
+
+def _same_video(stored: StoredDetections, say: Say) -> Callable[[Place, Frame], None]:
+    """Boxes of one video must not be drawn on another: compares what was stored with its first frame."""
+
+    def check(place: Place, frame: Frame) -> None:
+        if not stored.width or not stored.height:
+            return  # nothing is known of the video
+        height, width = frame.image.shape[:2]
+        if (width, height) != (stored.width, stored.height):
+            what = f"has {width}×{height} pixels, but the detections are of a video with"
+            fix = "name the video that they were made of, or leave --source out"
+            raise UserError(f"{what} {stored.width}×{stored.height}", where=frame.name, fix=fix)
+        differences = []
+        if place.length and abs(place.length - stored.length) > max(stored.every - 1, _SURELY_OTHER * stored.length):
+            differences.append(f"{counted(place.length, 'frame')}, not {stored.length:,}")
+        if abs(place.frame_rate / stored.frame_rate - 1) > _SURELY_OTHER:
+            differences.append(f"{place.frame_rate:g} frames a second, not {stored.frame_rate:g}")
+        if differences:
+            is_other = "the boxes may be of another video"
+            say(f"warning: {frame.name} differs from the detections: {'; '.join(differences)}; {is_other}")
+
+    return check
+
+
+def _classless(stored: StoredDetections, frames: Generator[FollowedFrame]) -> Generator[FollowedFrame]:
+    """Detections without classes become tracks without classes."""
+    if len(stored) and (stored.label >= 0).any():
+        yield from frames
+        return
+    for one in frames:
+        tracks, lost = (replace(some, labels=np.full(len(some), UNKNOWN)) for some in (one.tracks, one.lost))
+        yield replace(one, tracks=tracks, lost=lost)

@@ -1,0 +1,1 @@
+"""Where tracks will be: filters and learned models, behind one interface (`model.py`)."""

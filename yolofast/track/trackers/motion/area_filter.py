@@ -1,0 +1,133 @@
+"""OC-SORT's Kalman filter: centre, area and aspect ratio; the last has no velocity.
+
+After a gap it is run again from the first missed frame on, along the straight line between the two observations, as if
+the track had been seen there in every frame. Variances are in units of the noise of measurements.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from yolofast.track.trackers.motion import kalman
+from yolofast.track.trackers.motion.model import Gaps, Motion
+from yolofast.track.trackers.state import array_of
+from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
+
+_PROCESS_NOISE = (1.0, 1.0, 0.1, 0.1), (0.01, 0.01, 1e-5, 0.0)
+_AT_BIRTH = (10.0, 10.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0), (1e4, 1e4, 1e3, 0.0)
+"""In units of the noise of measurements, which is 1 for the centre and 10 for area and aspect ratio."""
+_GUARD, _ZERO, _HALF = np.array(1e-6), np.array(0.0), np.array(0.5)
+
+
+class KalmanArea(Motion):
+    name = "kalman_area"
+
+    def clear(self) -> None:
+        self._filters = np.zeros((5, 4, 0))
+        """See `kalman.py`."""
+        self._missed = np.zeros((5, 4, 0))
+        """As they were, predicted, in the first frame of a gap."""
+        self._place = np.zeros((4, 0))
+        """The last observation: centre and size."""
+        self._seen = np.zeros(0, bool)
+        """Corrected in the last frame."""
+
+    def born(self, boxes: Floats, place: int) -> None:
+        filters, where = np.zeros((5, 4, len(boxes))), _centre_and_size(boxes)
+        filters[0], filters[2:] = _measured(where), kalman.repeated(_AT_BIRTH, len(boxes))
+        news = filters, filters, where, np.zeros(len(boxes), bool)
+        self._filters, self._missed, self._place, self._seen = (
+            np.concatenate((old[..., :place], new, old[..., place:]), axis=-1)
+            for old, new in zip((self._filters, self._missed, self._place, self._seen), news, strict=True)
+        )
+
+    def take(self, rows: Ints) -> None:
+        self._filters, self._missed = self._filters.take(rows, 2), self._missed.take(rows, 2)
+        self._place, self._seen = self._place.take(rows, 1), self._seen[rows]
+
+    def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
+        filters, elapsed = self._filters, frame.elapsed if waiting is None else np.where(waiting, 0.0, frame.elapsed)
+        kalman.predict(filters, elapsed, kalman.repeated(_PROCESS_NOISE, filters.shape[2]))
+        area = filters[0, 2]
+        gone = (area <= _ZERO).nonzero()[0]
+        if len(gone):  # an area that would vanish stays as it was
+            area[gone] -= (elapsed * filters[1, 2])[gone]
+            filters[1, 2, gone] = 0.0
+
+    def correct(self, rows: Ints, boxes: Floats, gaps: Gaps | None = None) -> None:
+        seen = np.zeros(len(self._seen), bool)
+        seen[rows] = True
+        np.copyto(self._missed, self._filters, where=self._seen > seen)
+        self._seen = seen
+        where = _centre_and_size(boxes)
+        measured = _measured(where)
+        if gaps is not None:
+            some, places = rows[gaps.places], gaps.places
+            again = self._run_again(some, where.take(places, 1), gaps)
+            kalman.correct_in_units(again, measured.take(places, 1))  # published: what ends a gap counts twice
+            self._filters[:, :, some] = again
+        filters = self._filters.take(rows, 2)
+        kalman.correct_in_units(filters, measured)
+        self._filters[:, :, rows], self._place[:, rows] = filters, where
+
+    def _run_again(self, rows: Ints, ends: Floats, gaps: Gaps) -> Floats:
+        """The filters of those that are seen again, run along the lines from where they were to these places, which are
+        left out."""
+        found, place, lengths = self._missed.take(rows, 2), self._place.take(rows, 1), gaps.frames.tolist()
+        step = ends - place
+        step /= gaps.frames
+        elapsed = None if gaps.waited.tolist() == lengths else gaps.waited / gaps.frames
+        filters, count = found, len(lengths)
+        for number in range(1, lengths[0]):
+            if lengths[count - 1] == number:  # some have arrived; the longest gaps come first
+                found[:, :, :count] = filters
+                count = sum(length > number for length in lengths)
+                filters, place, step = filters[:, :, :count].copy(), place[:, :count].copy(), step[:, :count].copy()
+            place += step
+            kalman.correct_in_units(filters, _measured(place))
+            noise = kalman.repeated(_PROCESS_NOISE, count)
+            kalman.predict(filters, 1.0 if elapsed is None else elapsed[:count], noise)
+        found[:, :, :count] = filters
+        return found
+
+    def boxes(self) -> Floats:
+        centre, area, aspect = self._filters[0, :2], self._filters[0, 2], self._filters[0, 3]
+        found, half = np.empty((4, len(area))), np.empty((2, len(area)))
+        width, height = half[0], half[1]
+        np.multiply(area, aspect, out=width)
+        np.maximum(width, _ZERO, out=width)
+        np.sqrt(width, out=width)
+        np.divide(area, np.maximum(width, _GUARD), out=height)
+        half *= _HALF
+        np.subtract(centre, half, out=found[:2])
+        np.add(centre, half, out=found[2:])
+        return found.T
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "filters": self._filters.copy(), "missed": self._missed.copy(), "place": self._place.copy(),
+            "seen": self._seen.copy(),
+        }  # fmt: skip
+
+    def load_state_dict(self, state: Mapping[str, Any], count: int) -> None:
+        filters, missed = (array_of(state, name, (5, 4, count), np.float64) for name in ("filters", "missed"))
+        place, seen = array_of(state, "place", (4, count), np.float64), array_of(state, "seen", (count,), np.bool_)
+        self._filters, self._missed, self._place, self._seen = filters, missed, place, seen
+
+
+def _centre_and_size(boxes: Floats) -> Floats:
+    """[4, n] of [n, 4]."""
+    found = boxes.T.copy()
+    corner, size = found[:2], found[2:]
+    size -= corner
+    corner += size * _HALF
+    return found
+
+
+def _measured(place: Floats) -> Floats:
+    """Centre, area and aspect ratio, of centre and size, [4, n] each."""
+    found, width, height = place.copy(), place[2], place[3]
+    np.multiply(width, height, out=found[2])
+    np.divide(width, height + _GUARD, out=found[3])
+    return found
