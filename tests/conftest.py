@@ -17,6 +17,9 @@ THREADS = max(1, (os.cpu_count() or 2) // int(os.environ.get("PYTEST_XDIST_WORKE
 torch.set_num_threads(THREADS)
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
 
+# Some virtual machines announce AMX and refuse its instructions, which oneDNN takes for bfloat16.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
 # OpenCV reads it at the first video of a process, which here may be one that a test makes.
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
