@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.patience import PATIENCE
+from tests.programs import Program, run
 from tests.train.small_run import flags
 from yolofast.interrupts import EXIT_INTERRUPTED
 
@@ -39,7 +40,7 @@ def read_until_it_runs(process):
 
 
 def test_a_reader_that_ends_does_not_end_the_run(tmp_path, command):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     read_until_it_runs(process)
     said, code = process.stderr.read(), process.wait(timeout=PATIENCE)
     results = tmp_path / "runs" / "run" / "results.csv"
@@ -49,7 +50,7 @@ def test_a_reader_that_ends_does_not_end_the_run(tmp_path, command):
 
 
 def test_nor_one_of_both_outputs(tmp_path, command):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = Program(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     read_until_it_runs(process)
     assert process.wait(timeout=PATIENCE) == 0
     assert_whole(tmp_path / "runs" / "run")
@@ -57,7 +58,7 @@ def test_nor_one_of_both_outputs(tmp_path, command):
 
 def test_nor_a_log_on_a_full_disk(tmp_path, command):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        done = run(command, stdout=full, timeout=PATIENCE)
     why = "cannot be written (No space left on device)"
     assert done.stderr == f"yolofast: standard output {why}, which does not stop a run: see results.csv in its folder\n"
     assert done.returncode == 0
@@ -67,7 +68,7 @@ def test_nor_a_log_on_a_full_disk(tmp_path, command):
 def test_an_interrupt_is_then_reported_on_standard_error(tmp_path):
     """`| tee`: Ctrl+C ends both, and what to type next would be lost."""
     run = tmp_path / "runs" / "run"
-    process = subprocess.Popen(train(tmp_path, 1000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program(train(tmp_path, 1000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         read_until_it_runs(process)
         assert "was closed" in process.stderr.readline()

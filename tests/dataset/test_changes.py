@@ -7,16 +7,16 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.train.small_run import shapes_in
 from yolofast.dataset import changes
 from yolofast.dataset.changes import changes_of, encoded, read_records, record_of
-from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
 from yolofast.image_index import ImageIndex
 
 
 @pytest.fixture
 def data(tmp_path):
-    return make_shapes(tmp_path / "shapes", n=12)
+    return shapes_in(tmp_path / "shapes", 12)
 
 
 def records(data):

@@ -15,6 +15,7 @@ import pytest
 
 from tests.loader.small_set import made_up_loader
 from tests.patience import PATIENCE, wait_until
+from tests.programs import Program, run
 from yolofast.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ def started():
 
     def start(mode, *words):
         command = [sys.executable, "-m", "tests.loader.endless_run", mode, *words]
-        program = subprocess.Popen(
+        program = Program(
             command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
         programs.append(program)
@@ -88,7 +89,7 @@ def test_ctrl_c_ends_everything_without_a_word_from_workers(mode, number, starte
 
 def test_ctrl_c_while_workers_start_is_heard_and_leaves_no_traceback():
     command = [sys.executable, "-m", "tests.loader.interrupted_fork"]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE)
+    done = run(command, cwd=PROJECT, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (130, "")
 
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
@@ -13,6 +12,7 @@ import pytest
 
 from tests.loader.small_set import made_up_loader
 from tests.patience import PATIENCE
+from tests.programs import run
 from yolofast.errors import UserError
 from yolofast.loader import carriers as shared_block
 
@@ -48,7 +48,7 @@ def test_memory_is_flat_over_twenty_epochs(options):
     In a process of its own: gaps that other tests have left in the heap fill up by and by, in each worker anew."""
     code = f"from tests.loader.test_memory import growth; print(growth({options}))"
     root = Path(__file__).parent.parent.parent
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=PATIENCE)
+    done = run([sys.executable, "-c", code], cwd=root, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 4e6
 

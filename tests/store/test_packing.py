@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.patience import PATIENCE
+from tests.programs import Program
 from tests.sample_data import sample
 from tests.store.made_up import announcing_png, every_kind, index_of, picture, some_pictures
 from yolofast.errors import UserError
@@ -45,7 +46,7 @@ print(steps, store.data)
 def start(images, store, flavour="pixels", *, die_after=-1, waits=False):
     """A process that packs as soon as it is told to; one that `waits` has to be told again after its first image."""
     command = [sys.executable, "-c", PACK, *map(str, (images, store, flavour, die_after, "waits" if waits else ""))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Program(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def go(process):

@@ -1,18 +1,37 @@
 """A run small enough for tests: the smallest network there is on a few generated pictures."""
 
+import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import torch
 
+from tests.programs import Program
 from yolofast.dataset.shapes.made_once import make_shapes
+
+
+@functools.cache
+def _drawn(images):
+    folder = tempfile.TemporaryDirectory()  # it lives, here, as long as this process
+    make_shapes(Path(folder.name) / "shapes", n=images)
+    return folder
+
+
+def shapes_in(folder, images):
+    """As `make_shapes`, which draws for a third of a second: here only the first time, then they are copied."""
+    if not folder.exists():
+        shutil.copytree(Path(_drawn(images).name) / "shapes", folder)
+    return make_shapes(folder, n=images)
 
 
 def flags(folder, plots=False, images=24, **changes):
     """Of `yolofast train`, for the data set made in `folder`; pictures would take longer than training."""
     settings = {
-        "data": make_shapes(folder / "shapes", n=images),
+        "data": shapes_in(folder / "shapes", images),
         "cfg": "mini",
         "img-size": 64,
         "batch-size": 8,
@@ -30,7 +49,7 @@ def start(folder, *more, program=("yolofast",), **changes):
     """A process of its own, with one thread: sums are always added in the same order, and cores not fought over."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "YOLOFAST_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", *program, "train", *flags(folder, **changes), *more]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Program(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def killed_at(name, count):

@@ -137,12 +137,19 @@ class DownC(nn.Module):
         return torch.cat((self.cv2(self.cv1(x)), self.cv3(self.mp(x))), dim=1)
 
 
+def _implicit(channels: int, mean: float) -> nn.Parameter:
+    vector = torch.empty(1, channels, 1, 1)
+    if not vector.is_meta:  # there nothing is drawn, and torch would import its compiler for it
+        vector.normal_(mean, 0.02)
+    return nn.Parameter(vector)
+
+
 class ImplicitA(nn.Module):
     """A learned vector added to every position."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.implicit = nn.Parameter(torch.empty(1, channels, 1, 1).normal_(0.0, 0.02))
+        self.implicit = _implicit(channels, 0.0)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.implicit + x
@@ -153,7 +160,7 @@ class ImplicitM(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.implicit = nn.Parameter(torch.empty(1, channels, 1, 1).normal_(1.0, 0.02))
+        self.implicit = _implicit(channels, 1.0)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.implicit * x

@@ -32,10 +32,12 @@ class AnchorHead(nn.Module):
         super().__init__()
         self.layout = layout
         levels, na = layout.levels, layout.anchors_per_cell
-        pixels = torch.tensor(anchors_px, dtype=torch.float32).view(levels, na, 2)
-        strides = torch.tensor(layout.strides, dtype=torch.float32).view(levels, 1, 1)
-        self.register_buffer("anchors", pixels / strides)
-        self.register_buffer("anchor_grid", pixels.view(levels, 1, na, 1, 1, 2).clone())
+        # Divided on the CPU: on the meta device, where networks are tried, torch would import its compiler for it.
+        pixels = torch.tensor(anchors_px, dtype=torch.float32, device="cpu").view(levels, na, 2)
+        strides = torch.tensor(layout.strides, dtype=torch.float32, device="cpu").view(levels, 1, 1)
+        device = torch.get_default_device()
+        self.register_buffer("anchors", (pixels / strides).to(device))
+        self.register_buffer("anchor_grid", pixels.view(levels, 1, na, 1, 1, 2).to(device, copy=True))
         self.register_buffer("class_columns", None, persistent=False)  # of several heads
 
     @property

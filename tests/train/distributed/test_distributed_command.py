@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE, wait_until
+from tests.train.small_run import shapes_in
 from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main
-from yolofast.dataset.shapes.made_once import make_shapes
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ sys.exit(code)
 
 def flags(folder, **changes):
     settings = {
-        "data": make_shapes(folder / "shapes", n=12), "cfg": small_cfg_file(folder), "img-size": 64, "batch-size": 4,
+        "data": shapes_in(folder / "shapes", 12), "cfg": small_cfg_file(folder), "img-size": 64, "batch-size": 4,
         "workers": 0, "device": "cpu", "project": folder / "runs", "cache": "disk", "hyp": "data/hyp.scratch.tiny.yaml",
     } | changes  # fmt: skip
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from tests.programs import Program
 from tests.train.small_run import flags, killed_at, state_of
 from tests.train.test_resume import assert_same_state
 from tests.train.two_ranks import small_cfg_file
@@ -86,7 +87,7 @@ def test_resumed_at_the_border_of_a_phase_and_within_one(whole, epoch):
 
 def test_killed_in_the_second_phase(whole):
     folder, expected = whole
-    process = subprocess.Popen(
+    process = Program(
         [sys.executable, "-m", *killed_at("epoch", 3), *words(folder, "killed")],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL,
     )  # fmt: skip

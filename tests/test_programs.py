@@ -1,0 +1,54 @@
+"""Programs that are forked behave as those that Python starts."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.programs import Program, run
+
+pytestmark = pytest.mark.slow
+
+REPORT = """
+import os, sys, signal
+print(sys.argv, os.getcwd(), os.environ.get("GIVEN"), os.getpid() == os.getsid(0), __name__)
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, sys.stdin.read(), file=sys.stderr)
+sys.exit(7)
+"""
+
+
+def said_by(start, folder):
+    options = {"cwd": folder, "env": {**os.environ, "GIVEN": "ä"}, "start_new_session": True, "text": True}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start([sys.executable, "-c", REPORT, "word"], **pipes, **options) as program:
+        return *program.communicate("given"), program.wait()
+
+
+def test_streams_words_place_environment_and_code_are_those_of_a_process(tmp_path):
+    assert said_by(Program, tmp_path) == said_by(subprocess.Popen, tmp_path)
+
+
+def test_a_killed_one_and_one_that_raises(tmp_path):
+    with Program([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
+        assert waiting.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.01)
+        waiting.kill()
+    assert waiting.returncode == -signal.SIGKILL
+    raised = run([sys.executable, "-c", "import atexit; atexit.register(print, 'end'); 1 / 0"])
+    assert raised.returncode == 1 and raised.stdout == "end\n" and raised.stderr.endswith("division by zero\n")
+
+
+def test_building_a_network_imports_no_compiler():
+    """It would take two seconds of every start: nothing may be drawn or divided on the meta device."""
+    code = "import sys, yolofast; yolofast.build_model('yolov7-tiny'); print('torch._dynamo' in sys.modules)"
+    assert run([sys.executable, "-c", code]).stdout == "False\n"
+
+
+def test_scripts_and_modules(tmp_path):
+    (tmp_path / "beside.py").write_text("VALUE = 3\n")
+    (tmp_path / "script.py").write_text("import sys, beside\nprint(sys.argv[1:], beside.VALUE, __name__)\n")
+    for words in ([tmp_path / "script.py", "a"], ["-m", "script", "a"]):
+        assert run([sys.executable, *words], cwd=tmp_path).stdout == "['a'] 3 __main__\n"
