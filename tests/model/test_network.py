@@ -201,7 +201,7 @@ def test_channels_last_gives_the_same(head):
 def test_autocast_trains(head, dtype):
     model = small(head).train()
     with torch.autocast("cpu", dtype=dtype):
-        raw = model(torch.rand(2, 3, 64, 64))
+        raw = model(torch.rand(2, 3, 32, 32))  # half precision is slow on a CPU
     sum(m.float().square().mean() for m in raw).backward()
     for name, p in model.named_parameters():
         assert p.grad is not None, name
@@ -244,7 +244,7 @@ def test_compiles_as_one_graph(head, training):
 @pytest.mark.parametrize(
     ("cfg", "training"),
     [
-        ("yolov7-tiny", True), ("yolov7-tiny", False),
+        ("yolov7-tiny", True),
         ("yolov7-tiny-1b4h-attn", True),  # large ones take long, and are made of the same
     ],
 )  # fmt: skip

@@ -136,8 +136,8 @@ def build_model(
     groups = _head_groups(graph, head_config)
     # Once without memory: every mistake, and a size nobody can hold, is found before anything is allocated.
     with torch.device("meta"):
-        _assemble(graph, groups)
-    return _assemble(graph, groups)
+        tried = _assemble(graph, groups)
+    return tried if torch.get_default_device().type == "meta" else _assemble(graph, groups)
 
 
 def has_several_heads(cfg: str | Path | Mapping[str, Any]) -> bool:
