@@ -1,4 +1,4 @@
-"""The device and number type a run computes in.
+"""The device and number type a run computes in, and what its errors mean.
 
 bfloat16 where the GPU has it, otherwise float16 with a scaled loss, float32 on the CPU. Weights, their average and the
 loss stay float32.
@@ -109,3 +109,31 @@ def usable_device(device: torch.device | str) -> torch.device:
     if found.index is not None and found.index >= gpus:
         raise UserError(f"the device is {found}, but there are {gpus} GPUs", fix="count from 0")
     return found
+
+
+_NO_MEMORY = ("out of memory", "_ALLOC_FAILED", "can't allocate memory")
+"""Of the driver, of its libraries, of the host."""
+_OF_THE_GPU = ("CUDA error", "CUDA driver error", "cuDNN error")
+
+
+def memory_ran_out(error: BaseException) -> bool:
+    """torch has a class for its own allocator alone; others say so in words."""
+    in_words = isinstance(error, RuntimeError) and any(word in str(error) for word in _NO_MEMORY)
+    return in_words or isinstance(error, torch.OutOfMemoryError | MemoryError)
+
+
+def device_is_lost(error: BaseException) -> bool:
+    """Whether the GPU has failed for good. A capture that fails raises the same class: so the GPU is asked.
+
+    After an illegal access, a failed assertion or a fault of the hardware it answers nothing any more in this process.
+    """
+    is_its = isinstance(error, torch.AcceleratorError) or any(word in str(error) for word in _OF_THE_GPU)
+    if not isinstance(error, RuntimeError) or not is_its:
+        return False
+    for _ in range(2):  # what only the call before did wrong is said once
+        try:
+            torch.cuda.synchronize()
+        except (RuntimeError, AssertionError):
+            continue
+        return False
+    return True

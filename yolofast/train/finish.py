@@ -59,12 +59,22 @@ def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
     if recorder.is_complete(run.config.epochs):
         display.insist(f"interrupted; the run is complete. To make its report: {yolofast} report {_quoted(folder)}")
         return
-    with suppress(OSError):  # the run is none the worse without
-        recorder.interrupted()
-    resume = f"{yolofast} train --resume {_quoted(folder)}"
+    mark_stopped(run, recorder)
+    resume = resume_command(folder)
     is_saved = run_to_resume(str(folder), folder.parent).checkpoint is not None
     again = f"nothing was saved yet. To start again: the same command, or {resume} for the same folder"
     display.insist(f"interrupted; {f'to resume: {resume}' if is_saved else again}")
+
+
+def mark_stopped(run: Run, recorder: Recorder) -> None:
+    """So that nobody takes it for a running one."""
+    if not recorder.is_complete(run.config.epochs):
+        with suppress(OSError):  # the run is none the worse without
+            recorder.interrupted()
+
+
+def resume_command(folder: Path) -> str:
+    return f"{own_command()} train --resume {_quoted(folder)}"
 
 
 def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
@@ -80,7 +90,7 @@ def report_so_far(run: Run, trainer: Trainer, display: Display) -> None:
 
 def nothing_left(config: TrainConfig, folder: Path) -> str:
     """Of a run that is resumed after its last epoch."""
-    command = f"{own_command()} train --resume {_quoted(folder)} --epochs {2 * config.epochs}"
+    command = f"{resume_command(folder)} --epochs {2 * config.epochs}"
     return f"the run has all its {counted(config.epochs, 'epoch')}: only its end is made again; to continue: {command}"
 
 
@@ -131,7 +141,7 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
         images = _quoted(run.data.val.path(0).parent)
         commands.append(f"  {yolofast} predict --weights {_quoted(best)} --source {images}")
     if (weights / FILES.last).exists() and config.max_steps is None:
-        command = f"  {yolofast} train --resume {_quoted(weights.parent)}"
+        command = f"  {resume_command(weights.parent)}"
         longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1
         out_of_patience = progress.epoch < config.epochs  # more epochs would not be begun

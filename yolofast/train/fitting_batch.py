@@ -19,7 +19,7 @@ from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, fitted_size
 from yolofast.loader.quad import GROUP
 from yolofast.optim.schedule import NOMINAL_BATCH
-from yolofast.precision import Precision, device_of
+from yolofast.precision import Precision, device_of, memory_ran_out
 from yolofast.ranks import world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import Batch, Targets, bucketed
@@ -33,7 +33,7 @@ from yolofast.train.run import prepare_model, prepare_step
 from yolofast.train.step import StepKind, TrainStep
 
 MemoryOf = Callable[[int], int]
-"""The bytes a training step with so many images takes; raises `torch.OutOfMemoryError` where there are not enough."""
+"""The bytes a training step with so many images takes; raises an error of `memory_ran_out` where there are not enough."""
 
 SHARE = 0.85
 _FIRST, _MOST = 4, 4096
@@ -77,7 +77,9 @@ def _measure(memory_of: MemoryOf, limit: int, multiple: int, most: int) -> dict[
 def _taken(memory_of: MemoryOf, batch: int) -> float:
     try:
         return memory_of(batch)
-    except torch.OutOfMemoryError:
+    except (RuntimeError, MemoryError) as error:
+        if not memory_ran_out(error):
+            raise
         return float("inf")
 
 

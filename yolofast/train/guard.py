@@ -1,19 +1,20 @@
-"""What a run survives: a NaN loss and a lack of memory; and what it only can tell, that it diverges.
+"""What a run survives: a NaN loss, a lack of memory, a GPU that fails; and what it only can tell, that it diverges.
 
 After a NaN loss it goes back to the last good state with a lower learning rate. When memory runs out, its state is
-saved on the host.
+saved on the host. When the GPU fails it ends with a message: its checkpoint is whole.
 
 Bad steps are counted on the device. The count is copied to the host now and then and read one turn later, when it has
 arrived, so that nobody waits. The state to go back to is that of the start of the epoch, which was known to be good.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from yolofast.errors import UserError
+from yolofast.errors import UserError, in_one_line
+from yolofast.precision import device_is_lost, memory_ran_out
 from yolofast.ranks import agree_on_largest
 from yolofast.runs.divergence import lost_rows
 from yolofast.train.checkpoints import on_host
@@ -124,5 +125,19 @@ def fix_if_memory_runs_out(what: str, fix: str) -> Iterator[None]:
     """Where the batch of training is not to blame."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except (RuntimeError, MemoryError) as error:
+        if not memory_ran_out(error):
+            raise
         raise UserError(f"memory ran out {what}", fix=fix) from error
+
+
+@contextmanager
+def clean_end_if_device_is_lost(resume: Callable[[], str]) -> Iterator[None]:
+    """Only another process can use the GPU again: `resume` is the command for it."""
+    try:
+        yield
+    except Exception as error:
+        if not device_is_lost(error):
+            raise
+        fix = f"look at the GPU (nvidia-smi, dmesg), then `{resume()}`; CUDA_LAUNCH_BLOCKING=1 finds what it was doing"
+        raise UserError(f"the GPU has failed ({in_one_line(error)})", fix=fix) from error

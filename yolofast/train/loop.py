@@ -19,6 +19,7 @@ from yolofast.detect.accumulator import Evaluated
 from yolofast.interrupts import Interrupts
 from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
+from yolofast.precision import memory_ran_out
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
 from yolofast.ranks import world
 from yolofast.runs import layout
@@ -143,7 +144,9 @@ class Trainer:
             epoch = self.progress.epoch
             try:
                 row = self._train_epoch(epoch, guard)
-            except torch.OutOfMemoryError as error:
+            except (RuntimeError, MemoryError) as error:
+                if not memory_ran_out(error):
+                    raise
                 guard.back_to_start()
                 raise EpochOutOfMemoryError(self._content(epoch)) from error
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs

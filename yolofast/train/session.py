@@ -18,11 +18,11 @@ from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, quiet_display
 from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
-from yolofast.train.finish import end_interrupted, finish_run, nothing_left, report_so_far
+from yolofast.train.finish import end_interrupted, finish_run, mark_stopped, nothing_left, report_so_far, resume_command
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.train.gears.compiling import compile_report, compile_request
 from yolofast.train.gears.gear_box import GearBox
-from yolofast.train.guard import EpochOutOfMemoryError, fix_if_memory_runs_out
+from yolofast.train.guard import EpochOutOfMemoryError, clean_end_if_device_is_lost, fix_if_memory_runs_out
 from yolofast.train.loggers.delivery import LoggerDelivery, choose_loggers
 from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 from yolofast.train.loop import Progress, Trainer, gear_of
@@ -78,9 +78,10 @@ def _run(begun: Beginning, lock: RunLock) -> Path:
         run.rules.check_same(hyp)
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
-    if not is_first():
-        return _follow(run, state, display)
-    folder, ran_out = _lead(run, begun, lock, display)
+    with clean_end_if_device_is_lost(lambda: resume_command(display.folder or Path())):
+        if not is_first():
+            return _follow(run, state, display)
+        folder, ran_out = _lead(run, begun, lock, display)
     if ran_out is not None:
         del run, built  # and with them what they hold on the device
         smaller = with_smaller_batch(config, display.say)
@@ -103,7 +104,8 @@ def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[
         trainer.fit()
         finish_run(run, trainer, folder, display, started)
     except EpochOutOfMemoryError as error:
-        assert folder is not None
+        assert folder is not None and trainer is not None
+        mark_stopped(run, trainer.recorder)  # until it continues
         return folder, error.state
     except KeyboardInterrupt:
         if folder is not None:
@@ -111,6 +113,10 @@ def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[
             end_interrupted(run, Recorder(folder, rows) if trainer is None else trainer.recorder, display)
         if trainer is not None:
             report_so_far(run, trainer, display)
+        raise
+    except Exception:
+        if trainer is not None:
+            mark_stopped(run, trainer.recorder)
         raise
     finally:
         if trainer is not None and isinstance(trainer.gear, GearBox):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from yolofast.errors import in_one_line
+from yolofast.precision import device_is_lost
 from yolofast.structures import Batch
 from yolofast.train.gears.compile_ahead import CompileAhead
 from yolofast.train.gears.compiling import compiled_loss_of
@@ -176,6 +177,9 @@ class GearBox:
         self._eager.run(batch, kind)
 
     def _give_up(self, error: Exception) -> None:
+        """A GPU that is lost has no lower gear."""
+        if device_is_lost(error):
+            raise error
         self._say(f"gear: {in_one_line(error)}; continues in a lower gear")
         self._compiles = False
         self.close()
@@ -193,6 +197,8 @@ class GearBox:
             with tried_only(self.step):
                 gear.run(batch, _ALONE)
         except Exception as error:  # noqa: BLE001 - whatever it is: training would continue in a lower gear too
+            if device_is_lost(error):
+                raise
             self._say(f"gear: {in_one_line(error)}; a lower gear is profiled, as it would be trained in")
             return in_one_line(error)
         return ""
