@@ -1,10 +1,12 @@
 """How fast TrackSSM learns and predicts, beside a plain loop.
 
 `python -m benchmarks.bench_motion`. The plain loop is what is usual: a file per track, a data set that opens it for
-each sample, a `DataLoader` with workers, torch's Adam, the loss printed every step. A second one has all files in
-memory. Tracks are made up; all train the same network on the same samples. Ways to run our step (`--ways`):
-`kernels` (a CUDA graph with our kernels: what is used), `eager` (the same without a graph), `plain` (a graph of plain
-torch), `pieces` (a graph whose scans are compiled), `whole` (all but the update compiled).
+each sample, a `DataLoader` without workers (its default) and with some, torch's Adam, the loss printed every step.
+Another has all files in memory. Tracks are made up; all train the same network on the same samples.
+
+Ways to run our step (`--ways`): `kernels` (a CUDA graph with our kernels: what is used), `eager` (the same without a
+graph), `plain` (a graph of plain torch), `pieces` (a graph whose scans are compiled), `whole` (all but the update
+compiled). Without any, only predicting is timed.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from yolofast.motion.training.step import MotionStep
 
 BATCH = 2048
 _LENGTH = 200
+_REPEATS = 50
 PIECES = ("causal_conv", "scan", "scan_step")
 
 
@@ -163,10 +166,13 @@ def training(arguments: argparse.Namespace, device: torch.device) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 for in_memory in (False, True):
                     data = FilePerTrack(Path(folder), few, in_memory)
-                    with scans("plain"):
-                        rate = plain_rate(data, blocks, device, arguments.workers, arguments.plain_steps, batch)
-                    name = "plain loop, files in memory" if in_memory else "plain loop, a file per track"
-                    rows.append([name, f"{rate:,.0f}", f"{batch / rate * 1e3:.2f}", f"{1e6 / rate:.1f}", "", ""])
+                    for workers in arguments.workers:
+                        with scans("plain"):
+                            rate = plain_rate(data, blocks, device, workers, arguments.plain_steps, batch)
+                        name = (
+                            f"plain loop, {'files in memory' if in_memory else 'a file per track'}, {workers} workers"
+                        )
+                        rows.append([name, f"{rate:,.0f}", f"{batch / rate * 1e3:.2f}", f"{1e6 / rate:.1f}", "", ""])
         heads = ["", "samples/s", "ms/step", "s per 1 M samples", "s to third step", "mean loss"]
         table(f"Training, {blocks} blocks, batch {batch}", heads, rows)
 
@@ -184,7 +190,9 @@ def predicting(arguments: argparse.Namespace) -> None:
     """Rows of all tracks in, boxes out, as a tracker asks once a frame; both in the memory of the host."""
     rows = []
     torch.backends.cuda.matmul.allow_tf32 = False
-    for where in dict.fromkeys((arguments.device, "cpu")):
+    places = [("cpu", threads) for threads in arguments.threads]
+    for where, threads in places if arguments.device == "cpu" else [(arguments.device, 1), *places]:
+        torch.set_num_threads(threads)
         for blocks in arguments.blocks:
             model = TrackSSM(TrackSSMShape(blocks=blocks)).eval().requires_grad_(False)
             for tracks in (10, 50, 200):
@@ -192,14 +200,14 @@ def predicting(arguments: argparse.Namespace) -> None:
                 ways = {"as written": lambda: model.to(where)(history.to(where))[-1].cpu()}  # noqa: B023
                 ways["as in trackers"] = partial(Predictor(model, torch.device(where)), history.numpy())
                 times = [f"{median_ms_of(way):.2f}" for way in ways.values()]
-                rows.append([where, str(blocks), str(tracks), *times])
-    threads = torch.get_num_threads()
-    table(f"Predicting, ms a frame ({threads} CPU threads)", ["", "blocks", "tracks", "as written", "ours"], rows)
+                rows.append([where, str(threads), str(blocks), str(tracks), *times])
+    heads = ["", "CPU threads", "blocks", "tracks", "as written", "ours"]
+    table(f"Predicting, ms a frame, median of {_REPEATS}", heads, rows)
 
 
-def median_ms_of(work: Callable[[], object], repeats: int = 50) -> float:
+def median_ms_of(work: Callable[[], object]) -> float:
     times = []
-    for _ in range(repeats + 5):
+    for _ in range(_REPEATS + 5):
         begun = time.perf_counter()
         work()
         times.append(time.perf_counter() - begun)
@@ -213,7 +221,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000_000, help="boxes of all tracks")
     parser.add_argument("--steps", type=int, default=100, help="timed")
     parser.add_argument("--plain-steps", type=int, default=6, help="of the plain loop; 0: none")
-    parser.add_argument("--workers", type=int, default=8, help="of the plain loop")
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 8], help="of the plain loop")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4], help="of a CPU that predicts")
     parser.add_argument("--blocks", type=int, nargs="+", default=[2, 6])
     parser.add_argument("--ways", nargs="*", default=["eager", "plain", "kernels", "pieces", "whole"])
     parser.add_argument("--profile", action="store_true", help="also show the kernels that take longest")
@@ -223,7 +232,6 @@ def main() -> None:
     print(f"{name}, torch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads")
     if arguments.ways:
         training(arguments, device)
-    torch.set_num_threads(1)
     predicting(arguments)
 
 

@@ -9,8 +9,7 @@ seed; the seed also chooses the scenes that are tracked. Scores are means over s
 - BoT-SORT is told the camera's motion as it was; a real one estimates it from images, to about a tenth of a pixel.
 - One TrackSSM for all kinds and rates. The first, as published, sees boxes alone; the second is told the time between
   them, learns from short histories, and from boxes that are off and missing as a detector's are.
-- OC-SORT has its Kalman filter alone. Its repairs restore the filter's state and repeat updates on it, and its
-  directions are those of observations: nothing of that can be asked of a model that only predicts boxes.
+- OC-SORT repairs its filter's state after a gap. TrackSSM has none: there the history is put on the straight line.
 - `ms` is the time of an update, detections and scores excluded, on the device that is named.
 """
 
@@ -42,7 +41,7 @@ LEARNED: dict[str, tuple[str, ...]] = {
     "TrackSSM, repaired": ("--blocks", "2", "--true-time", "--true-padding", "--jitter", "0.03", "--dropout", "0.1"),
 }
 """By name, the flags of `motion train`: what is learnt from true boxes alone, and what knows of time and detectors."""
-LEARNING = ("bytetrack", "botsort")
+TRACKERS = ("botsort", "bytetrack", "ocsort")
 TUD = {"TUD-Campus": (640, 480), "TUD-Stadtmitte": (640, 480)}
 _TUD_RATE = 25.0
 _TRAINING_SEEDS = 1000
@@ -161,10 +160,10 @@ def main() -> None:
     frames: dict[str, int] = {}
     for seed in args.seeds:
         weights = {} if args.kalman else {name: trained(seed, name, args) for name in LEARNED}
-        ways: list[tuple[str, str, dict[str, Any]]] = [(tracker, KALMAN, {}) for tracker in (*LEARNING, "ocsort")]
+        ways: list[tuple[str, str, dict[str, Any]]] = [(tracker, KALMAN, {}) for tracker in TRACKERS]
         for name, file in weights.items():
             settings = {"motion": "trackssm", "motion_weights": str(file), "motion_device": args.device}
-            ways += [(tracker, name, settings) for tracker in LEARNING]
+            ways += [(tracker, name, settings) for tracker in TRACKERS]
         for scene, clips in scenes(seed, args):
             frames[scene] = sum(clip.truth.length for clip in clips)
             for tracker, motion, settings in sorted(ways, key=lambda way: way[0]):

@@ -5,10 +5,13 @@ row: 8 or 10 numbers are multiplied by one matrix instead of two, and the size o
 normalised, is a quadratic form of them. Of the last block only the newest row is wanted, so gate, reading and the way
 out are computed for that row alone. Steps, writing and reading of all decoder stages come from one product.
 
-Rows of a history come first in memory, states before channels: every step is a few passes over arrays in a row.
+Rows of a history come first in memory, states before channels: every step is a few passes over arrays in a row, and
+what is read of them a product of matrices. Steps write into memory that is there: asking for more takes as long.
 Axes: T rows, B histories, D channels, N states, S stages.
 """
 
+import math
+import threading
 from dataclasses import dataclass
 
 import torch
@@ -48,34 +51,56 @@ class _Block:
             mixer.dt_proj.bias, -torch.exp(mixer.A_log).T.contiguous(), mixer.D, mixer.out_proj.weight.T.contiguous(),
         )  # fmt: skip
 
-    def mixed(self, x_TBD: Tensor, gate_RBD: Tensor) -> Tensor:
-        """`gate_RBD` is of all rows, or of the last one: so many rows come out."""
-        rows, read_rows = len(x_TBD), len(gate_RBD)
-        total = torch.addcmul(self.bias_D, x_TBD, self.taps_KD[-1])
+    def mixed(self, x_TBD: Tensor, gate_RBD: Tensor, kept: "_Kept") -> Tensor:
+        """`gate_RBD` is of all rows, or of the last one: so many rows come out. It is changed."""
+        (rows, count, width), read_rows = x_TBD.shape, len(gate_RBD)
+        total = torch.addcmul(self.bias_D, x_TBD, self.taps_KD[-1], out=kept.like("convolved", x_TBD))
         for back in range(1, len(self.taps_KD)):
             total[back:].addcmul_(x_TBD[:-back], self.taps_KD[-1 - back])
-        x_TBD = functional.silu(total)
-        selected_TBM = x_TBD @ self.select_DM
-        rank_TBR, write_TBN, read_TBN = torch.split(selected_TBM, _PARTS, dim=-1)
-        step_TBD = functional.softplus(rank_TBR @ self.step_RD + self.step_bias_D)
-        taken_TBD = step_TBD * x_TBD
-        write_TNB1, read_TNB1 = (one.transpose(1, 2).contiguous()[..., None] for one in (write_TBN, read_TBN))
-        out_RBD = self.skip_D * x_TBD[-read_rows:]
-        for part in range(0, x_TBD.shape[2], _AT_ONCE):
+        x_TBD = functional.silu(total, inplace=True)
+        rank_TBR, write_TBN, read_TBN = torch.split(x_TBD @ self.select_DM, _PARTS, dim=-1)
+        step_TBD = kept.like("steps", x_TBD)
+        torch.addmm(self.step_bias_D, rank_TBR.flatten(0, 1), self.step_RD, out=step_TBD.view(-1, width))
+        torch.ops.aten.softplus.out(step_TBD, out=step_TBD)
+        taken_TBD = torch.mul(step_TBD, x_TBD, out=kept.like("taken", x_TBD))
+        write_TBN1, read_TB1N = write_TBN.contiguous()[..., None], read_TBN.contiguous()[:, :, None]
+        out_RBD = torch.mul(self.skip_D, x_TBD[-read_rows:], out=kept.like("out", gate_RBD))
+        state_BND, fade_BND = (kept.take(name, count, _PARTS[1], _AT_ONCE) for name in ("state", "fade"))
+        for part in range(0, width, _AT_ONCE):
             channels = slice(part, part + _AT_ONCE)
-            rate_N1D = self.rate_ND[:, None, channels].contiguous()
-            step, taken = step_TBD[..., channels].contiguous(), taken_TBD[..., channels].contiguous()
-            state_NBD = write_TNB1[0] * taken[0]
-            fade_NBD = torch.empty_like(state_NBD)
+            rate_ND = self.rate_ND[:, channels]
+            step, taken = (one[:, :, None, channels] for one in (step_TBD, taken_TBD))
+            torch.mul(write_TBN1[0], taken[0], out=state_BND)
             for row in range(rows):
                 if row:
-                    torch.mul(rate_N1D, step[row], out=fade_NBD).exp_()
-                    state_NBD.mul_(fade_NBD).addcmul_(write_TNB1[row], taken[row])
+                    torch.mul(rate_ND, step[row], out=fade_BND).exp_()
+                    state_BND.mul_(fade_BND).addcmul_(write_TBN1[row], taken[row])
                 place = row - (rows - read_rows)
                 if place >= 0:
-                    torch.mul(state_NBD, read_TNB1[row], out=fade_NBD)
-                    out_RBD[place, :, channels] += fade_NBD.sum(0)
-        return (out_RBD * functional.silu(gate_RBD)) @ self.leave_DC
+                    out_RBD[place, :, channels] += torch.bmm(read_TB1N[row], state_BND)[:, 0]
+        return out_RBD.mul_(functional.silu(gate_RBD, inplace=True)) @ self.leave_DC
+
+
+class _Kept(threading.local):
+    """Memory that is used again with every question, of a thread: new memory costs as much as the work done in it."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Tensor] = {}
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Holds anything."""
+        wanted = math.prod(shape)
+        if name not in self._parts or self._parts[name].numel() < wanted:
+            self._parts[name] = torch.empty(wanted)
+        return self._parts[name][:wanted].view(shape)
+
+    def like(self, name: str, other: Tensor) -> Tensor:
+        return self.take(name, *other.shape)
+
+    def product(self, name: str, rows_TBC: Tensor, weights_CD: Tensor) -> Tensor:
+        found = self.take(name, *rows_TBC.shape[:-1], weights_CD.shape[1])
+        torch.mm(rows_TBC.flatten(0, -2), weights_CD, out=found.view(-1, weights_CD.shape[1]))
+        return found
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,7 @@ class CpuTrackSSM:
         self._size_FF = self._embed_FC @ self._embed_FC.T / CHANNELS
         self._select_CM = torch.cat([stage.x_proj.weight * net.norm_f.weight for stage in stages]).T.contiguous()
         self._stages = [_StageWeights.of(stage) for stage in stages]
+        self._kept = _Kept()
 
     @torch.inference_mode()
     def __call__(self, rows_BTF: Tensor) -> Tensor:
@@ -126,16 +152,16 @@ class CpuTrackSSM:
         """Divided by its size; the final norm's weights are in what reads it."""
         stream_TBC = rows_TBF @ self._embed_FC
         size_TB1 = ((rows_TBF @ self._size_FF) * rows_TBF).sum(-1, keepdim=True).add_(EPSILON).rsqrt_()
-        scaled_TBF = rows_TBF * size_TB1
+        kept = self._kept
         for number, block in enumerate(self._blocks):
             last = number == len(self._blocks) - 1
             wanted = slice(-1, None) if last else slice(None)
             if number:
-                scaled_TBC = stream_TBC * _size_of(stream_TBC)
-                x_TBD, gate_RBD = scaled_TBC @ block.enter_CX, scaled_TBC[wanted] @ block.enter_CZ
+                scaled, enter_x, enter_z = stream_TBC * _size_of(stream_TBC), block.enter_CX, block.enter_CZ
             else:
-                x_TBD, gate_RBD = scaled_TBF @ self._first_FX, scaled_TBF[wanted] @ self._first_FZ
-            stream_TBC = stream_TBC[wanted] + block.mixed(x_TBD, gate_RBD)
+                scaled, enter_x, enter_z = rows_TBF * size_TB1, self._first_FX, self._first_FZ
+            x_TBD, gate_RBD = kept.product("x", scaled, enter_x), kept.product("gate", scaled[wanted], enter_z)
+            stream_TBC = stream_TBC[wanted] + block.mixed(x_TBD, gate_RBD, kept)
         flow_BC = stream_TBC[-1]
         return flow_BC * _size_of(flow_BC)
 
@@ -143,18 +169,22 @@ class CpuTrackSSM:
         count = len(box_B4)
         selected_BSM = (flow_BC @ self._select_CM).view(count, STAGES, -1)
         rank_BSR, write_BSN, read_BSN = torch.split(selected_BSM, _PARTS, dim=-1)
-        write_SNB1, read_SNB1 = (one.permute(1, 2, 0).contiguous()[..., None] for one in (write_BSN, read_BSN))
-        state_NBC: Tensor | None = None
+        write_SBN1, read_SB1N = (
+            one.transpose(0, 1).contiguous() for one in (write_BSN[..., None], read_BSN[:, :, None])
+        )
+        state_BNC, fade_BNC = (self._kept.take(name, count, _PARTS[1], CHANNELS) for name in ("state", "fade"))
         for number, stage in enumerate(self._stages):
             x_BC, gate_BC = (sine_embedding(box_B4) @ stage.enter_CE).chunk(2, dim=-1)
             x_BC = functional.silu(x_BC)
-            step_BC = functional.softplus(rank_BSR[:, number] @ stage.step_RC + stage.step_bias_C)
-            taken_BC = step_BC * x_BC
-            if state_NBC is None:
-                state_NBC = write_SNB1[number] * taken_BC
+            step_BC = functional.softplus(torch.addmm(stage.step_bias_C, rank_BSR[:, number], stage.step_RC))
+            taken_B1C = (step_BC * x_BC)[:, None]
+            if number:
+                torch.mul(stage.rate_NC, step_BC[:, None], out=fade_BNC).exp_()
+                state_BNC.mul_(fade_BNC).addcmul_(write_SBN1[number], taken_B1C)
             else:
-                state_NBC.mul_((stage.rate_NC[:, None] * step_BC).exp_()).addcmul_(write_SNB1[number], taken_BC)
-            y_BC = (state_NBC * read_SNB1[number]).sum(0).addcmul_(stage.skip_C, x_BC).mul_(functional.silu(gate_BC))
+                torch.mul(write_SBN1[number], taken_B1C, out=state_BNC)
+            y_BC = torch.bmm(read_SB1N[number], state_BNC)[:, 0]
+            y_BC.addcmul_(stage.skip_C, x_BC).mul_(functional.silu(gate_BC))
             hidden_BH = torch.addmm(stage.widen_bias_H, y_BC, stage.widen_CH).relu_()
             y_BC += torch.addmm(stage.narrow_bias_C, hidden_BH, stage.narrow_HC)
             box_B4 = torch.addmm(stage.box_bias_4, functional.layer_norm(y_BC, (CHANNELS,)), stage.box_C4)

@@ -43,7 +43,7 @@ def test_the_size_of_images_is_needed(tmp_path):
     ("names", "held", "words"),
     [
         ("AB", 1, "validated on B, which is not"),
-        ("ABCDEFGHIJKLMNOPQRST", 2, "S, T, which are"),
+        ("ABCDEFGHIJKLMNOPQRST", 2, "J, T, which are"),
         ("A", 1, "there is one sequence"),
     ],
 )

@@ -19,7 +19,7 @@ _PEDESTRIAN = 1
 _USUAL_RATE = 30.0
 _PUBLISHED_DIGITS = 6
 _HELD_OUT = 10
-"""One of so many sequences is held out, if nothing else is named to validate on."""
+"""Every tenth sequence is held out, if nothing else is named to validate on."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ def read_split(data: str | Path, val: str | Path | None, *, faithful: bool) -> S
     if val:
         others, about = read_sequences_yaml(val).sequences, f"validated on {val}"
         return Split(_packed(train.sequences, train, faithful), _packed(others, train, faithful), about)
-    count = max(1, len(train.sequences) // _HELD_OUT)
-    held = train.sequences[-count:] if len(train.sequences) > 1 else ()
-    kept = train.sequences[: len(train.sequences) - len(held)]
+    every = min(_HELD_OUT, len(train.sequences))
+    # Sequences of a kind often follow one another, so those held out are spread over all.
+    held = train.sequences[every - 1 :: every] if every > 1 else ()
+    kept = tuple(one for one in train.sequences if one not in held)
     names = ", ".join(one.name for one in held[:3]) + (", …" if len(held) > 3 else "")
     about = f"validated on {names}, which {'is' if len(held) == 1 else 'are'} not learnt from"
     if not held:
