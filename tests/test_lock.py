@@ -23,7 +23,7 @@ NO_PROCESS = 2**22 + 1
 
 
 def said_by(pid, host=None, started=1.0):
-    return json.dumps({"pid": pid, "host": host or platform.node(), "started": started})
+    return " " + json.dumps({"pid": pid, "host": host or platform.node(), "started": started})
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def without_locks(monkeypatch):
     def none(*arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "lockf", none)
+    monkeypatch.setattr(fcntl, "flock", none)
 
 
 def test_one_at_a_time_in_a_process_too(tmp_path):
@@ -54,7 +54,8 @@ def test_other_processes_are_told_whose_it_is_until_that_one_dies(tmp_path):
     child = os.fork()
     if child == 0:
         try:
-            FolderLock(NAME).take(tmp_path)
+            held = FolderLock(NAME)  # as long as it is named
+            held.take(tmp_path)
             os.close(go)
             os.fork()
             os.write(tell, b".")
