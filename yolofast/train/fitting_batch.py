@@ -33,7 +33,7 @@ from yolofast.train.run import prepare_model, prepare_step
 from yolofast.train.step import StepKind, TrainStep
 
 MemoryOf = Callable[[int], int]
-"""The bytes a training step with so many images takes; raises an error of `memory_ran_out` where there are not enough."""
+"""The bytes that a training step with so many images takes; where there are too few, an error of `memory_ran_out`."""
 
 SHARE = 0.85
 _FIRST, _MOST = 4, 4096

@@ -196,7 +196,7 @@ class GearBox:
         try:
             with tried_only(self.step):
                 gear.run(batch, _ALONE)
-        except Exception as error:  # noqa: BLE001 - whatever it is: training would continue in a lower gear too
+        except Exception as error:
             if device_is_lost(error):
                 raise
             self._say(f"gear: {in_one_line(error)}; a lower gear is profiled, as it would be trained in")
