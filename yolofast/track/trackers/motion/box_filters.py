@@ -18,23 +18,27 @@ _HALF = np.array(0.5)
 class Noise(NamedTuple):
     """Variances: shares of the squared size, but for the aspect ratio, the third coordinate, if that is estimated."""
 
-    shares: tuple[float, ...]
+    shares: Floats
+    """One for each coordinate, or for each row of the squared size that stands for two."""
     aspects: tuple[float, ...] | None
+    count: int
+    """Of variances for a coordinate."""
 
     def of(self, squared_size: Floats) -> Floats:
-        """[shares, 4, n] of [4, n]."""
-        found = np.empty((len(self.shares), *squared_size.shape))
-        for place, share in enumerate(self.shares):
-            np.multiply(squared_size, share, out=found[place])
-            if self.aspects is not None:
-                found[place, 2] = self.aspects[place]
+        """[variances, 4, n] of [n], or of [2, n] for sizes along x and y."""
+        found: Floats = np.multiply.outer(self.shares, squared_size).reshape(self.count, 4, squared_size.shape[-1])
+        if self.aspects is not None:
+            for place, aspect in enumerate(self.aspects):
+                found[place, 2] = aspect
         return found
 
 
 def _noise(*deviations: float, aspect: tuple[float, ...] | None = None) -> Noise:
     """Standard deviations as shares of the size; those of the aspect ratio are given."""
-    shares, aspects = (None if some is None else tuple(one * one for one in some) for some in (deviations, aspect))
-    return Noise(shares or (), aspects)
+    each = 2 if aspect is None else 4
+    shares = np.repeat([one * one for one in deviations], each)
+    aspects = None if aspect is None else tuple(one * one for one in aspect)
+    return Noise(shares, aspects, len(deviations))
 
 
 class _Kalman(Motion):
@@ -119,7 +123,7 @@ class _Kalman(Motion):
 
     @abstractmethod
     def _squared_size(self, position: Floats) -> Floats:
-        """What noises are proportional to, of positions [4, n]: [4, n]."""
+        """What noises are proportional to, of positions [4, n]: [n], or [2, n] along x and y."""
 
 
 class KalmanAspect(_Kalman):
@@ -143,9 +147,8 @@ class KalmanAspect(_Kalman):
         return found
 
     def _squared_size(self, position: Floats) -> Floats:
-        found, height = np.empty(position.shape), position[3]
-        found[:] = height * height
-        return found
+        height = position[3]
+        return np.asarray(height * height)
 
 
 class KalmanSides(_Kalman):
@@ -165,9 +168,8 @@ class KalmanSides(_Kalman):
         return _centre_and_size(boxes)
 
     def _squared_size(self, position: Floats) -> Floats:
-        found, sides = np.empty(position.shape), position[2:]
-        found[2:] = np.multiply(sides, sides, out=found[:2])
-        return found
+        sides = position[2:]
+        return np.asarray(sides * sides)
 
 
 def _centre_and_size(boxes: Floats) -> Floats:

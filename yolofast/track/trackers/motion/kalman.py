@@ -42,9 +42,7 @@ def predict(filters: Floats, elapsed: Floats | float, noise: Floats) -> None:
     """In place. `noise` are variances of position and velocity per frame, [2, 4, n]."""
     move(filters, elapsed)
     if isinstance(elapsed, float) and elapsed == 1:
-        variance, last = filters[2], filters[4]
-        variance += noise[0]
-        last += noise[1]
+        filters[2::2] += noise
     else:
         add_noise(filters[2:], elapsed, noise)
 
@@ -60,14 +58,13 @@ def add_noise(variances: Floats, elapsed: Floats | float, noise: Floats) -> None
 
 def correct(filters: Floats, measured: Floats, noise: Floats) -> None:
     """In place, by one measurement per track, [4, n]; `noise` are its variances."""
-    position, velocity, variance, shared, last = filters
-    total, off = variance + noise, measured - position
-    gain, velocity_gain = variance / total, shared / total
-    position += gain * off
-    velocity += velocity_gain * off
-    last -= velocity_gain * shared
-    np.multiply(gain, noise, out=variance)  # what is left of it
-    np.multiply(velocity_gain, noise, out=shared)
+    mean, spread, last = filters[:2], filters[2:4], filters[4]
+    off = measured - filters[0]
+    gain = spread / (filters[2] + noise)  # of position and velocity
+    last -= gain[1] * filters[3]
+    np.multiply(gain, noise, out=spread)  # what is left of it
+    gain *= off
+    mean += gain
 
 
 def correct_in_units(filters: Floats, measured: Floats) -> None:
