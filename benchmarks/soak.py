@@ -187,7 +187,15 @@ def jobs(work: Path, video: Path) -> dict[str, Job]:
         return command("track", "--source", str(video / "SHAPES-01" / "img1"), "--weights", best, *settings, *into)
 
     def sweep(folder: Path) -> list[str]:
-        grid = ["--set", "match_thresh=0.5,0.6,0.7,0.8", "track_thresh=0.3,0.4,0.5,0.6", "--workers", "1"]
+        grid = [
+            "--set",
+            "match_thresh=0.5,0.6,0.7,0.8",
+            "track_high_thresh=0.3,0.4,0.5,0.6",
+            "--tracker",
+            "botsort",
+            "--workers",
+            "1",
+        ]
         return command(
             "tracksweep", "--detections", str(video), "--truth", str(video), *grid, "--output", str(folder / "sweep")
         )
