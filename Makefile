@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install develop demo demo-track examples quick test lint format info docs package sbom clean
+.PHONY: install develop demo demo-track examples quick test fuzz lint format info docs package sbom clean
 
 # What running needs; `develop` adds what tests, linters and examples need.
 install: .venv/installed
@@ -73,6 +73,12 @@ quick: develop
 # shared.
 test: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Hostile inputs of all classes, each in a process of its own, with what they cost; about three a second on one core.
+# Those that have not held are kept in fuzz-failures/.
+N ?= 10000
+fuzz: develop
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile.fuzz --n $(N)
 
 lint: develop
 	$(BIN)/ruff check .

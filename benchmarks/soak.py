@@ -166,7 +166,7 @@ def prepared(work: Path) -> Path:
 def jobs(work: Path, video: Path) -> dict[str, Job]:
     data, settings = str(work / "shapes" / "data.yaml"), ["--device", "cpu", "--img-size", str(SIZE)]
     best = str(work / "train" / "whole" / "run" / "weights" / "best.pt")
-    network = ["--cfg", "mini", "--epochs", str(EPOCHS), "--batch-size", "8", "--workers", "1"]
+    network = ["--cfg", "mini", "--epochs", str(EPOCHS), "--batch-size", "8", "--workers", "1", "--no-plots"]
 
     def train(folder: Path) -> list[str]:
         return command("train", "--data", data, *network, *settings, "--project", str(folder), "--name", "run")
@@ -187,7 +187,15 @@ def jobs(work: Path, video: Path) -> dict[str, Job]:
         return command("track", "--source", str(video / "SHAPES-01" / "img1"), "--weights", best, *settings, *into)
 
     def sweep(folder: Path) -> list[str]:
-        grid = ["--set", "match_thresh=0.5,0.6,0.7,0.8", "track_high_thresh=0.3,0.4,0.5,0.6", "--workers", "1"]
+        grid = [
+            "--set",
+            "match_thresh=0.5,0.6,0.7,0.8",
+            "track_high_thresh=0.3,0.4,0.5,0.6",
+            "--tracker",
+            "botsort",
+            "--workers",
+            "1",
+        ]
         return command(
             "tracksweep", "--detections", str(video), "--truth", str(video), *grid, "--output", str(folder / "sweep")
         )
@@ -251,6 +259,7 @@ def _killed(
         tally.bad.append(f"{name}: {error}")
         return
     tally.identical[name] += same
+    print(f"{name}: {kills} kills, {'identical' if same else 'different'}", file=sys.stderr, flush=True)
     left = [path.name for path in folder.rglob(".*.tmp")]
     if not same or left:
         tally.bad.append(f"{name}: " + (f"left {left}" if left else "another result"))
