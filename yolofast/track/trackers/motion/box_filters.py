@@ -21,12 +21,12 @@ class Noise(NamedTuple):
     shares: Floats
     """One for each coordinate, or for each row of the squared size that stands for two."""
     aspects: tuple[float, ...] | None
-    count: int
-    """Of variances for a coordinate."""
+    variances: int
+    """How many a coordinate has."""
 
     def of(self, squared_size: Floats) -> Floats:
         """[variances, 4, n] of [n], or of [2, n] for sizes along x and y."""
-        found: Floats = np.multiply.outer(self.shares, squared_size).reshape(self.count, 4, squared_size.shape[-1])
+        found: Floats = np.multiply.outer(self.shares, squared_size).reshape(self.variances, 4, squared_size.shape[-1])
         if self.aspects is not None:
             for place, aspect in enumerate(self.aspects):
                 found[place, 2] = aspect
