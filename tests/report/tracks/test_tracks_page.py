@@ -119,6 +119,26 @@ def test_pictures_show_the_object_before_and_after(tmp_path):
             page_of(scores, "t", explained(scores), place)
 
 
+@pytest.mark.parametrize("named", ["../other.avi", None], ids=["seqinfo", "beside"])
+def test_pictures_of_a_video(named, tmp_path):
+    path = tmp_path / ("A.avi" if named is None else "other.avi")
+    video = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 10, (96, 96))
+    for colour in ((0, 0, 200), (200, 0, 0), (0, 200, 0)):
+        video.write(np.full((96, 96, 3), colour, np.uint8))
+    video.release()
+    if named is not None:
+        (tmp_path / "A").mkdir()
+        (tmp_path / "A" / "seqinfo.ini").write_text(f"[Sequence]\nname=A\nimDir={named}\n")
+    truth = {"A": rows((1, still(30, 1, 3, 4, y=30)))}
+    scores = score_tracks(truth, {"A": rows((1, still(30, 1, y=30)), (2, still(30, 3, y=30)))})
+    page = page_of(scores, "t", explained(scores), tmp_path)
+    (picture,) = elements(page, Picture)
+    pixels = cv2.imdecode(np.frombuffer(picture.content, np.uint8), cv2.IMREAD_COLOR)
+    middle = pixels.shape[0] // 2
+    assert pixels[middle, middle].argmax() == 2 and pixels[middle, -middle].argmax() == 1  # red, then green
+    assert f"{path.name}: frame 4 cannot be read" in elements(page, Callout)[0].text
+
+
 def test_pictures_of_misses(tmp_path):
     """The longest one of each object; of one that nobody ever follows a single crop."""
     truth = {"A": rows((1, still(30, 1, 2, 3, 4, 5, y=30)), (2, still(60, 1, 2, y=60)), (3, still(0, 1, 2)))}

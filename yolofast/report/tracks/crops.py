@@ -2,7 +2,8 @@
 none.
 
 Images are those of a MOTChallenge folder, `SEQ/img1/000001.jpg`, or lie in `SEQ/` or, of a single sequence, in the
-folder itself. One that is missing or cannot be read costs its picture and a remark.
+folder itself. A sequence may also be a video: the one that its seqinfo.ini names, or `SEQ.mp4`. An image that is
+missing or cannot be read costs its picture and a remark.
 """
 
 import re
@@ -15,16 +16,19 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError, nearest_file
 from yolofast.image_bytes import decode_image
+from yolofast.media.frames import open_capture
 from yolofast.pages.elements import Picture
 from yolofast.report.tracks.objects import FollowedObject
 from yolofast.report.tracks.switches import Switch, box_of, overlap_of_two
 from yolofast.track.formats.sequence import Floats, Sequence
 from yolofast.track.score.prepare import Prepared
+from yolofast.track.timeline import folder_of_images
 
 _Image = npt.NDArray[np.uint8]
 _Shown = list[tuple[int, int | None]]
 """Frames, and the result that is drawn in each."""
 _ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
+_VIDEO_ENDINGS = (".mp4", ".avi", ".mkv", ".mov", ".webm")
 _SIDE, _QUALITY, _ROOM = 260, 82, 1.2
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 # Blue, green, red. Blue and orange differ for people who do not see red or green; words say it too.
@@ -40,6 +44,8 @@ class FrameImages:
     problems: list[str] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
     _known: dict[str, dict[int, Path]] = field(default_factory=dict)
+    _at: tuple[Path, int, cv2.VideoCapture] | None = None
+    """The video that is open, and how many of its frames were passed."""
 
     def __post_init__(self) -> None:
         if not self.folder.is_dir():
@@ -48,6 +54,10 @@ class FrameImages:
 
     def read(self, sequence: str, frame: int) -> _Image | None:
         path = self._of(sequence).get(frame)
+        if path is None and not self._of(sequence):
+            video = self._video(sequence)
+            if video is not None:
+                return self._of_video(video, frame)
         if path is None:
             self._say(f"there is no image of frame {frame} of {sequence} in {self.folder}")
             return None
@@ -67,6 +77,28 @@ class FrameImages:
             found = next((images for place in places if place.is_dir() and (images := _images(place))), [])
             self._known[sequence] = _numbered(found)
         return self._known[sequence]
+
+    def _video(self, sequence: str) -> Path | None:
+        named = Path(folder_of_images(str(self.folder / sequence)))
+        beside = (self.folder / f"{sequence}{ending}" for ending in _VIDEO_ENDINGS)
+        return next((path for path in (named, *beside) if path.is_file()), None)
+
+    def _of_video(self, path: Path, frame: int) -> _Image | None:
+        """Frames are counted, because a jump to one by its number misses it in some videos."""
+        try:
+            if self._at is None or self._at[0] != path or self._at[1] >= frame:
+                self._at = path, 0, open_capture(str(path))
+            _, passed, capture = self._at
+            while passed < frame and capture.grab():
+                passed += 1
+            self._at = path, passed, capture
+            there, image = capture.retrieve() if passed == frame else (False, None)
+        except (UserError, cv2.error):
+            there, image = False, None
+        if not there or image is None:
+            self._say(f"{path}: frame {frame} cannot be read")
+            return None
+        return np.asarray(image, np.uint8)
 
     def take_problems(self) -> list[str]:
         """Those that were not told yet."""
