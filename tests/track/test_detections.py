@@ -11,10 +11,13 @@ import pytest
 from tests.detect.seeing import picture, save_seeing, save_video
 from yolofast import Detector, UserError
 from yolofast.cli import main
+from yolofast.track.choices import tracker_maker
 from yolofast.track.formats.detections import Making, make_detections, write_detections
 from yolofast.track.formats.read_detections import read_all_detections, read_detections
 from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.pipeline import Follower, StageTimes
 from yolofast.track.selection import Candidates, refuse_higher
+from yolofast.track.stored_run import recalled
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,7 @@ def test_motion_of_frames_left_out_belongs_to_the_next():
 
 
 def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
-    """Of the union of what the kinds of suppression leave, each is found again to the bit."""
+    """Of the union of what the kinds of suppression leave, each is found again to the bit, and so are its tracks."""
     video = save_video(tmp_path / "street.mp4", frames=3)
     words = ["--weights", str(weights), "--source", str(video), "--device", "cpu", "--project", str(tmp_path)]
     assert main(["predict", *words, "--save-detections", "--nosave"]) == 0
@@ -77,6 +80,14 @@ def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
         seen = list(detector.stream(video, conf=0.01, iou=iou or 0.7, agnostic=across))
         np.testing.assert_array_equal(own.box, np.concatenate([one.detections.boxes for one in seen]))
         np.testing.assert_array_equal(own.label, np.concatenate([one.detections.labels for one in seen]))
+    easy = {"track_thresh": 0.02, "new_track_thresh": 0.02}
+    make = tracker_maker("bytetrack", faithful=False, class_handling="vote", settings=easy)
+    chosen = found.kept(Candidates(found).kept(across=True))
+    followed = list(Follower(make, StageTimes()).follow_here(recalled(chosen, None, None, StageTimes())))
+    for one, other in zip(followed, detector.track(video, "bytetrack", **easy), strict=True):
+        for name in ("ids", "boxes", "scores", "labels"):
+            np.testing.assert_array_equal(getattr(one.tracks, name), getattr(other.tracks, name))
+    assert len(followed[-1].tracks)
     with pytest.raises(UserError, match=r"--iou is 0\.8, but the detections of street were suppressed at 0\.7"):
         refuse_higher(found, [0.5, 0.8], "--iou")
 
