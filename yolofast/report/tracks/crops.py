@@ -16,13 +16,12 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError, nearest_file
 from yolofast.image_bytes import decode_image
-from yolofast.media.frames import open_capture
 from yolofast.pages.elements import Picture
 from yolofast.report.tracks.objects import FollowedObject
 from yolofast.report.tracks.switches import Switch, box_of, overlap_of_two
+from yolofast.track.formats.mot import SEQINFO, read_seqinfo
 from yolofast.track.formats.sequence import Floats, Sequence
 from yolofast.track.score.prepare import Prepared
-from yolofast.track.timeline import folder_of_images
 
 _Image = npt.NDArray[np.uint8]
 _Shown = list[tuple[int, int | None]]
@@ -79,15 +78,16 @@ class FrameImages:
         return self._known[sequence]
 
     def _video(self, sequence: str) -> Path | None:
-        named = Path(folder_of_images(str(self.folder / sequence)))
+        info = self.folder / sequence / SEQINFO
+        named = [info.parent / read_seqinfo(info).images] if info.is_file() else []
         beside = (self.folder / f"{sequence}{ending}" for ending in _VIDEO_ENDINGS)
-        return next((path for path in (named, *beside) if path.is_file()), None)
+        return next((path for path in (*named, *beside) if path.is_file()), None)
 
     def _of_video(self, path: Path, frame: int) -> _Image | None:
         """Frames are counted, because a jump to one by its number misses it in some videos."""
         try:
             if self._at is None or self._at[0] != path or self._at[1] >= frame:
-                self._at = path, 0, open_capture(str(path))
+                self._at = path, 0, cv2.VideoCapture(str(path))
             _, passed, capture = self._at
             while passed < frame and capture.grab():
                 passed += 1
