@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,12 +71,14 @@ class YamlFile:
     where: str | None
     values: dict[Any, Any]
     _root: yaml.Node | None = None
+    _entries: dict[int, dict[str, yaml.Node]] = field(default_factory=dict, repr=False, compare=False)
+    """Of mappings, by the node's identity: thousands of names are each looked up."""
 
     def line(self, *keys: str | int) -> int | None:
         """The line of the entry reached by following `keys`, or of the last one that exists; None if unknown."""
         node = self._root
         for key in keys:
-            child = _child(node, key)
+            child = self._child(node, key)
             if child is None:
                 break
             node = child
@@ -91,10 +93,22 @@ class YamlFile:
         """The value reached by following `keys`, as a name: `3E5` may be a part number, and stays what is written."""
         node = self._root
         for key in keys:
-            node = _child(node, key)
+            node = self._child(node, key)
         if isinstance(value, float) and isinstance(node, yaml.ScalarNode) and _WITH_EXPONENT.match(node.value):
             return str(node.value)
         return str(value)
+
+    def _child(self, node: yaml.Node | None, key: str | int) -> yaml.Node | None:
+        if isinstance(node, yaml.MappingNode):
+            if id(node) not in self._entries:
+                self._entries[id(node)] = {
+                    name.value: value for name, value in node.value if isinstance(name, yaml.ScalarNode)
+                }
+            return self._entries[id(node)].get(str(key))
+        if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            child: yaml.Node = node.value[key]
+            return child
+        return None
 
 
 def read_yaml(path: Path) -> YamlFile:
@@ -205,12 +219,3 @@ def _unfolded(node: yaml.Node | None, known: dict[int, int]) -> int:
         inner = (one for pair in node.value for one in pair) if pairs else node.value
         known[id(node)] = 1 + sum(_unfolded(one, known) for one in inner)
     return known[id(node)]
-
-
-def _child(node: yaml.Node | None, key: str | int) -> yaml.Node | None:
-    if isinstance(node, yaml.MappingNode):
-        return next((value for name, value in node.value if name.value == str(key)), None)
-    if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-        child: yaml.Node = node.value[key]
-        return child
-    return None
