@@ -15,7 +15,7 @@ from yolofast.exit_codes import call
 from yolofast.files.atomic_file import name_beside, remove_abandoned, write_whole
 from yolofast.media.frames import Video
 from yolofast.media.video_writer import VideoWriters
-from yolofast.runs.folder import RunLock
+from yolofast.runs.folder import RunLock, new_run_folder
 from yolofast.store.fitted import Fit
 from yolofast.store.packing import PackJob, pack
 from yolofast.track.nuscenes.coco_file import CocoFile
@@ -148,3 +148,14 @@ def test_strip_removes_what_a_killed_one_left(tmp_path):
     (tmp_path / f".best.pt.{2**22 + 1}-ab12.tmp").touch()
     strip_checkpoint(tmp_path / "best.pt")
     assert [path.name for path in tmp_path.iterdir()] == ["best.pt"]
+
+
+def test_a_run_removes_the_folder_that_a_killed_one_had_begun(tmp_path):
+    """Of its name; that of a process which lives, and those of others, stay."""
+    gone, own = 2**22 + 1, os.getpid()
+    dead, kept = f".run.{gone}-1f2e.tmp", [f".run.{own}-1f2e.tmp", f".other.{gone}-1f2e.tmp", ".run.tmp"]
+    for name in (dead, *kept):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "args.yaml").touch()
+    new_run_folder(tmp_path, "run", files={"args.yaml": b""})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "run"])

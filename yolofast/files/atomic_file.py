@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -51,12 +52,16 @@ def opened_own(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o666), "ab")
 
 
-def remove_abandoned(folder: Path, name: str = "") -> None:
-    """What processes that are gone had not finished: of this file, or of all in the folder."""
+def remove_abandoned(folder: Path, name: str = "", *, folders: bool = False) -> None:
+    """What processes that are gone had not finished: of this file, or of all in the folder; `folders` instead."""
     form = re.compile(rf"\.{re.escape(name) or '.+'}\.(\d+)(-[0-9a-f]+)?\.tmp(\.\w+)?")
     for path in folder.glob(".*.tmp*"):
         found = form.fullmatch(path.name)
-        if found and not path.is_dir() and not is_alive(int(found[1])):
+        if not found or path.is_dir() != folders or is_alive(int(found[1])):
+            continue
+        if folders:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 

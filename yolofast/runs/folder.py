@@ -80,6 +80,7 @@ def _make(folder: Path, exist_ok: bool, files: Mapping[str, bytes], hold: Hold) 
         return
     if os.path.lexists(folder):
         raise FileExistsError
+    remove_abandoned(folder.parent, folder.name, folders=True)
     unfinished = name_beside(folder)
     unfinished.mkdir(parents=True)
     try:
