@@ -26,7 +26,7 @@ STOPPED = {
 }  # fmt: skip
 """With the exit code that each ends with."""
 ROUNDING = 2e-2
-"""Of losses, at most, where kernels add in any order: what docs/training.md says."""
+"""Of losses of the next batches, at most, where kernels add in any order."""
 
 
 @pytest.fixture(scope="module")
