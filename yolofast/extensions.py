@@ -102,7 +102,6 @@ FORMATS: dict[str, FormatPlaces] = {
 
 EXPORT_FORMATS: dict[str, str] = {
     "onnx": "yolofast.export.formats.onnx:ONNX",
-    "openvino": "yolofast.export.formats.openvino:OPENVINO",
 }
 """What a network can be exported to: an `ExportFormat`, which writes such files and runs them."""
 

@@ -61,6 +61,13 @@ class ExportFormat(ABC):
     def write(self, network: "DecodedNetwork", facts: ExportFacts, path: Path) -> None: ...
 
     @abstractmethod
+    def python_lines(self, name: str, taken: str) -> tuple[str, str]:
+        """Imports, and what runs the file of this name: from the array `taken` to a list `outputs`."""
+
+    @abstractmethod
+    def cpp_lines(self, name: str, facts: ExportFacts) -> str: ...
+
+    @abstractmethod
     def open(self, path: Path, *, gpu: bool = False) -> Session: ...
 
 
