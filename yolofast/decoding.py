@@ -64,7 +64,7 @@ def decode_boxes(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayou
 
 
 def _grid(shape: Sequence[int], device: torch.device) -> Tensor:
-    """Column and row `[na · H · W, 2]` of every position; nothing is divided: exporters cannot by sides not yet known."""
+    """Column and row `[na · H · W, 2]` of every position. No division: exporters fail at one by an unknown side."""
     _, height, width = shape
     columns = torch.arange(width, device=device).expand(*shape)
     rows = torch.arange(height, device=device)[:, None].expand(*shape)

@@ -76,7 +76,9 @@ def _target(config: ExportConfig, weights: str, form: ExportFormat) -> tuple[boo
         what = f"--out {config.out} does not end in {form.suffix}"
         raise UserError(what, fix=f"a file NAME{form.suffix}, or a folder, without an ending")
     if target.exists():
-        ours = target.is_dir() == in_folder and (not in_folder or format_of(target) == config.to or not any(target.iterdir()))
+        ours = target.is_dir() == in_folder and (
+            not in_folder or format_of(target) == config.to or not any(target.iterdir())
+        )
         if not ours:
             raise UserError("exists and is something else", where=target, fix="name another place with --out")
         if not config.force:

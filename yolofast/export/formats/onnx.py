@@ -32,7 +32,9 @@ class Onnx(ExportFormat):
 
     def cpp_lines(self, name: str, facts: ExportFacts) -> str:
         taken, kind = (IMAGE, "uint8_t") if facts.image_order else (IMAGES, "float")
-        shape = "height, width, 3" if facts.image_order else f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}"
+        shape = (
+            "height, width, 3" if facts.image_order else f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}"
+        )
         given = ", ".join(f'"{one}"' for one in facts.outputs)
         return f"""#include <onnxruntime_cxx_api.h>
 
@@ -97,7 +99,7 @@ class OnnxSession(Session):
             return runtime.InferenceSession(
                 model.SerializeToString(), options, providers=[*providers, "CPUExecutionProvider"]
             )
-        except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no class in common but this
+        except Exception as error:  # onnxruntime's errors have no class in common but this
             what = f"onnxruntime {runtime.__version__} cannot run it: {in_one_line(error)}"
             raise UserError(what, where=self._path, fix="export it again, with another --opset") from error
 
@@ -108,7 +110,7 @@ def _read(path: Path) -> Any:
         raise UserError("is larger than 2 GiB, which no ONNX file is", where=path, fix="check the path")
     try:
         model = onnx.load_model_from_string(path.read_bytes())
-    except Exception as error:  # noqa: BLE001 - protobuf's error is not a public class
+    except Exception as error:  # protobuf's error is not a public class
         raise UserError("is no ONNX file, or is damaged", where=path, fix="export it again") from error
     if not model.graph.node:
         raise UserError("is no ONNX file, or is damaged", where=path, fix="export it again")

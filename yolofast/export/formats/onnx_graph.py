@@ -73,7 +73,9 @@ def _traced(network: DecodedNetwork, facts: ExportFacts) -> Any:
     except (torch.onnx.OnnxExporterError, RuntimeError, NotImplementedError) as error:
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         what = f"the network cannot be written with ONNX operator set {facts.opset}: {in_one_line(cause)}"
-        raise UserError(what, fix="another --opset, or without --dynamic; a layer of your own needs ONNX's operators") from error
+        raise UserError(
+            what, fix="another --opset, or without --dynamic; a layer of your own needs ONNX's operators"
+        ) from error
     assert program is not None
     model = program.model_proto
     written = next(one.version for one in model.opset_import if one.domain == "")
