@@ -19,6 +19,8 @@ EXIT_INTERRUPTED = 130
 INTERRUPTED = "yolofast: interrupted"
 STOPS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
 """Of batch systems, a terminal that closes, and a time limit that comes near."""
+_CAN_BLOCK = hasattr(signal, "pthread_sigmask")
+"""Windows cannot, and does not need to: what starts there hears nothing before it wants to."""
 _ECHO_S = 1.0
 """A closed terminal sends its signal twice, by the shell and by the system: only a later one is a second one."""
 
@@ -81,11 +83,12 @@ def interrupts_wait() -> Iterator[None]:
     usual = {number: handler for number, handler in usual.items() if callable(handler)}
     for number in usual:
         signal.signal(number, lambda number, frame: noted.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, set(numbers) - {signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set(numbers) - {signal.SIGTERM}) if _CAN_BLOCK else set()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if _CAN_BLOCK:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number, handler in usual.items():
             signal.signal(number, handler)
         first = usual.get(signal.Signals(noted[0])) if noted else None
@@ -95,10 +98,10 @@ def interrupts_wait() -> Iterator[None]:
 
 def leave_interrupts_to_parent() -> None:
     """In a worker: signals to a terminal's or a job's processes reach all of them, and the parent ends its workers."""
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *STOPS})
+    for number in (signal.SIGINT, *STOPS):
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    if _CAN_BLOCK:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *STOPS})
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -75,11 +75,16 @@ class LossScale:
         self._good.mul_(~grow)
 
 
+_NO_MPS = "Apple's GPUs are not supported, they have no float64, in which counts and means are kept"
+
+
 def device_of(name: str, typed: str | None = None) -> torch.device:
     """`0`, `cuda:1`, `cpu`, or empty for the first GPU if there is one. `typed` is what messages name instead."""
     typed = typed or name
     if name == "cpu":
         return torch.device("cpu")
+    if name == "mps":
+        raise UserError(f"--device is {typed}: {_NO_MPS}", fix="--device cpu")
     if not torch.cuda.is_available():
         if name:
             raise UserError(f"--device is {typed}, but no GPU can be used", fix="--device cpu, or install a CUDA torch")
@@ -101,6 +106,8 @@ def usable_device(device: torch.device | str) -> torch.device:
         found = torch.device(device)
     except RuntimeError:
         raise UserError(f"there is no device {shorten(device)}", fix="give cpu, cuda or cuda:1") from None
+    if found.type == "mps":
+        raise UserError(f"the device is {found}: {_NO_MPS}", fix="give cpu")
     if found.type != "cuda":
         return found
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0

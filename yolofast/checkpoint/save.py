@@ -18,7 +18,7 @@ from yolofast.checkpoint.pickle_graph import MAX_INT_BITS
 from yolofast.checkpoint.read import read_weights
 from yolofast.checkpoint.refusals import DTYPE_OF_STORAGE
 from yolofast.errors import UserError, shorten
-from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
+from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned, sync_folder
 
 MAX_DEPTH = 64
 _DTYPES = frozenset(DTYPE_OF_STORAGE.values())
@@ -47,7 +47,7 @@ def save_checkpoint(path: str | Path, content: dict[str, Any]) -> Path:
         if path.exists():
             temporary.chmod(path.stat().st_mode)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
         raise UserError(
             f"the checkpoint could not be written: {_why(error)}",
@@ -123,17 +123,6 @@ def _why(error: BaseException | None) -> str:
             return error.strerror
         error = error.__context__
     return "writing ended before all of it was on the disk"
-
-
-def _sync_folder(folder: Path) -> None:
-    """A rename is only durable once the folder is on the disk too; Windows has no such call."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _plain(value: object, where: str, depth: int) -> object:

@@ -1,6 +1,9 @@
 """`yolofast train`: a detector from its data, or with `--explain` what training it would do."""
 
 import argparse
+import os
+
+import torch
 
 from yolofast.commands.explain import explain_training
 from yolofast.commands.explain_against import explain_against
@@ -19,6 +22,10 @@ def run(args: argparse.Namespace) -> None:
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
     if not config.faithful and is_demonstration(given):  # the drop-in script trains on COCO, as published
         config = demonstration(config)
+        if "OMP_NUM_THREADS" not in os.environ:
+            # Its steps are so short that threads wait for one another longer than they compute; beside other work, many
+            # times as long. Measured: benchmarks/results/2026-11-18-demo-cpu.md.
+            torch.set_num_threads(1)
         about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, about two minutes on a CPU"
         Display(config.epochs).say(about)
     if config.against is not None and not config.explain:

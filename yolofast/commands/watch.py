@@ -10,6 +10,7 @@ from yolofast.config.reports import WatchConfig
 from yolofast.errors import UserError
 from yolofast.pages.html import web_file
 from yolofast.watch.gate import is_this_machine, token_for
+from yolofast.watch.run_folder import can_be_opened_in_steps
 from yolofast.watch.server import WatchServer
 from yolofast.words import counted, own_command
 
@@ -21,6 +22,9 @@ _MADE_BY_TRAINING = "runs"
 
 def run(args: argparse.Namespace) -> None:
     config = from_args(WatchConfig, args)
+    if not can_be_opened_in_steps():
+        what = "watch opens files of runs without following links, which this system cannot do"
+        raise UserError(what, fix=f"see a run's page instead: {own_command()} report RUN")
     folder, token = Path(config.runs), token_for(config.host, config.token)
     if not folder.is_dir() and (folder.exists() or config.runs != _MADE_BY_TRAINING):
         what = "is not a folder" if folder.exists() else "there is no such folder"

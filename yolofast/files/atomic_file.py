@@ -15,6 +15,8 @@ from yolofast.files.lock import is_alive
 DATA_CACHE = ".yolofast"
 """The folder of caches next to the data they were made of."""
 _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Windows has neither: there, links take an administrator's rights, and no child inherits what is not named to it."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -42,14 +44,25 @@ def name_beside(path: Path, ending: str = "") -> Path:
 
 def opened_new(path: Path) -> BinaryIO:
     """A file that was not there: neither what another user has put in its place is written to, nor through a link."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
 def opened_own(path: Path) -> BinaryIO:
     """A file that is continued at its end, under a name that others know: not through a link that they put there."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS
     return os.fdopen(os.open(path, flags, 0o666), "ab")
+
+
+def sync_folder(folder: Path) -> None:
+    """A rename is only durable once the folder is on the disk too; Windows has no such call."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def remove_abandoned(folder: Path, name: str = "", *, folders: bool = False) -> None:

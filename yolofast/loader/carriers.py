@@ -1,8 +1,9 @@
-"""How a batch gets from the worker that makes it to the training process: in memory of its own, or in a ring.
+"""How a batch gets from the worker that makes it to the training process: in memory of its own, in a ring, or sent.
 
 `FreshBlocks` puts every batch into new shared memory, as PyTorch's loader does: valid as long as it is held, at the
 price of new pages per batch. `Ring` (`--worker-tensor`) is one pinned block whose slots are used in turn. Nothing is
-pickled, copied or allocated per batch, but a batch is valid only until the next but one is requested.
+pickled, copied or allocated per batch, but a batch is valid only until the next but one is requested. Workers that are
+not forked share no memory: theirs are `Copies`.
 
 The memory has no name in the file system (`memfd_create`), so nothing is left behind however processes end, and a
 container's small /dev/shm does not matter. Pythons built for older systems lack it: there it is a file in /dev/shm,
@@ -43,7 +44,7 @@ _FIX_PINNING = "use fewer --workers or a smaller --batch-size, or omit --worker-
 
 
 class Carrier(Protocol):
-    """Made before the workers are forked, so that both sides have it."""
+    """Made before the workers are started, so that both sides have it."""
 
     def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
         """In a worker: make the batch in its place; the reply, and the file that goes with it."""
@@ -60,7 +61,7 @@ class SharedBlock:
     def __init__(self, nbytes: int) -> None:
         self.file = _nameless_file()
         try:
-            os.posix_fallocate(self.file, 0, nbytes)  # fails here and now, not by a signal when it is written to
+            _take_room(self.file, nbytes)
             self.memory = mmap.mmap(self.file, nbytes)
         except OSError as error:
             os.close(self.file)
@@ -70,6 +71,13 @@ class SharedBlock:
     def close_file(self) -> None:
         """The memory stays as long as anything refers to it."""
         os.close(self.file)
+
+
+def _take_room(file: int, nbytes: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, nbytes)  # fails here and now, not by a signal when it is written to
+    else:
+        os.ftruncate(file, nbytes)
 
 
 def check_room(nbytes: int, purpose: str) -> None:
@@ -180,6 +188,22 @@ class FreshBlocks:
         os.close(file)
         images = torch.frombuffer(memory, dtype=torch.uint8).reshape(shape)
         return images, Targets(*map(torch.from_numpy, boxes))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Copies:
+    """Sent through the connection, for workers that are not forked."""
+
+    def make(self, maker: BatchMaker, job: Job, turn: int) -> tuple[Reply, int | None]:
+        pixels = np.empty(maker.shape(job), np.uint8)
+        made = maker.make(job, pixels)
+        return ((pixels, *_arrays(made.targets)), made.mix, made.skipped), None
+
+    def take(self, shape: Shape, turn: int, boxes: Any, file: int | None) -> tuple[Tensor, Targets]:
+        pixels, *arrays = boxes
+        return torch.from_numpy(pixels), Targets(*map(torch.from_numpy, arrays))
 
     def close(self) -> None:
         """Nothing is held."""

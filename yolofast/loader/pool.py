@@ -1,12 +1,13 @@
-"""A few forked processes that work on tasks; results come back in the order the tasks were given.
+"""A few processes that work on tasks; results come back in the order the tasks were given.
 
-Forked, because a worker then has the data set, its images and the shared memory without a copy, in milliseconds;
-spawned ones would import PyTorch and unpickle the index each. The usual objection, locks held by other threads at the
-moment of forking, is met by what a worker does: NumPy, OpenCV without threads and single-threaded PyTorch, nothing of
-CUDA.
+On Linux they are forked: a worker then has the data set, its images and the shared memory without a copy, in
+milliseconds; spawned ones import PyTorch and unpickle the index each. The usual objection, locks held by other threads
+at the moment of forking, is met by what a worker does: NumPy, OpenCV without threads and single-threaded PyTorch,
+nothing of CUDA. Windows cannot fork, and on macOS libraries of the system do not survive it: there they are spawned, as
+in a program that has chosen that by `multiprocessing.set_start_method("spawn")`.
 
-Each worker has a socket of its own. There is no lock in common that a killed worker could take with it, and its death
-is an end of file. A worker whose parent is gone finds that out within a second.
+Each worker has a connection of its own. There is no lock in common that a killed worker could take with it, and its
+death is an end of file. A worker whose parent is gone finds that out within a second.
 
 A worker notes every image it begins in memory that it shares with its parent. One that has work and begins nothing for
 `timeout` seconds, in a drive that does not answer, is stuck: it is ended, and a new one gets its tasks. If that gets
@@ -19,12 +20,13 @@ import os
 import signal
 import socket
 import struct
+import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, get_start_method
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import recv_handle
@@ -38,6 +40,10 @@ _ALIVE_CHECK_S = 5.0
 _LOOKS = 10
 """At the beats, within the time that a worker has."""
 _PATIENCE_S = 5.0
+
+
+def workers_are_forked() -> bool:
+    return sys.platform == "linux" and get_start_method(allow_none=True) != "spawn"
 
 
 @dataclass
@@ -120,7 +126,8 @@ class WorkerPool:
             raise
 
     def _started(self, number: int) -> _Worker:
-        context, name = get_context("fork"), f"yolofast-data-{number}"
+        name = f"yolofast-data-{number}"
+        context = get_context("fork") if workers_are_forked() else get_context("spawn")
         try:
             ours, theirs = context.Pipe()
             if self._timeout:
@@ -209,7 +216,7 @@ class WorkerPool:
         code = worker.process.exitcode
         how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit code {code}"
         fix = "find out why with --workers 0, which does the same work in the training process"
-        if code == -signal.SIGKILL:
+        if how == "by SIGKILL":
             fewer = "use fewer --workers, a smaller --batch-size or --cache disk"
             fix = f"most likely memory ran out (see `dmesg`): {fewer}"
         return UserError(f"data worker {worker.number} (process {worker.process.pid}) was ended {how}", fix=fix)
@@ -252,7 +259,9 @@ def _wait_for(workers: list[_Worker]) -> None:
 
 
 def _limit_reading(connection: Connection, seconds: float) -> None:
-    """Of an answer that has begun to arrive; afterwards reading raises `BlockingIOError`."""
+    """Of an answer that has begun to arrive; afterwards reading raises `BlockingIOError`. Pipes of Windows cannot."""
+    if os.name != "posix":
+        return
     whole = int(seconds)
     limit = struct.pack("@ll", whole, max(int((seconds - whole) * 1e6), 0 if whole else 1))
     with socket.socket(fileno=os.dup(connection.fileno())) as ours:

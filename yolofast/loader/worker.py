@@ -2,18 +2,19 @@
 
 import contextlib
 import gc
-import mmap
 import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
+from ctypes import Array, c_longlong
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
+from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 import cv2
-import numpy as np
 import torch
 
 from yolofast.errors import UserError
@@ -38,21 +39,19 @@ class Beats:
     """Of each worker: how many images it has begun, and which one was the last."""
 
     def __init__(self, count: int) -> None:
-        self._memory = np.frombuffer(mmap.mmap(-1, max(count, 1) * 16), np.int64).reshape(-1, 2)
-        self._memory[:, 1] = -1
+        self._memory = RawArray("q", [0, -1] * max(count, 1))  # shared with processes however they are started
 
     def of(self, worker: int) -> Beat:
-        own = self._memory[worker]
-
-        def beat(image: int) -> None:
-            own[1] = image
-            own[0] += 1
-
-        return beat
+        return partial(_beat, self._memory, worker)
 
     def last(self, worker: int) -> tuple[int, int]:
         """Which beat it was, and of which image; -1 before the first."""
-        return int(self._memory[worker, 0]), int(self._memory[worker, 1])
+        return self._memory[2 * worker], self._memory[2 * worker + 1]
+
+
+def _beat(memory: Array[c_longlong], worker: int, image: int) -> None:
+    memory[2 * worker + 1] = image
+    memory[2 * worker] += 1
 
 
 def serve(connection: Connection, work: Work, beat: Beat, parent: int) -> None:

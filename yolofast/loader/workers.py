@@ -24,10 +24,10 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.loader.batch_maker import BatchMaker, Job
-from yolofast.loader.carriers import Carrier, FreshBlocks, Reply, Ring, check_room, slot_bytes
+from yolofast.loader.carriers import Carrier, Copies, FreshBlocks, Reply, Ring, check_room, slot_bytes
 from yolofast.loader.order import BatchForm, EpochOrder
 from yolofast.loader.pinning import in_background, pinned_copy
-from yolofast.loader.pool import WorkerPool
+from yolofast.loader.pool import WorkerPool, workers_are_forked
 from yolofast.loader.worker import Beat
 from yolofast.pixels import Image, ImageSource
 from yolofast.structures import Batch
@@ -71,7 +71,9 @@ class WorkerLoader:
         if prefetch < 1:
             raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")
         self.maker, self.order, self._workers = maker, order, workers
-        self._persistent, self._worker_tensor = persistent or fast, worker_tensor or fast
+        self._forked = workers_are_forked()  # others take seconds to start, and share no memory
+        self._persistent = persistent or fast or not self._forked
+        self._worker_tensor = (worker_tensor or fast) and self._forked
         self._pin = pin_memory and torch.cuda.is_available()
         self._in_flight = prefetch * workers
         self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from)
@@ -151,6 +153,8 @@ class WorkerLoader:
         batch = self.order.batch_size // self.order.world
         image_bytes, slots = batch * 3 * self._form.most_pixels, self._in_flight + _HELD
         needed = slots * (slot_bytes(batch, image_bytes) if self._worker_tensor else image_bytes)
+        if not self._forked:
+            return Copies()
         check_room(needed, f"{slots} batches of {batch} images for {self._workers} workers")
         return Ring(slots, batch, image_bytes, pinned=self._pin) if self._worker_tensor else FreshBlocks()
 

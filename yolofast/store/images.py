@@ -2,7 +2,7 @@
 
 A store is mapped into memory, not read: its pages belong to the system's page cache, one copy for all processes of the
 machine, and are released when memory is needed. The mapping is private, so a write by mistake never reaches the file.
-It belongs to its process: give a spawned process the `PackedStore` and open it there. `to_device` and `in_host_memory`
+It belongs to its process: a spawned one gets the `PackedStore` and maps it again. `to_device` and `in_host_memory`
 copy the packed images to the GPU or into this process's RAM.
 """
 
@@ -11,7 +11,7 @@ import mmap
 import sys
 import weakref
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,18 @@ CHUNK = 64 * 2**20
 """Bytes copied at a time: large enough for full speed, small against what is copied."""
 
 
-def open_packed(store: PackedStore) -> PackedImages:
+@dataclass(frozen=True)
+class MappedImages(PackedImages):
     """A store of plain pixels, mapped."""
-    return PackedImages(torch.from_numpy(mapped(store)), store.starts, store.sizes)
+
+    store: PackedStore
+
+    def __reduce__(self) -> tuple[Callable[[PackedStore], "MappedImages"], tuple[PackedStore]]:
+        return open_packed, (self.store,)
+
+
+def open_packed(store: PackedStore) -> MappedImages:
+    return MappedImages(torch.from_numpy(mapped(store)), store.starts, store.sizes, store)
 
 
 class JpegImages:
@@ -98,8 +107,11 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
     with open_data(store) as file:
         if not store.nbytes:
             return np.empty(0, np.uint8)
-        flags, protection = mmap.MAP_PRIVATE | _UNRESERVED, mmap.PROT_READ | mmap.PROT_WRITE
-        pages = mmap.mmap(file.fileno(), store.nbytes, flags=flags, prot=protection)
+        if _UNRESERVED:
+            flags, protection = mmap.MAP_PRIVATE | _UNRESERVED, mmap.PROT_READ | mmap.PROT_WRITE
+            pages = mmap.mmap(file.fileno(), store.nbytes, flags=flags, prot=protection)
+        else:
+            pages = mmap.mmap(file.fileno(), store.nbytes, access=mmap.ACCESS_COPY)
     return np.frombuffer(pages, np.uint8)
 
 
@@ -125,7 +137,7 @@ def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHU
             sent[turn % 2] = torch.cuda.current_stream(device).record_event()
     if on_gpu:
         torch.cuda.current_stream(device).synchronize()
-    return replace(packed, data=target)
+    return PackedImages(target, packed.starts, packed.sizes)
 
 
 def in_host_memory(packed: PackedImages, pinned: bool) -> PackedImages:
@@ -138,7 +150,7 @@ def in_host_memory(packed: PackedImages, pinned: bool) -> PackedImages:
     target[: len(packed.data)].copy_(packed.data)
     if pinned and len(memory) and torch.cuda.is_available():
         weakref.finalize(memory, pin(memory, fix="use --cache disk"))
-    return replace(packed, data=target)
+    return PackedImages(target, packed.starts, packed.sizes)
 
 
 def pin(memory: npt.NDArray[np.uint8], *, fix: str) -> Callable[[], None]:
@@ -202,7 +214,7 @@ def open_images(
         choice = StoreChoice("off", f"{error.where} cannot be written: {error.__cause__.strerror}")
         say(f"images: cache {choice.kind} instead ({choice.reason})")
         return FileImages(index, width, height, augmented), choice
-    images = JpegImages(store) if choice.kind == "jpeg" else open_packed(store)
+    images: PackedImages | JpegImages = JpegImages(store) if choice.kind == "jpeg" else open_packed(store)
     in_file = images
     if isinstance(images, PackedImages):
         if choice.kind == "gpu":

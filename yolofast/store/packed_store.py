@@ -7,6 +7,7 @@ is next to the data set if possible, under a name made of its content.
 
 import hashlib
 import os
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -34,6 +35,8 @@ Records = npt.NDArray[np.void]
 
 _VERSION = 1
 """Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
+
+_SEEKING = threading.Lock()
 
 _DAMAGED = (
     *(
@@ -137,10 +140,18 @@ def open_data(store: PackedStore) -> BinaryIO:
 def stored_bytes(record: np.void, file_number: int) -> bytes | None:
     """The bytes a record describes; None if they are not what was written, or the disk fails to give them."""
     try:
-        content = os.pread(file_number, int(record["length"]), int(record["start"]))
+        content = _read_at(file_number, int(record["start"]), int(record["length"]))
     except OSError:
         return None
     return content if zlib.crc32(content) == int(record["checksum"]) else None
+
+
+def _read_at(file_number: int, start: int, length: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(file_number, length, start)
+    with _SEEKING:  # Windows: threads share the position in a file
+        os.lseek(file_number, start, os.SEEK_SET)
+        return os.read(file_number, length)
 
 
 def _is_consistent(store: PackedStore) -> bool:

@@ -4,7 +4,6 @@ Writes go to a partial file with a journal, from which a later call continues. T
 whose images have changed is replaced by a new one, into which the unchanged images are copied rather than decoded.
 """
 
-import os
 import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.atomic_file import name_beside, remove_abandoned
+from yolofast.files.atomic_file import name_beside, remove_abandoned, sync_folder
 from yolofast.files.lock import locked
 from yolofast.files.threads import in_order, usable_cores
 from yolofast.image_index import ImageIndex
@@ -201,7 +200,7 @@ class PackJob:
         write_store(store, new_index)
         journal.data.replace(data)
         new_index.replace(index_file)
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
         journal.discard()
         return store
 
@@ -230,11 +229,3 @@ def _bad_images(bad: list[UserError], total: int) -> UserError:
     more = [f"\n  … and {len(bad) - _MOST_NAMED:,} more"] if len(bad) > _MOST_NAMED else []
     what = f"{len(bad):,} of {total:,} images cannot be packed:" + "".join(lines + more)
     return UserError(what, fix=f"restore or remove them; {own_command()} check shows every fault of a data set")
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -26,6 +26,7 @@ from yolofast.loader.batch_maker import BatchMaker
 from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import device_pixels
 from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
+from yolofast.loader.pool import workers_are_forked
 from yolofast.loader.quad import GROUP, QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors
@@ -108,8 +109,11 @@ def gpu_makes_batches(config: TrainConfig, device: torch.device) -> bool:
 def idle_flags(config: TrainConfig, on_gpu: bool) -> str:
     """Which flags of worker processes were given although there are none, and what would make them matter."""
     given = [settings_of(TrainConfig)[name].flag for name in WORKER_FLAGS if getattr(config, name)]
-    if not given or (workers_of(config) and not on_gpu):
+    if not given:
         return ""
+    if workers_of(config) and not on_gpu:
+        alone = not workers_are_forked() and (config.worker_tensor or config.fast_dataloader)
+        return "batches are copied, on this system worker processes share no memory" if alone else ""
     flags = f"{' and '.join(given)} {'has' if len(given) == 1 else 'have'} no effect"
     if on_gpu:
         return f"{flags}, the GPU makes the batches (--loader cpu: worker processes do)"

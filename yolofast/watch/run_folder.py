@@ -14,7 +14,13 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-_NO_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def can_be_opened_in_steps() -> bool:
+    """Windows cannot: there, nothing of a stranger's folder can be shown safely."""
+    return os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 class Stamp(NamedTuple):
@@ -44,10 +50,10 @@ class RunFolder(NamedTuple):
     @contextmanager
     def opened(self) -> Iterator[int]:
         """Its descriptor; OSError if it is not there any more, or a link."""
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(self.root, os.O_RDONLY | _FOLDER)
         try:
             for part in self.parts:
-                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NO_LINKS, dir_fd=folder)
+                inner = os.open(part, os.O_RDONLY | _FOLDER | _NO_LINKS, dir_fd=folder)
                 os.close(folder)
                 folder = inner
             yield folder

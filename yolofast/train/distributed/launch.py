@@ -9,7 +9,7 @@ from typing import Any
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.multiprocessing.spawn import ProcessExitedException, spawn
 
-from yolofast.interrupts import told_to_stop
+from yolofast.interrupts import STOPS, told_to_stop
 from yolofast.train.distributed.heartbeat import say_why
 
 _HOST, _RESULT = "127.0.0.1", "yolofast/result"
@@ -55,7 +55,7 @@ def _one_rank(number: int, ranks: int, port: int, work: Work, arguments: tuple[A
     os.environ.update({name: str(value) for name, value in place.items()})
     # The store is there already: torch's word for that.
     os.environ.update(MASTER_ADDR=_HOST, TORCHELASTIC_USE_AGENT_STORE="True")
-    for deaf in (signal.SIGHUP, signal.SIGUSR1):  # the process that started the ranks hears it, and stops them once
+    for deaf in set(STOPS) - {signal.SIGTERM}:  # the process that started the ranks hears it, and stops them once
         signal.signal(deaf, signal.SIG_IGN)
 
     def report(result: str) -> None:
