@@ -14,7 +14,6 @@ import platform
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -91,7 +90,7 @@ class Watch(threading.Thread):
     def close(self) -> None:
         self.stopped.set()
         self.join()
-        self.process.send_signal(signal.SIGINT)
+        self.process.terminate()  # what is started in the background of a script does not hear SIGINT
         self.process.communicate(timeout=_AT_MOST_S)
 
 
