@@ -4,30 +4,34 @@ BIN := .venv/bin
 # Tests and commands start many processes: each finds the modules compiled by the first.
 unexport PYTHONDONTWRITEBYTECODE
 
-PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Wheels are compared with the checksums that are written down. Torch comes last, without: which build a machine needs is
+# its owner's choice (SECURITY.md).
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check
+HASHED := $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all:
+OWN := $(PIP_INSTALL) --no-build-isolation -c constraints.txt
 
-.PHONY: install develop demo demo-track examples quick test fuzz lint format info docs package sbom clean
+.PHONY: install develop demo demo-track examples quick test fuzz lint format info docs package sbom hashes clean
 
 # What running needs; `develop` adds what tests, linters and examples need.
 install: .venv/installed
 develop: .venv/developed
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt requirements/run.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "yolofast needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/$(PIP_INSTALL) -e .
+	$(BIN)/$(HASHED) -r requirements/run.txt
+	$(BIN)/$(OWN) -e .
 	touch $@
 
-.venv/developed: .venv/installed
-	$(BIN)/$(PIP_INSTALL) -e '.[dev]'
+.venv/developed: .venv/installed requirements/develop.txt
+	$(BIN)/$(HASHED) -r requirements/develop.txt
+	$(BIN)/$(OWN) -e '.[dev]'
 	touch $@
 
 # Mkdocs and the tools of a release have an environment of their own: they need nothing of yolofast, which only parses.
-.venv-tools/installed: pyproject.toml constraints.txt constraints-extras.txt
+.venv-tools/installed: requirements/tools.txt
 	$(PYTHON) -m venv .venv-tools
-	.venv-tools/bin/$(PIP_INSTALL) -c constraints-extras.txt $$($(PYTHON) -c 'import tomllib; \
-	    extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-	    print(*extras["docs"], *extras["release"])')
+	.venv-tools/bin/$(HASHED) -r requirements/tools.txt
 	touch $@
 
 # A detector learns to find shapes: two to four minutes on two cores, plots and predictions included. Then it follows them
@@ -61,7 +65,7 @@ docs: .venv-tools/installed
 # The wheel and the source archive, in dist/; the wheel is tried in an empty environment, with the libraries of .venv.
 package: install .venv-tools/installed
 	rm -rf build dist
-	.venv-tools/bin/python -m build --outdir dist . >build.log 2>&1 || { cat build.log; exit 1; }
+	.venv-tools/bin/python -m build --no-isolation --outdir dist . >build.log 2>&1 || { cat build.log; exit 1; }
 	.venv-tools/bin/twine check --strict dist/*
 	$(PYTHON) .ci/wheel.py dist $(BIN)/python
 
@@ -95,6 +99,10 @@ info: install
 # What is installed beside yolofast, as CycloneDX JSON; versions other than the pinned ones are an error.
 sbom: develop
 	$(BIN)/python .ci/sbom.py constraints.txt sbom.json
+
+# After pins have changed: pip says what is needed, the registry its checksums.
+hashes: develop
+	$(BIN)/python .ci/hashes.py
 
 clean:
 	rm -rf .venv .venv-tools build build.log dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

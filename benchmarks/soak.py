@@ -126,7 +126,7 @@ def completed(words: list[str], log: Path) -> int:
 def of_files(*names: str) -> Digest:
     def digest(folder: Path) -> str:
         found = sorted(path for name in names for path in folder.rglob(name))
-        assert found, f"nothing like {names} in {folder}"
+        assert any(path.stat().st_size for path in found), f"nothing like {names} in {folder}"
         return sha256(b"".join(path.read_bytes() for path in found)).hexdigest()
 
     return digest
@@ -184,7 +184,11 @@ def jobs(work: Path, video: Path) -> dict[str, Job]:
 
     def track(folder: Path) -> list[str]:
         into = ["--project", str(folder), "--name", "track", "--exist-ok", "--nosave"]
-        return command("track", "--source", str(video / "SHAPES-01" / "img1"), "--weights", best, *settings, *into)
+        source = ["--source", str(video / "SHAPES-01" / "img1"), "--weights", best]
+        # After four short epochs scores are low: there is something to be compared if low ones count.
+        low = ["--conf-thres", "0.0002", "--track", "track_low_thresh=0.0005"]
+        low += ["track_high_thresh=0.001", "new_track_thresh=0.001"]
+        return command("track", *source, *low, *settings, *into)
 
     def sweep(folder: Path) -> list[str]:
         grid = [

@@ -66,3 +66,17 @@ def test_contributing_says_what_ci_runs():
     runs = re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("CI runs `.ci/run`")[1].split("\n- ")[0]
     assert re.findall(r"`make (\w+)`", said) == runs
+
+
+def test_everything_that_ci_installs_has_checksums(installed):
+    """But torch: SECURITY.md says why."""
+    read = {name: (ROOT / "requirements" / f"{name}.txt").read_text() for name in ("run", "develop", "tools")}
+    hashed = {name: SBOM["pins"](text.replace(" \\", "")) for name, text in read.items()}
+    assert hashed["run"] | hashed["develop"] == {name: version for name, version in PINS.items() if name != "torch"}
+    assert hashed["tools"].items() <= (EXTRA_PINS | PINS).items()
+    assert SBOM["_closure"]("yolofast", installed) - {"torch", "yolofast"} <= hashed["run"].keys()
+    for text in read.values():
+        for one in text.split("==")[1:]:
+            assert re.search(r"--hash=sha256:[0-9a-f]{64}$", one, re.MULTILINE), one
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(f"$(HASHED) -r requirements/{name}.txt" in makefile for name in read)

@@ -11,7 +11,6 @@ from typing import Any
 
 from yolofast._version import __version__
 from yolofast.config.commands import COMMANDS, GROUPS, LOOKS_AT
-from yolofast.config.common import RunConfig
 from yolofast.config.flags import DEFAULTS, FlagParser, add_flags, from_args, parse_flags
 from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_OK, run_command
@@ -65,7 +64,6 @@ def run_script(name: str, **changed: Any) -> int:
     `changed` are settings by which a script differs from that of the name.
     """
     command = next(one for one in COMMANDS if one.script == name)
-    assert issubclass(command.settings, RunConfig)
     defaults = replace(command.settings.published(), **changed)
     args = parse_flags(command.settings, defaults, sys.argv[1:], os.path.basename(sys.argv[0]))
     args.looks_at = LOOKS_AT.get(command.name, ())

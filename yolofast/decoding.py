@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from yolofast.raw_maps import RowReader, cell_index
+from yolofast.raw_maps import RowReader
 from yolofast.structures import HeadLayout, RawMapReader
 
 # e³⁰ cells are far beyond any image, and the area of such a box is still finite.
@@ -25,6 +25,8 @@ def decode(raw: Sequence[Tensor], model: RawMapReader) -> Tensor:
     objectness is then their product.
     """
     layout = model.layout
+    if layout.kind == "decoded":
+        return raw[0]
     anchors_px = model.anchors_px
     rows = []
     for head in range(layout.heads):
@@ -52,14 +54,21 @@ def decode_boxes(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayou
     """
     reader = RowReader(layout.bins)
     rows = raw[..., : reader.objectness].flatten(1, 3).float()
-    height, width = raw.shape[2:4]
-    cell = torch.arange(rows.shape[1], device=raw.device)
-    index = cell_index(cell, (height, width))
+    shape = raw.shape[1:4]
+    index = _grid(shape, raw.device)
     if layout.kind == "point":
         return decode_points(rows, index, stride)
     centre = (reader.centres(rows) + index) * stride
-    size = reader.sizes(rows) * anchors_px.to(rows)[cell // (height * width)]
+    size = reader.sizes(rows) * anchors_px.to(rows)[:, None, None].expand(*shape, 2).flatten(0, 2)
     return torch.cat((centre, size), dim=-1)
+
+
+def _grid(shape: Sequence[int], device: torch.device) -> Tensor:
+    """Column and row `[na · H · W, 2]` of every position. No division: exporters fail at one by an unknown side."""
+    _, height, width = shape
+    columns = torch.arange(width, device=device).expand(*shape)
+    rows = torch.arange(height, device=device)[:, None].expand(*shape)
+    return torch.stack((columns, rows), dim=-1).flatten(0, 2)
 
 
 def decode_points(rows: Tensor, index: Tensor, stride: int) -> Tensor:

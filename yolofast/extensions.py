@@ -100,6 +100,12 @@ FORMATS: dict[str, FormatPlaces] = {
 """In the order in which a place is compared with them."""
 
 
+EXPORT_FORMATS: dict[str, str] = {
+    "onnx": "yolofast.export.formats.onnx:ONNX",
+}
+"""What a network can be exported to: an `ExportFormat`, which writes such files and runs them."""
+
+
 def found(where: str) -> Any:
     """What `module:name` means."""
     module, _, name = where.partition(":")

@@ -25,9 +25,9 @@ class HeadLayout:
     of head 0 come first, then those of head 1, and so on: map `head * levels + level`.
     """
 
-    kind: Literal["anchor", "bin", "point"]
+    kind: Literal["anchor", "bin", "point", "decoded"]
     """`anchor`: x, y, w, h, obj, classes. `bin`: x, y, w and h as one offset and `bins` logits each, obj, classes.
-    `point` (YOLOX): as `anchor`, one point per cell and no anchors."""
+    `point` (YOLOX): as `anchor`, one point per cell and no anchors. `decoded`: an exported file's predictions."""
     nc: int
     strides: tuple[int, ...]
     anchors_per_cell: int
@@ -43,7 +43,7 @@ class HeadLayout:
 
     @property
     def has_anchors(self) -> bool:
-        return self.kind != "point"
+        return self.kind in ("anchor", "bin")
 
     @property
     def levels(self) -> int:

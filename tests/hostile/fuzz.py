@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,6 +44,7 @@ SHARES = {
     "requests": 2,
     "caches": 1,
 }
+_IMPORTING_S = 2.0
 _TRIES = 3
 """Of an input that seems to be slow: on a busy machine a second is not always the same."""
 
@@ -109,6 +111,20 @@ def prepared(work: Path) -> Sound:
         return _prepared(work)
 
 
+def borrowed(trained: Path, work: Path) -> Sound:
+    """What tests share: its run is copied, its images are only read."""
+    os.environ["YOLOFAST_CACHE"] = str(work / "cache")
+    run = Path(shutil.copytree(trained / "runs" / "run", work / "runs" / "run"))
+    return make_sound(trained / "shapes" / "data.yaml", run, work / "sound-files")
+
+
+def roughly(work: Path) -> Outcome:
+    """What any input may cost before it counts: that of a process, and the modules that nobody has imported yet."""
+    with one_case(work / "nothing") as folder:
+        nothing = attempt(Case("nothing", call=lambda: 0), folder)
+    return replace(nothing, seconds=_IMPORTING_S)
+
+
 @contextmanager
 def _silence() -> Iterator[None]:
     sys.stdout.flush()
@@ -139,8 +155,12 @@ def main() -> int:
     options = _options()
     work = Path(tempfile.mkdtemp(prefix="yolofast-fuzz-"))
     try:
-        sound = prepared(work)
-        cost = costs(sound, work)
+        if options.trained is not None:
+            sound = borrowed(options.trained, work)
+            cost = dict.fromkeys(GENERATORS, roughly(work))
+        else:
+            sound = prepared(work)
+            cost = costs(sound, work)
         print(f"seed {options.seed}; a sound input of a class takes, in seconds and MB: " + ", ".join(
             f"{name} {one.seconds:.1f} {one.megabytes:.0f}" for name, one in cost.items()))  # fmt: skip
         print(f"{'class':12} {'tried':>7} {'held':>7} {'failed':>7} {'refused':>8} {'most s':>7} {'most MB':>8}")
@@ -207,6 +227,7 @@ def _options() -> Any:
     parser.add_argument("--only", nargs="+", choices=GENERATORS, help="these classes alone")
     parser.add_argument("--case", type=int, help="this one alone, with what was said")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for inputs that have not held")
+    parser.add_argument("--trained", type=Path, help="a folder with shapes/ and runs/run: nothing is prepared")
     return parser.parse_args()
 
 

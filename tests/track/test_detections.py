@@ -92,6 +92,42 @@ def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
         refuse_higher(found, [0.5, 0.8], "--iou")
 
 
+def _pan(folder, frames=4):
+    """A camera that moves over a still ground."""
+    ground = cv2.GaussianBlur(np.random.default_rng(0).integers(0, 255, (320, 540, 3), np.uint8), (0, 0), 2)
+    ground = cv2.normalize(ground, None, 0, 255, cv2.NORM_MINMAX)
+    folder.mkdir()
+    for number in range(frames):
+        shift = np.float64([[1, 0.004 * number, -3.3 * number], [-0.004 * number, 1, -1.6 * number]])
+        cv2.imwrite(str(folder / f"{number:03}.png"), cv2.warpAffine(ground, shift, (480, 270)))
+    return folder
+
+
+def test_stored_detections_give_the_tracks_of_a_moving_camera(tmp_path, capsys):
+    """To the bit, and for other settings with the images, without the network."""
+    weights, images = save_seeing(tmp_path / "some.pt", img_size=416), _pan(tmp_path / "pan")
+    network = ["--weights", str(weights), "--source", str(images), "--device", "cpu"]
+    out = ["--nosave", "--project", str(tmp_path), "--exist-ok", "--name"]
+    assert main(["predict", *network, "--save-detections", *out, "once"]) == 0
+    stored = ["--detections", str(tmp_path / "once" / "detections")]
+    assert np.abs(read_detections(stored[1]).warps[1:, :, 2]).max() > 3
+
+    def tracked(*words, camera="sparseOptFlow"):
+        easy = ["track_high_thresh=0.02", "new_track_thresh=0.02", "match_thresh=0.95", f"cmc_method={camera}"]
+        assert main(["track", *words, "--track", *easy, *out, "run"]) == 0
+        found = json.loads((tmp_path / "run" / "pan.json").read_text())["frames"]
+        assert sum(len(one["tracks"]) for one in found[1:])
+        return found, " ".join(capsys.readouterr().out.split())
+
+    of_network, _ = tracked(*network)
+    again, said = tracked(*stored)
+    assert again == of_network and "remark" not in said
+    assert tracked(*stored, camera="none")[0] != of_network
+    of_few, _ = tracked(*network, "--max-det", "40")
+    assert tracked(*stored, "--max-det", "40", "--source", str(images))[0] == of_few
+    assert "pan was stored for other settings (sparseOptFlow)" in tracked(*stored, "--max-det", "40")[1]
+
+
 def test_json_with_videos_holds_detections_too(tmp_path):
     (tmp_path / "A" / "det").mkdir(parents=True)
     (tmp_path / "A" / "det" / "det.txt").write_text("1,-1,1,2,3,4,0.25,0\n3,-1,10,20,30,40,0.5,1\n")

@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,7 @@ from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
 from yolofast.structures import Detections
 from yolofast.terminal.escaping import STEERING
-from yolofast.track.choices import making_of, storing_filters
-from yolofast.track.formats.detections import ENDING, Making, write_detections
-from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.storing import DetectionStore
 from yolofast.track.timeline import Timeline
 from yolofast.words import counted
 
@@ -60,24 +58,27 @@ def run(args: argparse.Namespace) -> None:
         conf=config.conf_thres, iou=config.iou_thres, classes=config.classes or None, agnostic=config.agnostic_nms,
         most=config.max_det, augment=config.augment,
     )  # fmt: skip
-    stored = storing_filters(chosen) if config.save_detections else ()
-    timeline = Timeline(images_of(config.source) if stored else (), every=config.vid_stride)
-    files = PredictFiles(
-        config, detector.names, lambda: new_run_folder(config.project, config.name, config.exist_ok), timeline,
-        making_of(detector, stored) if stored else None,
-    )  # fmt: skip
+    store = None
+    if config.save_detections:
+        store = DetectionStore(detector, chosen, Timeline(images_of(config.source), every=config.vid_stride))
+    make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
+    files = PredictFiles(config, detector.names, make_folder, store)
     window = Window(out.print) if config.view_img else None
     tally = _Tally(chosen.class_numbers(detector.names))
+    if store is not None:
+        seen = store.detect(batches, tally.look)
+    else:
+        ways = detector.detect_in_ways(batches, [chosen], tally.look)
+        seen = ((frame, found) for frame, (found,) in ways)
     try:
-        for frame, (found, *to_store) in detector.detect_in_ways(batches, [chosen, *stored], tally.look):
+        for frame, found in seen:
             tally.add(found)
-            if to_store:
-                files.record(frame, to_store)
             picture = files.add(frame, found)
             out.print(f"{frame}: {listed(found, detector.names)}", soft_wrap=True)
             if window is not None and not window.show(frame.name, picture):
                 break
     finally:  # also when interrupted: results are complete, and videos can be played
+        seen.close()
         files.close()
     if not files.count and faults:
         raise UserError(f"nothing could be read: {faults[0].what}", where=faults[0].where, fix=faults[0].fix)
@@ -117,12 +118,10 @@ class PredictFiles:
     """The folder is made with the first image, so that a run without images leaves no folder."""
 
     def __init__(
-        self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path], timeline: Timeline,
-        made: Making | None,
+        self, config: PredictConfig, names: tuple[str, ...], make_folder: Callable[[], Path],
+        store: DetectionStore | None,
     ) -> None:  # fmt: skip
-        """`made` says how the detections to be stored are made."""
-        self._timeline, self._made = timeline, made
-        self._recorders: dict[str, DetectionRecorder] = {}
+        self._store = store
         self._config, self._names, self._make_folder = config, names, make_folder
         self._file_names, self._videos = UniqueNames(), VideoWriters()
         self._rows: list[dict[str, Any]] = []
@@ -158,22 +157,12 @@ class PredictFiles:
     def close(self) -> None:
         """Closes the videos and writes the lists."""
         self._videos.close()
-        for name, recorder in self._recorders.items():
-            write_detections(self.folder / "detections" / f"{name}{ENDING}", recorder.stored())
+        if self._store is not None and self.count:
+            self._store.write(self.folder / "detections")
         if self._config.save_json and self.count:
             write_output(self.folder / "predictions.json", (json.dumps(self._rows, indent=1) + "\n").encode())
         if self._config.save_coco and self.count:
             write_output(self.folder / "coco_predictions.json", json.dumps(self._coco).encode())
-
-    def record(self, frame: Frame, ways: Sequence[Detections]) -> None:
-        """For trackers: what the ways of `storing_filters` leave."""
-        place = self._timeline.place(frame)
-        if place.video not in self._recorders:
-            self._recorders[place.video] = DetectionRecorder(
-                place.video, place.numbers_per_second, self._names, every=place.every, made=self._made
-            )
-        height, width = frame.image.shape[:2]
-        self._recorders[place.video].add_ways(place.number, place.time, (width, height), ways)
 
     def _save_drawn(self, frame: Frame, stem: str, detections: Detections) -> Image:
         if self._config.nosave and not self._config.view_img:

@@ -33,6 +33,7 @@ from yolofast.track.pipeline import (
 from yolofast.track.stored_run import frames_of_stored, read_stored
 from yolofast.track.timeline import OpenSources, open_sources
 from yolofast.track.track_run import TrackRun
+from yolofast.track.trackers.camera_motion import how_found
 from yolofast.track.trackers.table import kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
@@ -129,7 +130,8 @@ def _frames(
     chosen = tracking_filter(config.class_handling, own)
     see = eye_of(detector, chosen, tracker, config.reid)
     followed = follower.follow(detected(see, opened.batches, opened.timeline, times))
-    return detector.names, followed, making_of(detector, [chosen])
+    camera = how_found(tracker.cmc_method, faithful=tracker.faithful)
+    return detector.names, followed, making_of(detector, [chosen], camera)
 
 
 def _detector(config: TrackConfig, say: Callable[[str], None]) -> ImageDetector:

@@ -15,6 +15,7 @@ from yolofast.config.tools import (
     AnchorsConfig,
     CacheConfig,
     CheckConfig,
+    ExportConfig,
     HeadsConfig,
     InfoConfig,
     PackConfig,
@@ -73,6 +74,7 @@ COMMANDS = (
     Command("train", "train a detector; without flags on the built-in data set", TrainConfig, script="train.py"),
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
+    Command("export", "write a file that other runtimes run, proven equal", ExportConfig, script="export.py"),
     Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
@@ -93,6 +95,6 @@ COMMANDS = (
 _OF_TRAINING = ("data", "weights", "cfg", "hyp", "recipe", "plan")
 LOOKS_AT = {
     "train": _OF_TRAINING, "profile": _OF_TRAINING, "val": ("data", "weights", "cfg"), "heads": ("data",),
-    "pack": ("data",), "preview": ("data",),
+    "pack": ("data",), "preview": ("data",), "export": ("data", "weights", "cfg"),
 }  # fmt: skip
 """Of commands that need torch, the settings that name files: they are looked for before it is imported."""

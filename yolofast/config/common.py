@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 from yolofast.config import section
-from yolofast.config.settings import Settings, settings_of
+from yolofast.config.settings import Settings
 from yolofast.errors import UserError, shorten
 
 Precision = Literal["auto", "bf16", "fp16", "fp32"]
@@ -39,11 +39,6 @@ class RunConfig(Settings):
         help="folder of the run below --project; numbered if it exists")
     exist_ok: bool = section.output(False, "--exist-ok", yolov7=True, help="use the folder if it exists")
     # fmt: on
-
-    @classmethod
-    def published(cls) -> Self:
-        """What the published script does without flags."""
-        return cls(**{name: declared.published for name, declared in settings_of(cls).items()})
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal, Self, Union
 
 from yolofast.errors import UserError, nearest, shorten
 
@@ -104,6 +104,11 @@ class Settings:
         for field in dataclasses.fields(self):
             check_value(type(self), field.name, getattr(self, field.name))
         self.check_together()
+
+    @classmethod
+    def published(cls) -> Self:
+        """What the published script does without flags."""
+        return cls(**{name: declared.published for name, declared in settings_of(cls).items()})
 
     def check_together(self) -> None:
         """Settings that exclude or need one another; raises `UserError`."""

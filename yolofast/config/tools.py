@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from yolofast.config import section
 from yolofast.config.settings import REQUIRED, Settings, setting
+from yolofast.errors import UserError
+from yolofast.extensions import EXPORT_FORMATS
+
+# ruff: noqa: RUF009 - `section` makes dataclass fields
 
 # Declared once for the commands that share them.
 _model = partial(setting, None, "--cfg", "--model", help="model file, packaged path or short name such as yolov7-tiny")
@@ -181,3 +186,113 @@ class PreviewConfig(Settings):
     epoch: int = setting(0, "--epoch", help="default: {default}")
     skip_bad: bool = _skip_bad()
     # fmt: on
+
+
+Nms = Literal["none", "onnx", "efficientnms"]
+OPSETS = (18, 23)
+"""The ONNX operator sets that are written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(Settings):
+    # fmt: off
+    weights: tuple[str, ...] = section.model(
+        (), "--weights", published=("yolor-csp-c.pt",), yolov7=True, metavar="FILE", counts=(0, 1),
+        help="trained weights; none: best.pt of the latest run")
+    cfg: str = section.model(
+        "", "--cfg", "--model", metavar="FILE", help="model, for weights that do not hold theirs")
+    head_config: str = section.model(
+        "", "--head-config", metavar="FILE", help="which head owns which classes (1B4H), or standard …")
+
+    to: str = section.output("onnx", "--to", "--format", among=EXPORT_FORMATS, help="the format")
+    out: str | None = section.output(
+        None, "--out", metavar="PLACE",
+        help="the file, or a folder for the model with labels and a README; by default a file beside the weights")
+    force: bool = section.output(False, "--force", published=True, help="replace what is there")
+
+    img_size: tuple[int, ...] | None = section.data(
+        None, "--img-size", "--img", "--imgsz", published=(640, 640), yolov7=True, least=32, most=32_768, counts=(1, 2),
+        help="pixels of the input, or height and width; by default as in training")
+    batch_size: int = section.data(
+        1, "--batch-size", "--batch", yolov7=True, least=1, most=4096, help="images per call")
+    dynamic: Literal["none", "batch", "all"] = section.data(
+        "none", "--dynamic", yolov7=True, bare="all", shortcuts={"--dynamic-batch": "batch"},
+        help="what may differ from call to call: the batch, or also height and width, in whole strides")
+    with_preprocessing: Literal["none", "bgr", "rgb"] = section.data(
+        "none", "--with-preprocessing", bare="bgr",
+        help="take one uint8 image [height, width, 3] of any size, colours in this order; boxes are in its pixels")
+    data: str = section.data(
+        "", "--data", metavar="FILE", help="data set yaml: its val images are what the file is tried on")
+    images: int = section.data(16, "--images", least=1, most=100_000, help="images that the file is tried on")
+
+    nms: Nms = section.evaluation(
+        "onnx", "--nms", published="none",
+        help="suppression inside: none, of ONNX operators, or TensorRT's EfficientNMS_TRT")
+    conf_thres: float = section.evaluation(
+        0.25, "--conf-thres", "--conf", yolov7=True, least=0, most=1, help="omit detections with a lower score")
+    iou_thres: float = section.evaluation(
+        0.45, "--iou-thres", "--iou", yolov7=True, least=0, most=1, help="IoU above which a box is suppressed")
+    max_det: int = section.evaluation(
+        300, "--max-det", "--topk-all", published=100, yolov7="--topk-all", least=1, most=30_000,
+        help="detections per image, at most")
+    agnostic_nms: bool = section.evaluation(
+        False, "--agnostic-nms", help="boxes suppress those of other classes too")
+    threshold_inputs: bool = section.evaluation(
+        False, "--threshold-inputs", help="conf, iou and max_det are inputs of the file, with these values as defaults")
+    end2end: bool = section.evaluation(
+        False, "--end2end", yolov7=True,
+        help="YOLOv7's outputs num_dets, det_boxes, det_scores, det_classes; with --nms none of EfficientNMS_TRT")
+    max_wh: int | None = section.evaluation(
+        None, "--max-wh", yolov7=True, least=0, help="YOLOv7's way to say --end2end --nms onnx; 0: --agnostic-nms too")
+
+    precision: Literal["fp32", "fp16"] = section.speed(
+        "fp32", "--precision", shortcuts={"--half": "fp16", "--fp16": "fp16"},
+        help="number type of the network; inputs, decoding and outputs stay fp32")
+    opset: int = section.speed(20, "--opset", least=OPSETS[0], most=OPSETS[1], help="ONNX operator set")
+    check: bool = section.evaluation(
+        True, "--check", help="run the file on images and compare it with the network before it is kept")
+
+    device: str = section.speed(
+        "", "--device", published="cpu", yolov7=True, without_effect=True, help="files are made on the CPU")
+    grid: bool = section.data(
+        False, "--grid", yolov7=True, without_effect=True, help="boxes are always decoded")
+    simplify: bool = section.output(
+        False, "--simplify", yolov7=True, without_effect=True, help="what is written has nothing to simplify")
+    include_nms: bool = section.evaluation(
+        False, "--include-nms", yolov7=True, without_effect=True, help="of CoreML; see --nms")
+    int8: bool = section.speed(False, "--int8", yolov7=True, help="8-bit weights: not there yet")
+    # fmt: on
+
+    @property
+    def suppression(self) -> Nms:
+        """What `--nms`, `--end2end` and `--max-wh` mean together."""
+        if self.nms == "none" and self.end2end:
+            return "efficientnms" if self.max_wh is None else "onnx"
+        return self.nms
+
+    @property
+    def agnostic(self) -> bool:
+        return self.agnostic_nms or (self.end2end and self.max_wh == 0)
+
+    def check_together(self) -> None:
+        if self.int8:
+            raise UserError("--int8 is not there yet", fix="--half: half the size, and nearly the same detections")
+        without = self.suppression == "none"
+        if without and (self.threshold_inputs or self.agnostic_nms):
+            flag = "--threshold-inputs" if self.threshold_inputs else "--agnostic-nms"
+            raise UserError(f"{flag} is about suppression, but --nms is none", fix=f"--nms onnx, or omit {flag}")
+        if self.threshold_inputs and self.suppression == "efficientnms":
+            what = "--threshold-inputs: EfficientNMS_TRT has its thresholds as constants"
+            raise UserError(what, fix="--nms onnx, or omit --threshold-inputs")
+        if self.with_preprocessing != "none":
+            self._check_preprocessing()
+
+    def _check_preprocessing(self) -> None:
+        flag = f"--with-preprocessing {self.with_preprocessing}"
+        if self.suppression != "onnx":
+            what = f"{flag} gives boxes in the image's own pixels, but --nms is {self.suppression}"
+            raise UserError(what, fix="--nms onnx, or omit --with-preprocessing")
+        if self.dynamic != "none" or self.batch_size != 1:
+            given = f"--dynamic {self.dynamic}" if self.dynamic != "none" else f"--batch-size {self.batch_size}"
+            what = f"{flag} takes one image of any size, but {given} is given"
+            raise UserError(what, fix=f"omit {given}, or --with-preprocessing")

@@ -195,7 +195,7 @@ class ImageDetector:
 
     def detect_in_ways(
         self, batches: Generator[list[Frame]], ways: Sequence[DetectionFilter], look: Look | None = None
-    ) -> Iterator[tuple[Frame, tuple[Detections, ...]]]:
+    ) -> Generator[tuple[Frame, tuple[Detections, ...]]]:
         """The frames, each with what every one of `ways` leaves; the network runs once.
 
         `look` gets what it predicts for each batch, before anything is filtered.

@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.errors import UserError
+from yolofast.export.formats.contract import format_of, open_export
 from yolofast.files.yaml_file import read_yaml
 from yolofast.model.graph import graph_of
 from yolofast.model.head_config import read_head_config
@@ -171,7 +174,10 @@ class TrainedModel:
 
 
 def read_trained(weights: str | Path, cfg: str | None = None, head_config: str | None = None) -> TrainedModel:
-    """`cfg` names the network for weights that do not hold theirs."""
+    """`cfg` names the network for weights that do not hold theirs. An exported file is opened by its runtime."""
+    if (form := format_of(weights)) is not None:
+        opened = open_export(weights, form, gpu=torch.cuda.is_available())
+        return TrainedModel(opened.network, opened.network.names, opened.path, opened.network.facts.shape)
     file = read_weights(weights)
     model = network_of(file, weights, cfg, head_config=head_config)
     _loaded(model, file, Path(weights), transfer=False)

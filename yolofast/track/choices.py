@@ -46,13 +46,14 @@ def storing_filters(chosen: DetectionFilter) -> tuple[DetectionFilter, ...]:
     return tuple(replace(loose, iou=iou, agnostic=across) for iou in overlaps for across in (True, False))
 
 
-def making_of(detector: ImageDetector, ways: Sequence[DetectionFilter]) -> Making:
-    """Of one way to suppress boxes, or of those of `storing_filters`."""
+def making_of(detector: ImageDetector, ways: Sequence[DetectionFilter], camera: str | None) -> Making:
+    """Of one way to suppress boxes, or of those of `storing_filters`; `camera` says how its motion is found."""
     chosen, both = ways[0], len(ways) > 1
     return Making(
         weights=", ".join(detector.weights), size=detector.shape, conf=float(chosen.conf), iou=float(chosen.iou),
         overlaps="both" if both else "across" if chosen.agnostic else "within", most=int(chosen.most),
-        marked=tuple(float(way.iou) for way in ways[::2]) if both else (),
+        marked=tuple(float(way.iou) for way in ways[::2]) if both else (), camera=camera,
+        rounds_down=detector.predictor.inputs.whole,
     )  # fmt: skip
 
 
@@ -90,9 +91,10 @@ def tracker_maker(
 
 def check_warps(tracker: Tracker, is_recorded: bool) -> None:
     """A tracker that waits for recorded warps needs some."""
-    method = getattr(tracker.settings, "cmc_method", "none")
-    if method in _RECORDED and not is_recorded:
-        raise UserError(f"cmc_method is {method}, but no warps are given", fix="add warps, or use sparseOptFlow")
+    if tracker.cmc_method in _RECORDED and not is_recorded:
+        raise UserError(
+            f"cmc_method is {tracker.cmc_method}, but no warps are given", fix="add warps, or use sparseOptFlow"
+        )
 
 
 def eye_of(detector: ImageDetector, chosen: DetectionFilter, tracker: Tracker, reid: str | Path | None) -> See:

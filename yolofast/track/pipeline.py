@@ -21,9 +21,10 @@ from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.pixels import Image
 from yolofast.structures import Detections
+from yolofast.track.formats.detections import USUAL_RATE
 from yolofast.track.formats.warps import chained
 from yolofast.track.timeline import Place, Timeline
-from yolofast.track.trackers.camera_motion import ESTIMATED, CameraMotion
+from yolofast.track.trackers.camera_motion import ESTIMATED, Cameras
 from yolofast.track.trackers.motion.trackssm import foresee_together
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.track.trackers.tracks import Floats, Ints, Stage, Tracks
@@ -181,7 +182,9 @@ class Follower:
         """
         self._make, self._times, self._several, self._explained = make_tracker, times, several, explained
         self._warps, self._warped_to = warps, 0
-        self._cameras: dict[str, CameraMotion] = {}
+        any_rate = make_tracker(USUAL_RATE)
+        self._method = any_rate.cmc_method
+        self._cameras = Cameras(self._method, faithful=any_rate.faithful, several=several)
         self._trackers: dict[str, Tracker] = {}
         self.explained: dict[str, Tracker] = {}
         """As they were after the frame that is to be explained."""
@@ -197,25 +200,12 @@ class Follower:
 
     def _moved(self, seen: Generator[Seen]) -> Generator[Seen]:
         for one in seen:
-            if one.frame is None or one.warp is not None:
-                yield one
-                continue
-            camera = self._camera(one.place)
-            if camera.method not in ESTIMATED:
+            if one.frame is None or one.warp is not None or self._method not in ESTIMATED:
                 yield one
                 continue
             with self._times.of(CAMERA):
-                warp = camera.warp(one.frame.image, one.found.boxes, one.resized)
+                warp = self._cameras.warp(one.place.video, one.frame.image, one.found.boxes, one.resized)
             yield replace(one, warp=warp, resized=None)
-
-    def _camera(self, place: Place) -> CameraMotion:
-        if place.video not in self._cameras:
-            if not self._several:
-                self._cameras.clear()
-            tracker = self._make(place.frame_rate)
-            method = getattr(tracker.settings, "cmc_method", "none")
-            self._cameras[place.video] = CameraMotion(method, faithful=tracker.faithful)
-        return self._cameras[place.video]
 
     def _tracked(self, seen: Iterable[Seen]) -> Generator[FollowedFrame]:
         for one in self._foreseen(seen) if self._several else seen:
@@ -224,7 +214,7 @@ class Follower:
             tracker.stages = [] if wanted else None
             found = one.found
             warp = one.warp if self._warps is None else self._recorded(self._warps, one.place.number)
-            if getattr(tracker.settings, "cmc_method", "none") == "none":
+            if self._method == "none":
                 warp = None  # stored ones are for trackers that look at the camera
             with self._times.of(TRACKING):
                 tracks = tracker.update(

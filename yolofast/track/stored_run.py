@@ -19,7 +19,9 @@ from yolofast.track.formats.read_detections import read_all_detections
 from yolofast.track.formats.sequence import UNKNOWN
 from yolofast.track.pipeline import BATCHES_AHEAD, FollowedFrame, Follower, Found, Seen, StageTimes
 from yolofast.track.selection import Candidates, of_classes, refuse_higher, refuse_without_features, tracks_across
+from yolofast.track.storing import as_resized
 from yolofast.track.timeline import OpenSources, Place, Timeline
+from yolofast.track.trackers.camera_motion import how_found
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
@@ -50,7 +52,7 @@ def _chosen(stored: StoredDetections, config: TrackConfig, tracker: Tracker, say
     if getattr(tracker.settings, "with_reid", False):
         refuse_without_features(stored)
     refuse_higher(stored, [config.iou_thres], "--iou")
-    across = tracks_across(config.class_handling)
+    every, across = stored, tracks_across(config.class_handling)
     if not across and stored.made is not None and stored.made.overlaps == "across":
         say(
             f"remark: detections of {stored.name} were suppressed across classes, so --class-handling each misses "
@@ -61,7 +63,37 @@ def _chosen(stored: StoredDetections, config: TrackConfig, tracker: Tracker, say
     stored = of_classes(stored, config.classes or None)
     choice = {"conf": config.conf_thres, "iou": config.iou_thres}
     kept = Candidates(stored).kept(**choice, most=config.max_det, across=across)
-    return stored.kept(kept).thinned(config.vid_stride)
+    return _moving(stored.kept(kept).thinned(config.vid_stride), every, config, tracker, say)
+
+
+def _moving(
+    chosen: StoredDetections, stored: StoredDetections, config: TrackConfig, tracker: Tracker, say: Say
+) -> StoredDetections:
+    """With the camera's motion as a run with the network finds it: that looks away from what was detected.
+
+    So it is of the detections that were looked away from, and of all frames. For others it is found anew, on the images
+    if there are any.
+    """
+    how = how_found(tracker.cmc_method, faithful=tracker.faithful)
+    if how is None or config.warps is not None:
+        return chosen
+    if chosen.warps is None:
+        if not config.source and stored.made is not None and chosen.length > 1:
+            say(f"remark: {chosen.name} has no camera motion stored: it is believed to stand still; --source shows it")
+        return chosen
+    made = stored.made
+    if made is None or made.camera is None:
+        return chosen  # given by someone who knows it
+    usual = stored if made.overlaps != "both" else stored.kept(Candidates(stored).kept())
+    if how == made.camera and config.vid_stride == 1 and np.array_equal(chosen.box, usual.box):
+        return chosen
+    if config.source:
+        return replace(chosen, warps=None)
+    say(
+        f"remark: the camera's motion of {chosen.name} was stored for other settings ({made.camera}), and is used; "
+        "--source finds it for these"
+    )
+    return chosen
 
 
 def recalled(
@@ -79,6 +111,8 @@ def recalled(
     }  # fmt: skip
     left = deque(stored.looked_at().tolist())
 
+    made = stored.made
+
     def seen(number: int, frame: Frame | None) -> Seen:
         rows = slice(int(starts[number - 1]), int(starts[number]))
         return Seen(
@@ -88,6 +122,7 @@ def recalled(
             None if stored.warps is None else stored.warps[number - 1],
             None if stored.features is None else stored.features[rows],
             (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
+            None if frame is None or made is None or stored.warps is not None else as_resized(frame.image, made),
         )
 
     if batches is None or timeline is None:

@@ -49,6 +49,10 @@ class Making:
     """Overlaps that there are marks for."""
     most: int
     """Of an image."""
+    camera: str | None = None
+    """How the camera's motion was found, if it was estimated."""
+    rounds_down: bool = False
+    """Sides of an image in the network's input; otherwise they are rounded to the nearest."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,7 +233,7 @@ def read_own(path: Path) -> StoredDetections:
 def _making(text: str) -> Making:
     """What later versions may add is left out."""
     given = json.loads(text)
-    known = {key: given[key] for key in Making.__dataclass_fields__}
+    known = {key: given[key] for key in Making.__dataclass_fields__ if key in given}
     made = Making(**{**known, "size": tuple(known["size"]), "marked": tuple(known["marked"])})
     if (
         not isinstance(made.iou, float)

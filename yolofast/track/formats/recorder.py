@@ -39,7 +39,7 @@ class DetectionRecorder:
         self._times.append(time)
         self._parts.append((boxes, scores, labels))
 
-    def add_ways(self, number: int, time: float, size: tuple[int, int], ways: Sequence[Any]) -> None:
+    def add_ways(self, number: int, time: float, size: tuple[int, int], ways: Sequence[Any], warp: Any = None) -> None:
         """`Detections` of one frame: of each overlap that is marked, what it leaves across classes and what within.
 
         All that any of them leaves is stored once.
@@ -54,7 +54,7 @@ class DetectionRecorder:
             marks[own, way] = True
         self._ways.append((marks[order, ::2], marks[order, 1::2]))
         every = every[order]
-        self.add(number, time, size, every[:, :4], every[:, 4], every[:, 5].astype(np.int64))
+        self.add(number, time, size, every[:, :4], every[:, 4], every[:, 5].astype(np.int64), warp=warp)
 
     def stored(self) -> StoredDetections:
         counts = [len(scores) for _, scores, _ in self._parts]

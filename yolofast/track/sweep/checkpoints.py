@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,9 @@ from yolofast.files.atomic_file import write_output
 from yolofast.media.sources import frame_batches, images_of
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
-from yolofast.track.choices import making_of, storing_filters
-from yolofast.track.formats.detections import (
-    ENDING,
-    StoredDetections,
-    write_detections,
-)
+from yolofast.track.formats.detections import ENDING, StoredDetections, write_detections
 from yolofast.track.formats.read_detections import read_detections
-from yolofast.track.formats.recorder import DetectionRecorder
+from yolofast.track.storing import DetectionStore
 from yolofast.track.sweep.figures import figures_of
 from yolofast.track.sweep.findings import Findings
 from yolofast.track.sweep.space import Trial
@@ -49,7 +44,7 @@ class DetectWith:
     batch: int = 16
 
     def key(self) -> str:
-        return f"iou{self.iou:g}-size{self.size or 'own'}-both"
+        return f"iou{self.iou:g}-size{self.size or 'own'}-both-camera"
 
 
 @dataclass(frozen=True)
@@ -117,19 +112,12 @@ def detect(
 
 
 def _detected(detector: ImageDetector, name: str, source: Path, how: DetectWith) -> StoredDetections:
-    timeline = Timeline(images_of(str(source)))
-    recorder: DetectionRecorder | None = None
-    ways = storing_filters(DetectionFilter(iou=how.iou))
-    made = making_of(detector, ways)
-    batches = frame_batches(str(source), how.batch, on_fault=raise_fault)
-    for frame, found in detector.detect_in_ways(batches, ways):
-        place = timeline.place(frame)
-        recorder = recorder or DetectionRecorder(name, place.frame_rate, detector.names, made=made)
-        height, width = frame.image.shape[:2]
-        recorder.add_ways(place.number, place.time, (width, height), found)
-    if recorder is None:
-        raise UserError("holds no frames", where=source, fix="check the images of the sequence")
-    return recorder.stored()
+    store = DetectionStore(detector, DetectionFilter(iou=how.iou), Timeline(images_of(str(source))))
+    for _ in store.detect(frame_batches(str(source), how.batch, on_fault=raise_fault)):
+        pass
+    for stored in store.stored().values():
+        return replace(stored, name=name)
+    raise UserError("holds no frames", where=source, fix="check the images of the sequence")
 
 
 @dataclass(frozen=True, eq=False)

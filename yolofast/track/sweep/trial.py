@@ -82,7 +82,7 @@ def _tracked(
 ) -> tuple[Ints, Ints, Floats, Ints]:
     """Frames, ids, boxes and labels of all tracks."""
     candidates = scene.candidates
-    times, warps = candidates.times.tolist(), candidates.warps
+    times, warps = candidates.times.tolist(), None if tracker.cmc_method == "none" else candidates.warps
     width, height = candidates.width or scene.truth.width, candidates.height or scene.truth.height
     size = None if width is None or height is None else (width, height)
     found: list[tuple[Ints, Floats, Ints]] = [(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0, np.int64))]

@@ -52,6 +52,33 @@ class View:
     looks: Grey | None = None
 
 
+class Cameras:
+    """One for each video."""
+
+    def __init__(self, method: str, *, faithful: bool = False, several: bool = True) -> None:
+        """`several` videos come in turn; otherwise one is over when the next begins."""
+        self._method, self._faithful, self._several = method, faithful, several
+        self._of: dict[str, CameraMotion] = {}
+
+    @property
+    def how(self) -> str | None:
+        """In words, for what is stored; None where nothing is estimated."""
+        return how_found(self._method, faithful=self._faithful)
+
+    def warp(self, video: str, image: Grey, boxes: Floats, resized: Grey | None) -> Floats | None:
+        if video not in self._of:
+            if not self._several:
+                self._of.clear()
+            self._of[video] = CameraMotion(self._method, faithful=self._faithful)
+        return self._of[video].warp(image, boxes, resized)
+
+
+def how_found(method: str, *, faithful: bool) -> str | None:
+    if method not in ESTIMATED:
+        return None
+    return f"{method}, as published" if faithful else method
+
+
 class CameraMotion:
     def __init__(self, method: str, *, faithful: bool = False) -> None:
         """`faithful`: at half size; corners on moving objects count for optical flow; `orb` looks at all corners, and

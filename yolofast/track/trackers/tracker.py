@@ -40,6 +40,7 @@ ROUNDING = 1e-6
 """Of clocks."""
 _DECIMALS = 6
 """Of a number of ticks: times of frames that are even may be rounded."""
+_STILL = np.eye(2, 3)
 _GAP = 2.0
 """So many frames after the last one, or more, frames are missing between them."""
 
@@ -91,6 +92,11 @@ class Tracker(ABC):
         return bool(self.defects)
 
     @property
+    def cmc_method(self) -> str:
+        """How the camera's motion is found; "none" by trackers that do not look at it."""
+        return self._camera.method
+
+    @property
     def kind(self) -> str:
         """Whose saved state it can continue."""
         return self.name
@@ -123,6 +129,8 @@ class Tracker(ABC):
         size = checked_size(size) if size is not None else None if image is None else image.shape[1::-1]
         if moved is None and image is not None:
             moved = self._camera.warp(image, found)
+        if moved is not None and (moved == _STILL).all():
+            moved = None  # files of warps have a line for every frame: the same as none, to the bit
         if has_area is not None and not self.faithful:
             # A box at the border of the image may be cut to a line: it has no shape to be followed by.
             sure = np.where(has_area, sure, 0.0)

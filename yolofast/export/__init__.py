@@ -1,0 +1,1 @@
+"""Networks as files for other runtimes: written, proven equal, and run again."""

@@ -1,0 +1,258 @@
+"""An exported file against its network, on images: the same predictions, the same detections, the same AP.
+
+A file is only kept if it is the same within tolerance. The tolerance of fp32 is a few times what two libraries differ
+by that both compute in fp32. In fp16 the yardstick is what torch's own fp16 differs by, measured each time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from yolofast.detect.accumulator import MetricAccumulator
+from yolofast.detect.networks import TrainedModel
+from yolofast.detect.predictor import Predictor, to_validate
+from yolofast.errors import UserError
+from yolofast.evaluate.nms import Thresholds
+from yolofast.export.formats.contract import Array, DecodedNetwork, ExportedNetwork, Session
+from yolofast.export.formats.facts import DETECTIONS, END2END, IMAGE, IMAGES, ExportFacts
+from yolofast.image_index import ImageIndex
+from yolofast.media.pictures import Fitted, fit
+from yolofast.pixels import Image
+from yolofast.precision import Precision
+from yolofast.structures import Detections
+
+_SAME_PLACE = 0.9
+"""IoU."""
+_LAYER_DIFFERENCE = {"fp32": 1e-3, "fp16": 3e-2}
+"""Of the largest value of a layer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    boxes: float
+    """Pixels, for a box of up to 100 pixels; in proportion for larger ones."""
+    scores: float
+    matched_scores: float
+    """By which the scores of two detections that are one may differ."""
+    unmatched: float
+    """Share of the detections that may have no counterpart."""
+    ap: float
+
+
+_COUNTED_SCORE, _COUNTED_ROWS = 0.01, 100
+"""Predictions whose boxes are compared: those above this score, and at least so many of an image."""
+EXACT = Tolerance(boxes=0.02, scores=2e-4, matched_scores=2e-4, unmatched=0.0, ap=0.001)
+PREPARED_INSIDE = replace(EXACT, matched_scores=0.03, unmatched=0.05)
+HALF = replace(EXACT, matched_scores=0.03, unmatched=0.05, ap=0.01)
+"""Boxes and scores: twice what torch's own fp16 differs by, on the same images. No fixed bound would mean anything:
+for YOLOX-nano on COCO that is 28 px per 100 px, of predictions that are no detections."""
+_HALF_MARGIN = 2.0
+
+
+@dataclass
+class Comparison:
+    """What was found, image by image."""
+
+    tolerance: Tolerance
+    images: int = 0
+    worst_box: float = 0.0
+    worst_score: float = 0.0
+    detections: int = 0
+    matched: int = 0
+    at_threshold: int = 0
+    """Without a counterpart, but so near the threshold that rounding decides."""
+    detection_boxes: float = 0.0
+    """The worst difference of matched detections, in pixels of the file's output."""
+    ap: tuple[float, float] | None = None
+    """mAP50-95 of the network and of the file."""
+    remarks: list[str] = field(default_factory=list)
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """What, how much, and how much is allowed."""
+        allowed = self.tolerance
+        rows = [
+            ("images", str(self.images), ""),
+            ("boxes, worst difference (px per 100 px)", f"{self.worst_box:.2g}", f"{allowed.boxes:.2g}"),
+            ("scores, worst difference", f"{self.worst_score:.2g}", f"{allowed.scores:.2g}"),
+        ]
+        if self.detections:
+            missing = self.detections - self.matched - self.at_threshold
+            words = f"{self.matched:,} of {self.detections:,}"
+            words += f", {self.at_threshold} at the threshold" if self.at_threshold else ""
+            rows.append(("detections matched one to one", words, f"{allowed.unmatched:.0%} missing"))
+            rows.append(("detections, worst difference (px)", f"{self.detection_boxes:.2g}", ""))
+            assert missing >= 0
+        if self.ap is not None:
+            rows.append(("mAP50-95 of the network, of the file", "{:.4f}, {:.4f}".format(*self.ap), f"{allowed.ap:g}"))
+        return [*rows, *(("remark", remark, "") for remark in self.remarks)]
+
+    def fault(self) -> str:
+        """What is outside the tolerance, in words; empty if nothing is."""
+        allowed = self.tolerance
+        if not self.worst_box <= allowed.boxes:  # NaN is none
+            return f"boxes differ by {self.worst_box:.3g} px per 100 px, {allowed.boxes:g} is allowed"
+        if not self.worst_score <= allowed.scores:
+            return f"scores differ by {self.worst_score:.3g}, {allowed.scores:g} is allowed"
+        missing = self.detections - self.matched - self.at_threshold
+        if missing > allowed.unmatched * self.detections:
+            return f"{missing} of {self.detections} detections have no counterpart"
+        if self.ap is not None and not abs(self.ap[0] - self.ap[1]) <= allowed.ap:
+            return f"mAP50-95 is {self.ap[1]:.4f}, that of the network {self.ap[0]:.4f}"
+        return ""
+
+
+@torch.no_grad()
+def compare(
+    trained: TrainedModel, session: Session, images: Sequence[Image], index: ImageIndex | None = None
+) -> Comparison:
+    """`index` has the labels of the images, in their order, if there are any."""
+    facts = session.facts
+    half = DecodedNetwork(trained.model, half=True) if facts.precision == "fp16" else None
+    result = Comparison(HALF if half else PREPARED_INSIDE if facts.image_order else EXACT)
+    yardstick = Comparison(HALF)
+    precision = Precision.choose("fp32", torch.device("cpu"))
+    network, file = Predictor([trained.model], precision), Predictor([ExportedNetwork(session)], precision)
+    chosen = Thresholds(
+        conf=facts.conf, iou=facts.iou, multi_label=False, agnostic=facts.agnostic, max_detections=facts.max_det
+    )
+    counted = to_validate(trained.model)
+    tallies = MetricAccumulator(len(facts.names)), MetricAccumulator(len(facts.names))
+    for place, image in enumerate(images):
+        fitted = fit(image, facts.shape, facts.stride, facts.inputs)
+        levels = torch.from_numpy(network_input(fitted.input, facts))
+        theirs, ours = file(levels), network(levels)
+        _compare_predictions(result, ours.numpy()[0], theirs.numpy()[0])
+        if half is not None:
+            rounded = half(trained.model.inputs.as_input(levels))
+            _compare_predictions(yardstick, ours.numpy()[0], rounded.numpy()[0])
+        if facts.nms != "efficientnms":
+            (wanted,) = chosen.detections(ours)
+            if facts.nms == "none":
+                (given,) = chosen.detections(theirs)
+            else:
+                given = _own_detections(session, image, fitted)
+            if facts.image_order:
+                wanted = _in_original(wanted, fitted, image)
+            _match(result, wanted, given, facts.conf)
+        if index is not None:
+            for tally, predictions in zip(tallies, (ours, theirs), strict=True):
+                (one,) = counted.detections(predictions)
+                tally.add(index, np.array([place]), [_in_original(one, fitted, image)])
+        result.images += 1
+    if index is not None:
+        before, after = (float(tally.result().metrics.map) for tally in tallies)
+        result.ap = before, after
+    if half is not None:
+        boxes, scores = (max(_HALF_MARGIN * one, EXACT.boxes) for one in (yardstick.worst_box, yardstick.worst_score))
+        result.tolerance = replace(result.tolerance, boxes=boxes, scores=scores)
+        result.remarks.append("boxes and scores: twice what torch's own fp16 differs by is allowed")
+    if facts.nms == "efficientnms":
+        result.remarks.append(
+            "EfficientNMS_TRT runs in TensorRT only: what it is given was compared, not what it gives"
+        )
+    return result
+
+
+def network_input(fitted: Image, facts: ExportFacts) -> Array:
+    """`[1, 3, H, W]` levels."""
+    ordered = fitted[..., ::-1] if facts.inputs.rgb else fitted
+    return np.ascontiguousarray(ordered.transpose(2, 0, 1)[None])
+
+
+def _own_detections(session: Session, image: Image, fitted: Fitted) -> Detections:
+    """What the whole file gives."""
+    facts = session.facts
+    if facts.image_order:
+        feed: dict[str, Array] = {
+            IMAGE: np.ascontiguousarray(image[..., ::-1] if facts.image_order == "rgb" else image)
+        }
+    else:
+        prepared = network_input(fitted.input, facts).astype(np.float32) / np.float32(facts.inputs.divisor)
+        feed = {IMAGES: prepared.repeat(facts.batch or 1, axis=0)}
+    outputs = session.run(feed)
+    if facts.outputs == END2END:
+        count = int(outputs["num_dets"][0, 0])
+        boxes, scores, labels = (outputs[name][0, :count] for name in END2END[1:])
+    else:
+        rows = outputs[DETECTIONS][0]
+        rows = rows[rows[:, 4] > 0]
+        boxes, scores, labels = rows[:, :4], rows[:, 4], rows[:, 5]
+    return Detections(boxes.astype(np.float32), scores.astype(np.float32), labels.astype(np.int64))
+
+
+def _in_original(found: Detections, fitted: Fitted, image: Image) -> Detections:
+    height, width = image.shape[:2]
+    return found.in_original(fitted.place.gain, fitted.place.pad, (width, height))
+
+
+def _compare_predictions(result: Comparison, ours: Array, theirs: Array) -> None:
+    if ours.shape != theirs.shape:
+        raise UserError(f"the file predicts {theirs.shape}, the network {ours.shape}", fix="report this as a defect")
+    best = ours[:, 4] * (ours[:, 5:].max(1) if ours.shape[1] > 6 else 1.0)
+    count = max(int((best > _COUNTED_SCORE).sum()), min(_COUNTED_ROWS, len(best)))
+    rows = np.argpartition(-best, count - 1)[:count]
+    size = np.maximum(ours[rows, 2:4].max(1, keepdims=True) / 100, 1.0)
+    box = (np.abs(ours[rows, :4] - theirs[rows, :4]) / size).max()
+    result.worst_box = float(np.maximum(result.worst_box, box))  # NaN stays
+    result.worst_score = float(np.maximum(result.worst_score, np.abs(ours[:, 4:] - theirs[:, 4:]).max()))
+
+
+def _match(result: Comparison, wanted: Detections, given: Detections, conf: float) -> None:
+    """Each with one of the other, best first; what has none counts once."""
+    free = np.ones(len(given), bool)
+    lost: list[float] = []
+    for box, score, label in zip(wanted.boxes, wanted.scores, wanted.labels, strict=True):
+        near = np.abs(given.scores - score) <= result.tolerance.matched_scores
+        overlap = np.where(free & near & (given.labels == label), _iou(box, given.boxes), 0.0)
+        place = int(overlap.argmax()) if len(overlap) else 0
+        if len(overlap) and overlap[place] >= _SAME_PLACE:
+            free[place] = False
+            result.matched += 1
+            result.detection_boxes = max(result.detection_boxes, float(np.abs(given.boxes[place] - box).max()))
+        else:
+            lost.append(float(score))
+    lost += given.scores[free].tolist()
+    result.detections += len(wanted) + int(free.sum())
+    result.at_threshold += sum(score - conf <= result.tolerance.matched_scores for score in lost)
+
+
+def _iou(box: Array, others: Array) -> Array:
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    shared = (high - low).clip(0).prod(1)
+    areas = (others[:, 2:] - others[:, :2]).prod(1) + (box[2:] - box[:2]).prod()
+    found: Array = (shared + 1e-9) / (areas - shared + 1e-9)
+    return found
+
+
+@torch.no_grad()
+def first_difference(trained: TrainedModel, session: Session, image: Image) -> str:
+    """The first layer whose values are not the network's, in words; empty if there is none, or it cannot be told."""
+    facts = session.facts
+    fitted = fit(image, facts.shape, facts.stride, facts.inputs)
+    levels = torch.from_numpy(network_input(fitted.input, facts)).float() / facts.inputs.divisor
+    images = levels.expand(facts.batch or 1, -1, -1, -1).contiguous()
+    decoded = DecodedNetwork(trained.model)
+    ours: dict[str, Array] = {}
+
+    def keep(name: str) -> object:
+        def look(module: object, inputs: object, output: object) -> None:
+            if isinstance(output, torch.Tensor):
+                ours[name] = output.numpy()
+
+        return look
+
+    for name, module in decoded.network.named_modules():
+        if name:
+            module.register_forward_hook(keep(name))
+    decoded(images)
+    theirs = dict(session.layers(images.numpy()))
+    for name, values in ours.items():
+        given = theirs.get(name)
+        if given is None or given.shape != values.shape:
+            continue
+        worst = float(np.abs(values - given.astype(np.float32)).max())
+        if not worst <= _LAYER_DIFFERENCE[facts.precision] * max(float(np.abs(values).max()), 1e-6):
+            return f"{name}, whose values of up to {np.abs(values).max():.3g} differ by {worst:.3g}"
+    return ""

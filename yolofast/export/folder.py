@@ -1,0 +1,121 @@
+"""What lies beside an exported model: how it was compared, and in a folder its labels and how to run it."""
+
+from pathlib import Path
+
+from yolofast.export.check import Comparison
+from yolofast.export.formats.contract import ExportFormat
+from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, ExportFacts
+
+CHECK = "check.md"
+
+
+def write_companions(
+    folder: Path, model: Path, facts: ExportFacts, form: ExportFormat, comparison: Comparison | None, *, alone: bool
+) -> None:
+    """`alone`: the model is a file by itself, beside which only the comparison lies, under its name."""
+    if comparison is not None:
+        name = f"{model.name}.{CHECK}" if alone else CHECK
+        (folder / name).write_text(check_page(model.name, facts, comparison), encoding="utf-8")
+    if not alone:
+        (folder / "labels.txt").write_text("".join(f"{name}\n" for name in facts.names), encoding="utf-8")
+        (folder / "README.md").write_text(readme(model.name, facts, form), encoding="utf-8")
+
+
+def check_page(name: str, facts: ExportFacts, comparison: Comparison) -> str:
+    rows = "".join(f"| {what} | {value} | {allowed} |\n" for what, value, allowed in comparison.rows())
+    return (
+        f"# {name} against {facts.weights}\n\n| | found | allowed |\n|---|---|---|\n{rows}\n"
+        f"yolofast {facts.version}, {facts.precision}, weights sha256 `{facts.weights_sha256}`.\n"
+    )
+
+
+def input_words(facts: ExportFacts) -> str:
+    if facts.image_order:
+        return f"`{IMAGE}`: uint8 [height, width, 3], {facts.image_order.upper()}, one image of any size"
+    batch = facts.batch or "batch"
+    sides = f"height, width (multiples of {facts.stride})" if facts.any_sides else "{}, {}".format(*facts.shape)
+    order, most = "RGB" if facts.inputs.rgb else "BGR", 255 / facts.inputs.divisor
+    place = "in the top left corner" if facts.inputs.top_left else "in the middle"
+    return (
+        f"`{IMAGES}`: float32 [{batch}, 3, {sides}], {order}, 0 to {most:g}; "
+        f"the image keeps its form, lies {place}, and the rest is grey (114 of 255)"
+    )
+
+
+def output_words(facts: ExportFacts) -> str:
+    batch, pixels = facts.batch or "batch", "the image" if facts.image_order else "the input"
+    if facts.nms == "none":
+        return f"`{PREDICTIONS}`: float32 [{batch}, n, {5 + len(facts.names)}]: cx, cy, w, h, objectness, class scores"
+    if len(facts.outputs) > 1:
+        most = facts.max_det
+        return (
+            f"`num_dets` int32 [{batch}, 1], `det_boxes` float32 [{batch}, {most}, 4] (x1, y1, x2, y2 in pixels of "
+            f"{pixels}), `det_scores` float32 [{batch}, {most}], `det_classes` int32 [{batch}, {most}]"
+        )
+    return (
+        f"`detections`: float32 [{batch}, {facts.max_det}, 6]: x1, y1, x2, y2 in pixels of {pixels}, score, class; "
+        "best first, rows of zeros behind them"
+    )
+
+
+def readme(name: str, facts: ExportFacts, form: ExportFormat) -> str:
+    suppression = {"none": "none: apply it to the predictions", "onnx": "inside", "efficientnms": "TensorRT's, inside"}
+    return f"""# {name}
+
+Exported by yolofast {facts.version} from `{facts.weights}` (sha256 `{facts.weights_sha256}`), {facts.precision}.
+
+- input {input_words(facts)}
+- output {output_words(facts)}
+- suppression: {suppression[facts.nms]}; conf {facts.conf:g}, iou {facts.iou:g}, at most {facts.max_det} detections
+- classes: `labels.txt`, a line each, from 0
+
+## Python
+
+```python
+{python_lines(name, facts, form)}```
+
+With yolofast itself: `Detector("{name}").predict("street.jpg")`, or `yolofast val --weights {name}`.
+
+## C++
+
+```cpp
+{form.cpp_lines(name, facts)}```
+"""
+
+
+def python_lines(name: str, facts: ExportFacts, form: ExportFormat) -> str:
+    """What runs the model on `street.jpg`; only libraries, nothing of yolofast."""
+    imports, run = form.python_lines(name, IMAGE if facts.image_order else IMAGES)
+    return f"import cv2\nimport numpy as np\n{imports}\n{_preparing(facts)}{run}{_showing(facts)}"
+
+
+def _preparing(facts: ExportFacts) -> str:
+    if facts.image_order:
+        turned = "[..., ::-1]" if facts.image_order == "rgb" else ""
+        return f'{IMAGE} = np.ascontiguousarray(cv2.imread("street.jpg"){turned})\n'
+    height, width = facts.shape
+    order = "[..., ::-1]" if facts.inputs.rgb else ""
+    corner = "0, 0" if facts.inputs.top_left else f"({height} - high) // 2, ({width} - wide) // 2"
+    more = f".repeat({facts.batch}, 0)" if facts.batch > 1 else ""
+    return f"""picture = cv2.imread("street.jpg")
+ratio = min({height} / picture.shape[0], {width} / picture.shape[1])
+high, wide = (max(int(side * ratio), 1) for side in picture.shape[:2])
+top, left = {corner}
+canvas = np.full(({height}, {width}, 3), 114, np.uint8)
+canvas[top : top + high, left : left + wide] = cv2.resize(picture, (wide, high))
+{IMAGES} = canvas{order}.transpose(2, 0, 1)[None].astype(np.float32){more} / {facts.inputs.divisor:g}
+"""
+
+
+def _showing(facts: ExportFacts) -> str:
+    if facts.nms == "none":
+        return "print(outputs[0].shape)\n"
+    if len(facts.outputs) > 1:
+        return """count, boxes, scores, classes = (output[0] for output in outputs)
+for box, score, label in zip(boxes[: count[0]], scores, classes):
+    print(label, score, *box)
+"""
+    return """for x1, y1, x2, y2, score, label in outputs[0][0]:
+    if score > 0:
+        print(int(label), score, x1, y1, x2, y2)
+"""
