@@ -34,7 +34,7 @@ develop: .venv/developed
 	.venv-tools/bin/$(HASHED) -r requirements/tools.txt
 	touch $@
 
-# A detector learns to find shapes: about two minutes on two cores, plots and predictions included. Then it follows them
+# A detector learns to find shapes: two to four minutes on two cores, plots and predictions included. Then it follows them
 # through two short videos: ten seconds more.
 demo: install
 	$(BIN)/yolofast train

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.train.small_run import flags
-from yolofast.cli import parse
+from yolofast.cli import main, parse
 from yolofast.config.flags import from_args, given_settings, parse_flags
 from yolofast.config.train import TrainConfig
 from yolofast.files import threads
@@ -99,3 +100,19 @@ def lives_on(run):
         return seen[0] == seen[1]
     finally:
         run.close()
+
+
+@pytest.mark.parametrize(("words", "given", "threads"), [([], None, 1), ([], "3", 3), (["--cfg", "mini"], None, 3)])
+def test_the_demonstration_computes_in_one_thread(words, given, threads, monkeypatch):
+    """Two wait for one another as long as they compute; a real network keeps all cores, and the user's wish counts."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    counted, before = [], torch.get_num_threads()
+    monkeypatch.setattr("yolofast.commands.train.train", lambda config, given: counted.append(torch.get_num_threads()))
+    torch.set_num_threads(3)
+    try:
+        assert main(["train", *words]) == 0
+    finally:
+        torch.set_num_threads(before)
+    assert counted == [threads]

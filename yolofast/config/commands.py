@@ -13,6 +13,7 @@ from yolofast.config.sequences import ConvertConfig, TracksweepConfig, TrackvalC
 from yolofast.config.settings import Settings
 from yolofast.config.tools import (
     AnchorsConfig,
+    CacheConfig,
     CheckConfig,
     ExportConfig,
     HeadsConfig,
@@ -67,6 +68,7 @@ COMMANDS = (
     Command("dataset shapes-video", "write videos of moving shapes", ShapesVideoConfig, "make_dataset:shapes_video"),
     Command("dataset resize", "write a data set with smaller images", ResizeConfig, "make_dataset:resize"),
     Command("pack", "decode and resize the images of a data set once, before training", PackConfig),
+    Command("cache", "what is kept to be faster the next time, and removing it", CacheConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", CheckConfig),
     Command("preview", "draw augmented images with their boxes", PreviewConfig),
     Command("train", "train a detector; without flags on the built-in data set", TrainConfig, script="train.py"),

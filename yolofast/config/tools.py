@@ -58,6 +58,15 @@ class WeightsConfig(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CacheConfig(Settings):
+    # fmt: off
+    data: str | None = setting(None, "--data", metavar="PLACE", help="a data yaml, or its folder: its cache too")
+    clear: bool = setting(False, "--clear", help="remove it; whatever is needed again is made again")
+    older: float | None = setting(None, "--older", least=0, metavar="DAYS", help="only what was not used for so long")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
 class StripConfig(Settings):
     weights: str = setting(REQUIRED, "--weights", help="checkpoint to strip")
     out: str | None = setting(None, "--out", help="where to write it; by default in place")

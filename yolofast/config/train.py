@@ -312,5 +312,5 @@ def is_demonstration(given: Mapping[str, Any]) -> bool:
 
 
 def demonstration(config: TrainConfig) -> TrainConfig:
-    """A small network on the built-in shapes, in about two minutes: the defaults of a real run take a CPU hours."""
+    """A small network on the built-in shapes, in a few minutes: the defaults of a real run take a CPU hours."""
     return replace(config, **_DEMONSTRATION)

@@ -71,7 +71,7 @@ class WorkerLoader:
         if prefetch < 1:
             raise UserError(f"prefetch is {prefetch}", fix="give at least 1 batch per worker")
         self.maker, self.order, self._workers = maker, order, workers
-        self._forked = workers_are_forked()  # others take seconds to start, and share no memory
+        self._forked = not workers or workers_are_forked()  # others take seconds to start, and share no memory
         self._persistent = persistent or fast or not self._forked
         self._worker_tensor = (worker_tensor or fast) and self._forked
         self._pin = pin_memory and torch.cuda.is_available()

@@ -18,6 +18,7 @@ from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError, shorten
 from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
 from yolofast.runs.layout import EPOCH, FILES, TIME
+from yolofast.words import amount
 
 _MOST = 10**9
 _RESUME = (
@@ -87,6 +88,13 @@ class Checkpoints:
         self.finish()
         self._writing = self._thread.submit(self._write, on_host(content), names)
 
+    def check_room(self, content: dict[str, Any]) -> None:
+        """Before an hour is spent on what could not be kept. A state is written beside the one it replaces."""
+        needed, free = bytes_of(content), shutil.disk_usage(self.folder).free
+        if free < needed:
+            what = f"a checkpoint takes {amount(needed)}, and the disk has {amount(free)} left"
+            raise UserError(what, where=self.folder, fix="make room, or name another place with --project")
+
     def finish(self) -> None:
         """Until all is on the disk."""
         writing, self._writing = self._writing, None
@@ -109,6 +117,14 @@ class Checkpoints:
         if last.exists():
             last.replace(self.folder / FILES.previous)
         fresh.replace(last)
+
+
+def bytes_of(value: Any) -> int:
+    """Of the tensors in it."""
+    if isinstance(value, torch.Tensor):
+        return value.nbytes
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return sum(map(bytes_of, items))
 
 
 def on_host(value: Any) -> Any:

@@ -6,6 +6,7 @@ that was still being written, on a CPU to the same bits.
 """
 
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -139,6 +140,8 @@ class Trainer:
         if self._config.save_init and self.checkpoints is not None and self.progress.epoch == 0:
             start = on_host(model_content(self._step.model, **self._saved_settings))
             save_checkpoint(self.checkpoints.folder / layout.FILES.init, start)
+        if self.checkpoints is not None and not self._config.nosave:
+            self.checkpoints.check_room(self._content(self.progress.epoch))
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         while self.progress.epoch < self._config.epochs and not self._should_stop():
             epoch = self.progress.epoch
@@ -147,8 +150,10 @@ class Trainer:
             except (RuntimeError, MemoryError) as error:
                 if not memory_ran_out(error):
                     raise
+                traceback.clear_frames(error.__traceback__)  # they hold all that the step had computed
                 guard.back_to_start()
-                raise EpochOutOfMemoryError(self._content(epoch)) from error
+                # Who stops has no use for a copy, for which there may be no room either.
+                raise EpochOutOfMemoryError(self._content(epoch) if self._config.reduce_batch else {}) from error
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
             last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
             if not self._config.notest or last:
@@ -269,7 +274,10 @@ class Trainer:
             waited = self._waited(self.progress.epoch)
             self.display.say(f"no better result for {waited} epoch{'s' * (waited > 1)}: stopping")
             return True
-        return self._out_of_steps(self.progress.epoch)
+        if self._out_of_steps(self.progress.epoch):
+            self.display.say(f"--max-steps {self._config.max_steps} is reached: stopping")
+            return True
+        return False
 
     def _out_of_patience(self, epochs: int) -> bool:
         """Whether `--patience` allows no more than so many epochs."""
