@@ -239,7 +239,7 @@ def first_difference(trained: TrainedModel, session: Session, image: Image) -> s
     def keep(name: str) -> object:
         def look(module: object, inputs: object, output: object) -> None:
             if isinstance(output, torch.Tensor):
-                ours[name] = output.numpy()
+                ours[name] = output.numpy().copy()  # activations may work in place
 
         return look
 
