@@ -52,7 +52,7 @@ def decode_bins(sides: Tensor) -> Tensor:
     step = BIN_RANGE / (sides.shape[-1] - 1)
     offset = (sides[..., 0].sigmoid() * 2 - 1) * step
     centre = (sides[..., 1:].argmax(dim=-1) + 0.5) * step
-    return (offset + centre).clamp(0, BIN_RANGE)
+    return (offset + centre).clamp(0.0, BIN_RANGE)
 
 
 def rows_at(raw: Tensor, cell_BS: Tensor) -> Tensor:
