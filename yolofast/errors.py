@@ -34,6 +34,10 @@ class UserError(ValueError):
         self.args = (place + what + ("" if fix is None else f"\n  fix: {fix}"),)
 
 
+class LostDeviceError(UserError):
+    """A GPU that answers nothing any more in this process, which cannot even free its memory there."""
+
+
 def shorten(value: object) -> str:
     """A value as it appears in a message: bounded in length however large or nested it is."""
     try:

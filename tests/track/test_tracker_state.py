@@ -44,8 +44,8 @@ def test_a_stream_that_restarts_continues_its_identities(name, faithful):
 def test_camera_and_appearance_are_kept_too():
     image = np.random.default_rng(0).integers(0, 255, (120, 160, 3), np.uint8)
     one, other = (build_tracker("botsort", with_reid=True) for _ in range(2))
-    for _ in range(3):
-        one.update(BOX, [0.9], features=[[1.0, 2.0]], image=image)
+    for moved in range(3):
+        one.update(BOX, [0.9], features=[[1.0, 2.0]], image=np.roll(image, moved, 1))
     other.load_state_dict(saved(one))
     again, wanted = other.state_dict(), one.state_dict()
     assert again.keys() == wanted.keys() and {"camera.points", "motion.blocks", "columns.features"} < wanted.keys()

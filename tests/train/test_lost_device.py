@@ -1,5 +1,7 @@
 """A GPU that fails in the middle of a run, simulated: one message, a mark, and a run that resumes to the same bits."""
 
+import os
+
 import pytest
 import torch
 
@@ -26,9 +28,12 @@ def test_a_run_whose_gpu_fails_stops_and_resumes(tmp_path, monkeypatch, capsys):
             raise LOST
         run(self, *arguments)
 
+    ended = []
     with monkeypatch.context() as patch:
         patch.setattr(TrainStep, "run", fails_in_the_second_epoch)
+        patch.setattr(os, "_exit", ended.append)
         assert main(["train", *flags(tmp_path, epochs=2, name="lost")]) == 2
+    assert ended == [2], "nothing is freed on a GPU that does not answer: torch would abort"
     folder, said = tmp_path / "runs" / "lost", capsys.readouterr()
     assert "the GPU has failed (AcceleratorError: CUDA error: an illegal memory access" in said.err
     assert f"train --resume {folder}" in said.err and "Traceback" not in said.err

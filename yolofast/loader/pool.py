@@ -71,7 +71,7 @@ class WorkerPool:
     ) -> None:
         """`timeout` 0 waits without end; `say` gets a message for each worker that is replaced."""
         self._work, self._timeout, self._image_name, self._say = work, timeout, image_name, say
-        self._beats = Beats(count)
+        self._beats = Beats(count, workers_are_forked())
         self._tried: set[int] = set()
         """Tasks in which a worker was stuck."""
         self._workers: list[_Worker] = []

@@ -2,11 +2,12 @@
 
 import contextlib
 import gc
+import mmap
 import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
-from ctypes import Array, c_longlong
+from ctypes import Array, c_longlong, sizeof
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -38,8 +39,13 @@ class Answer:
 class Beats:
     """Of each worker: how many images it has begun, and which one was the last."""
 
-    def __init__(self, count: int) -> None:
-        self._memory = RawArray("q", [0, -1] * max(count, 1))  # shared with processes however they are started
+    def __init__(self, count: int, forked: bool) -> None:
+        numbers = c_longlong * (2 * max(count, 1))
+        # What spawned processes can share is a file, in /dev/shm where there is one.
+        self._memory = (
+            numbers.from_buffer(mmap.mmap(-1, sizeof(numbers))) if forked else RawArray(c_longlong, len(numbers()))
+        )
+        self._memory[1::2] = [-1] * max(count, 1)
 
     def of(self, worker: int) -> Beat:
         return partial(_beat, self._memory, worker)

@@ -3,7 +3,7 @@
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -88,9 +88,9 @@ class Checkpoints:
         self.finish()
         self._writing = self._thread.submit(self._write, on_host(content), names)
 
-    def check_room(self, content: dict[str, Any]) -> None:
+    def check_room(self, state: Iterable[torch.Tensor]) -> None:
         """Before an hour is spent on what could not be kept. A state is written beside the one it replaces."""
-        needed, free = bytes_of(content), shutil.disk_usage(self.folder).free
+        needed, free = sum(tensor.nbytes for tensor in state), shutil.disk_usage(self.folder).free
         if free < needed:
             what = f"a checkpoint takes {amount(needed)}, and the disk has {amount(free)} left"
             raise UserError(what, where=self.folder, fix="make room, or name another place with --project")
@@ -117,14 +117,6 @@ class Checkpoints:
         if last.exists():
             last.replace(self.folder / FILES.previous)
         fresh.replace(last)
-
-
-def bytes_of(value: Any) -> int:
-    """Of the tensors in it."""
-    if isinstance(value, torch.Tensor):
-        return value.nbytes
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return sum(map(bytes_of, items))
 
 
 def on_host(value: Any) -> Any:

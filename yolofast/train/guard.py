@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from yolofast.errors import UserError, in_one_line
+from yolofast.errors import LostDeviceError, UserError, in_one_line
 from yolofast.precision import device_is_lost, memory_ran_out
 from yolofast.ranks import agree_on_largest
 from yolofast.runs.divergence import lost_rows
@@ -140,4 +140,4 @@ def clean_end_if_device_is_lost(resume: Callable[[], str]) -> Iterator[None]:
         if not device_is_lost(error):
             raise
         fix = f"look at the GPU (nvidia-smi, dmesg), then `{resume()}`; CUDA_LAUNCH_BLOCKING=1 finds what it was doing"
-        raise UserError(f"the GPU has failed ({in_one_line(error)})", fix=fix) from error
+        raise LostDeviceError(f"the GPU has failed ({in_one_line(error)})", fix=fix) from error

@@ -141,7 +141,7 @@ class Trainer:
             start = on_host(model_content(self._step.model, **self._saved_settings))
             save_checkpoint(self.checkpoints.folder / layout.FILES.init, start)
         if self.checkpoints is not None and not self._config.nosave:
-            self.checkpoints.check_room(self._content(self.progress.epoch))
+            self.checkpoints.check_room(self._step.tensors())
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
         while self.progress.epoch < self._config.epochs and not self._should_stop():
             epoch = self.progress.epoch
