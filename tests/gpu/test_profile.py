@@ -171,6 +171,7 @@ def test_kernels_take_as_long_one_by_one_as_in_a_graph():
     assert took[0] == pytest.approx(took[1], rel=0.3)
 
 
+@pytest.mark.alone
 def test_busy_time_tells_a_full_gpu_from_an_idle_one():
     step = make_step("bf16")
     gear, made = GraphGear(step), batch(0)
@@ -214,6 +215,7 @@ def test_a_whole_profile(data, gear, loader):
     assert verdicts(found)
 
 
+@pytest.mark.alone
 def test_two_runs_in_turn_are_each_as_fast_as_alone(tmp_path):
     """A block begins while the GPU is at work: filling its queue again is not part of training."""
     data = str(make_shapes(tmp_path / "shapes", n=640))
