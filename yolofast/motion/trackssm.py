@@ -61,10 +61,13 @@ class TrackSSM(nn.Module):
 
     def forward(self, rows_BTF: Tensor) -> Tensor:
         flow_BC = self.encoder.mamba_net(rows_BTF)
+        stages = self.ssm_decoder.stages
+        # All of them read the same flow: one product instead of six.
+        flows = functional.linear(flow_BC, torch.cat([stage.x_proj.weight for stage in stages])).chunk(STAGES, dim=-1)
         box_B4, state_BDN = rows_BTF[:, -1, :4], None
         boxes = []
-        for stage in self.ssm_decoder.stages:
-            raw_B4, state_BDN = stage(box_B4, state_BDN, flow_BC)
+        for stage, flow in zip(stages, flows, strict=True):
+            raw_B4, state_BDN = stage(box_B4, state_BDN, flow)
             boxes.append(raw_B4.sigmoid() if self.shape.sigmoid else raw_B4)
             box_B4, state_BDN = boxes[-1].detach(), state_BDN.detach()
         return torch.stack(boxes)
@@ -161,10 +164,10 @@ class Stage(nn.Module):
         self.normal_bboxes = nn.Linear(CHANNELS, 4)
         self.A_log, self.D = _state_space(CHANNELS, self.dt_proj)
 
-    def forward(self, box_B4: Tensor, state_BDN: Tensor | None, flow_BC: Tensor) -> tuple[Tensor, Tensor]:
-        """The box before its sigmoid, and the state."""
+    def forward(self, box_B4: Tensor, state_BDN: Tensor | None, flow: Tensor) -> tuple[Tensor, Tensor]:
+        """The box before its sigmoid, and the state. `flow` is what `x_proj` makes of it."""
         x_BD, gate_BD = self.in_proj(sine_embedding(box_B4)).chunk(2, dim=-1)
-        rank_BR, write_BN, read_BN = self.x_proj(flow_BC).split((_RANK, _STATES, _STATES), dim=-1)
+        rank_BR, write_BN, read_BN = flow.split_with_sizes((_RANK, _STATES, _STATES), dim=-1)
         step_BD = functional.linear(rank_BR, self.dt_proj.weight)
         y_BD, state_BDN = scan.fastest(x_BD).scan_step(
             state_BDN, functional.silu(x_BD), step_BD, gate_BD, write_BN, read_BN,
