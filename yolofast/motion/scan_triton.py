@@ -117,7 +117,7 @@ def scan_step(
     one_row = (one[:, None] for one in (x_BD, step_BD, gate_BD, write_BN, read_BN))
     given = (state_BDN, True, *one_row, step_bias_D, log_DN, skip_D)
     y_B1D, state_BDN = _Scan.apply(*given)  # type: ignore[no-untyped-call]
-    return y_B1D[:, 0], state_BDN
+    return y_B1D.squeeze(1), state_BDN
 
 
 def _rows(tensor_BTD: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from yolofast.boxes import area, cxcywh_to_xyxy
 from yolofast.motion import scan
 
 ROWS = 5
@@ -204,10 +203,23 @@ def loss_of(boxes_SB4: Tensor, last_B4: Tensor, truth_B4: Tensor, giou: bool = T
 
 
 def _giou(first: Tensor, second: Tensor) -> Tensor:
-    """Of boxes given as centre and size: IoU less the empty share of the box around both."""
-    first, second = cxcywh_to_xyxy(first), cxcywh_to_xyxy(second)
-    union_and_more = torch.cat((torch.minimum(first, second)[..., :2], torch.maximum(first, second)[..., 2:]), dim=-1)
-    shared = torch.cat((torch.maximum(first, second)[..., :2], torch.minimum(first, second)[..., 2:]), dim=-1)
-    both, around = area(shared), area(union_and_more)
-    union = area(first) + area(second) - both
+    """Of boxes given as centre and size: IoU less the empty share of the box around both.
+
+    Boxes are cut by `chunk` and `unbind`, which are one kernel on the way back; a slice is three.
+    """
+    (low1, high1), (low2, high2) = _corners(first), _corners(second)
+    both = _area(torch.minimum(high1, high2) - torch.maximum(low1, low2))
+    around = _area(torch.maximum(high1, high2) - torch.minimum(low1, low2))
+    union = _area(high1 - low1) + _area(high2 - low2) - both
     return both / union.clamp(min=_SMALLEST) - (around - union) / around.clamp(min=_SMALLEST)
+
+
+def _corners(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    centre, size = boxes.chunk(2, dim=-1)
+    half = size / 2
+    return centre - half, centre + half
+
+
+def _area(sides: Tensor) -> Tensor:
+    width, height = sides.clamp(min=0).unbind(-1)
+    return width * height
