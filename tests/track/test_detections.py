@@ -103,6 +103,7 @@ def _pan(folder, frames=4):
     return folder
 
 
+@pytest.mark.slow
 def test_stored_detections_give_the_tracks_of_a_moving_camera(tmp_path, capsys):
     """To the bit, and for other settings with the images, without the network."""
     weights, images = save_seeing(tmp_path / "some.pt", img_size=416), _pan(tmp_path / "pan")
