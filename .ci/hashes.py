@@ -24,6 +24,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 ROOT = Path(__file__).parents[1]
 INDEX = "https://pypi.org/simple"
 NOT_LISTED = ("torch", "yolofast")
+ALONE = ("trackeval",)
+"""Oracles of tests, installed without what they require: that would replace OpenCV by a build that needs a screen."""
 FILES = {
     "run.txt": "what running needs",
     "develop.txt": "what tests, linters and examples need in addition",
@@ -97,6 +99,7 @@ def main() -> None:
     builds, extras = project["build-system"]["requires"], project["project"]["optional-dependencies"]
     run = needed(".", *builds)
     develop = {name: version for name, version in needed(".[dev]", *builds).items() if name not in run}
+    develop = dict(sorted({**develop, **needed("--no-deps", *ALONE)}.items()))
     tools = needed(*extras["docs"], *extras["release"], *builds)
     for (file, about), packages in zip(FILES.items(), (run, develop, tools), strict=True):
         head = f"# {about[0].upper()}{about[1:]}, with checksums: `make hashes` writes it. Torch is not among them."

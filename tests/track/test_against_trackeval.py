@@ -1,7 +1,6 @@
 """TrackEval itself beside ours, on random sequences full of ties, empty frames and strangers.
 
-It is not among the dependencies of development: it would replace OpenCV by a build that needs a screen. To run these,
-`pip install --no-deps --target /some/where trackeval`, and `PYTHONPATH=/some/where`.
+`make develop` installs it without what it requires: that would replace OpenCV by a build that needs a screen.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from yolofast import score_tracks
 from yolofast.track.formats.mot import sequence_of_rows
 from yolofast.track.score.prepare import prepare
 
-trackeval = pytest.importorskip("trackeval", reason="TrackEval is not installed; it is an oracle for whoever has it")
+trackeval = pytest.importorskip("trackeval", reason="TrackEval is not installed: make develop")
 
 
 def oracle(truth, results):
