@@ -16,10 +16,10 @@ from yolofast.config.predict import PredictConfig
 from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.detect.results import crops, drawn, encoded, listed, plain_rows
-from yolofast.errors import UserError
 from yolofast.evaluate.candidates import highest_score
 from yolofast.evaluate.result_files import category_ids, image_id, label_text, result_rows
 from yolofast.files.atomic_file import write_one_of_many, write_output
+from yolofast.media.faults import Faults
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import UniqueNames
 from yolofast.media.sources import frame_batches, images_of
@@ -41,14 +41,9 @@ _LONGEST_FOLDER = 200
 
 def run(args: argparse.Namespace) -> None:
     config, out = from_args(PredictConfig, args), console()
-    faults: list[UserError] = []
-
-    def on_fault(fault: UserError) -> None:
-        faults.append(fault)
-        out.print(f"warning: {fault}", soft_wrap=True)
-
+    faults = Faults(partial(out.print, soft_wrap=True))
     # The source is checked before anything is read or made.
-    batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=on_fault)
+    batches = frame_batches(config.source, config.batch_size, every=config.vid_stride, on_fault=faults.add)
     weights = weights_of(config.weights, partial(out.print, soft_wrap=True))
     detector = ImageDetector(
         weights, cfg=config.cfg or None, size=config.img_size, device=config.device,
@@ -72,6 +67,7 @@ def run(args: argparse.Namespace) -> None:
         seen = ((frame, found) for frame, (found,) in ways)
     try:
         for frame, found in seen:
+            faults.read()
             tally.add(found)
             picture = files.add(frame, found)
             out.print(f"{frame}: {listed(found, detector.names)}", soft_wrap=True)
@@ -81,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         seen.close()
         files.close()
     if not files.count and faults:
-        raise UserError(f"nothing could be read: {faults[0].what}", where=faults[0].where, fix=faults[0].fix)
+        raise faults.error()
     if faults:
         out.print(f"{counted(len(faults), 'source')} could not be read to the end")
     out.print(tally.in_words(config.conf_thres))

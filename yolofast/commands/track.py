@@ -16,6 +16,7 @@ from yolofast.config.track import TrackConfig
 from yolofast.detect.detector import ImageDetector
 from yolofast.detect.networks import weights_of
 from yolofast.errors import UserError, shorten
+from yolofast.media.faults import Faults
 from yolofast.media.window import Window
 from yolofast.runs.folder import new_run_folder
 from yolofast.track.choices import check_warps, eye_of, making_of, tracker_maker, tracking_filter
@@ -38,21 +39,19 @@ from yolofast.track.trackers.table import kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
+_FRAMES = "give a video, a folder of images, or detections of one"
 _WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
 def run(args: argparse.Namespace) -> None:
     config, out = from_args(TrackConfig, args), console()
-    times, faults = StageTimes(), list[UserError]()
+    times = StageTimes()
 
     def say(text: str) -> None:
         if not config.json:
             out.print(text, soft_wrap=True)
 
-    def on_fault(fault: UserError) -> None:
-        faults.append(fault)
-        say(f"warning: {fault}")
-
+    faults = Faults(say)
     # What is wrong with settings and sources is said before anything is read or made.
     shapes = shapes_of(config)
     make = tracker_maker(
@@ -66,13 +65,13 @@ def run(args: argparse.Namespace) -> None:
         # Stored detections say themselves which frames they are of.
         every = config.vid_stride if config.detections is None else 1
         opened = open_sources(
-            config.source, config.batch_size, every=every, frame_rate=config.frame_rate, on_fault=on_fault
+            config.source, config.batch_size, every=every, frame_rate=config.frame_rate, on_fault=faults.add
         )
     follower = Follower(make, times, several=len(config.source) > 1, explained=config.explain, warps=warps)
     empty: list[StoredDetections] = []
     names, frames, made = _frames(config, opened, follower, make(USUAL_RATE), times, say, empty.append)
     if config.explain is not None:
-        _explain(config, follower, frames, names, out)
+        _explain(config, follower, frames, names, out, faults)
         return
     make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
     files = TrackRun(config, names, shapes, make_folder, made)
@@ -82,6 +81,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with files.progress(out) as show:
             for one in frames:
+                faults.read()
                 with times.of(DRAWING):
                     drawn = files.add(one, faults)
                 show(one)
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
         say(f"warning: {nothing.name} has no frames: its results are empty")
         files.add_empty(nothing.name, nothing.frame_rate)
     if not files.count and not empty:
-        raise _nothing(faults)
+        raise faults.error() if faults else UserError("there are no frames", fix=_FRAMES)
     if opened is not None and opened.timeline.repaired:
         several = ", ".join(sorted(opened.timeline.repaired))
         out.print(f"remark: times of {several} did not ascend; frames are taken at the stated rate there")
@@ -181,14 +181,16 @@ def _value(text: str) -> Any:
 
 
 def _explain(
-    config: TrackConfig, follower: Follower, frames: Generator[FollowedFrame], names: tuple[str, ...], out: Console
-) -> None:
+    config: TrackConfig, follower: Follower, frames: Generator[FollowedFrame], names: tuple[str, ...], out: Console,
+    faults: Faults,
+) -> None:  # fmt: skip
     """For every video that has the frame."""
     before: dict[str, FollowedFrame] = {}
     reached: dict[str, int] = {}
     explained = []
     try:
         for one in frames:
+            faults.read()
             video = one.place.video
             reached[video] = one.place.number
             if one.place.number == config.explain:
@@ -199,6 +201,8 @@ def _explain(
             before[video] = one
     finally:
         frames.close()
+    if not reached and faults:
+        raise faults.error()
     if not explained:
         seen = ", ".join(f"{video} has {counted(last, 'frame')}" for video, last in reached.items()) or "there is none"
         raise UserError(f"there is no frame {config.explain}: {seen}", fix="give the number of a frame, from 1")
@@ -206,12 +210,6 @@ def _explain(
         print(json.dumps([one.to_dict() for one in explained], indent=1))
         return
     out.print("\n\n".join(one.text() for one in explained), soft_wrap=True)
-
-
-def _nothing(faults: list[UserError]) -> UserError:
-    if faults:
-        return UserError(f"nothing could be read: {faults[0].what}", where=faults[0].where, fix=faults[0].fix)
-    return UserError("there are no frames", fix="give a video, a folder of images, or detections of one")
 
 
 def _summary(out: Console, files: TrackRun, times: StageTimes, seconds: float) -> None:
@@ -224,5 +222,6 @@ def _summary(out: Console, files: TrackRun, times: StageTimes, seconds: float) -
     for text in files.counted_shapes():
         out.print(text, soft_wrap=True)
     rates = ", ".join(f"{name} {rate:,.1f}" for name, rate in times.rates().items())
-    out.print(f"frames per second: {rates}; together {files.count / max(seconds, 1e-9):,.1f}", soft_wrap=True)
+    if files.count:
+        out.print(f"frames per second: {rates}; together {files.count / max(seconds, 1e-9):,.1f}", soft_wrap=True)
     out.print(f"results: {files.folder}", soft_wrap=True)
