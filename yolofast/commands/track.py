@@ -35,12 +35,12 @@ from yolofast.track.stored_run import frames_of_stored, read_stored
 from yolofast.track.timeline import OpenSources, open_sources
 from yolofast.track.track_run import TrackRun
 from yolofast.track.trackers.camera_motion import how_found
+from yolofast.track.trackers.settings import value_of
 from yolofast.track.trackers.table import kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
 _FRAMES = "give a video, a folder of images, or detections of one"
-_WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -163,21 +163,8 @@ def settings_of_words(words: tuple[str, ...], tracker: str) -> dict[str, Any]:
             raise UserError(f"--track has {shorten(word)}", fix="write --track track_buffer=60 match_thresh=0.8")
         if key in settings:
             raise UserError(f"--track sets {key} twice", fix="set it once")
-        settings[key] = text if key in texts else _value(text)
+        settings[key] = text if key in texts else value_of(text)
     return settings
-
-
-def _value(text: str) -> Any:
-    if text.lower() == "none":
-        return None
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _explain(

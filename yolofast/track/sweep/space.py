@@ -17,6 +17,7 @@ import numpy as np
 
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import read_yaml
+from yolofast.track.trackers.settings import value_of
 from yolofast.track.trackers.table import TRACKERS, build_tracker, kind_of
 
 Value = bool | int | float | str | None
@@ -30,7 +31,6 @@ _MOTION = "motion"
 """And what the names of its weights and their like begin with."""
 _USUAL_CLASSES = "vote"
 _MOST = 1_000_000
-_WORDS: dict[str, Value] = {"true": True, "false": False, "none": None, "null": None}
 _DIGITS = 4
 """After the point, of numbers that are drawn."""
 _USUAL: dict[str, dict[str, tuple[Value, ...]]] = {
@@ -236,7 +236,7 @@ def _of_file(path: Path) -> dict[str, tuple[Value, ...] | Range]:
 
 def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
     if ":" not in text:
-        return tuple(dict.fromkeys(_value(part.strip()) for part in text.split(",")))
+        return tuple(dict.fromkeys(value_of(part.strip()) for part in text.split(",")))
     try:
         low, high, *step = (float(part) for part in text.split(":"))
         if len(step) > 1 or not low <= high or (step and not step[0] > 0):
@@ -251,17 +251,6 @@ def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
     numbers = [round(low + place * step[0], 10) for place in range(count)]
     whole = all(number.is_integer() for number in (low, step[0]))
     return tuple(int(number) if whole else number for number in numbers)
-
-
-def _value(text: str) -> Value:
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _draw(chance: np.random.Generator, tracker: str, name: str, given: tuple[Value, ...] | Range) -> Value:

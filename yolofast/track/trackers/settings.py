@@ -2,6 +2,20 @@
 
 from dataclasses import dataclass
 
+_WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False, "none": None, "null": None}
+
+
+def value_of(text: str) -> bool | int | float | str | None:
+    """Of a setting that is written as text."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
 
 @dataclass(frozen=True)
 class ByteTrackSettings:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from yolofast.track.trackers.motion import kalman
+from yolofast.track.trackers.motion.box_filters import centre_and_size
 from yolofast.track.trackers.motion.model import Gaps, Motion
 from yolofast.track.trackers.state import array_of
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
@@ -34,7 +35,7 @@ class KalmanArea(Motion):
         """Corrected in the last frame."""
 
     def born(self, boxes: Floats, place: int) -> None:
-        filters, where = np.zeros((5, 4, len(boxes))), _centre_and_size(boxes)
+        filters, where = np.zeros((5, 4, len(boxes))), centre_and_size(boxes)
         filters[0], filters[2:] = _measured(where), kalman.repeated(_AT_BIRTH, len(boxes))
         news = filters, filters, where, np.zeros(len(boxes), bool)
         self._filters, self._missed, self._place, self._seen = (
@@ -60,7 +61,7 @@ class KalmanArea(Motion):
         seen[rows] = True
         np.copyto(self._missed, self._filters, where=self._seen > seen)
         self._seen = seen
-        where = _centre_and_size(boxes)
+        where = centre_and_size(boxes)
         measured = _measured(where)
         if gaps is not None:
             some, places = rows[gaps.places], gaps.places
@@ -114,15 +115,6 @@ class KalmanArea(Motion):
         filters, missed = (array_of(state, name, (5, 4, count), np.float64) for name in ("filters", "missed"))
         place, seen = array_of(state, "place", (4, count), np.float64), array_of(state, "seen", (count,), np.bool_)
         self._filters, self._missed, self._place, self._seen = filters, missed, place, seen
-
-
-def _centre_and_size(boxes: Floats) -> Floats:
-    """[4, n] of [n, 4]."""
-    found = boxes.T.copy()
-    corner, size = found[:2], found[2:]
-    size -= corner
-    corner += size * _HALF
-    return found
 
 
 def _measured(place: Floats) -> Floats:

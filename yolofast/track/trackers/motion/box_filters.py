@@ -142,7 +142,7 @@ class KalmanAspect(_Kalman):
         return _around(position[:2], half)
 
     def _measured(self, boxes: Floats) -> Floats:
-        found = _centre_and_size(boxes)
+        found = centre_and_size(boxes)
         found[2] /= found[3]
         return found
 
@@ -165,14 +165,14 @@ class KalmanSides(_Kalman):
         return _around(position[:2], position[2:] * _HALF)
 
     def _measured(self, boxes: Floats) -> Floats:
-        return _centre_and_size(boxes)
+        return centre_and_size(boxes)
 
     def _squared_size(self, position: Floats) -> Floats:
         sides = position[2:]
         return np.asarray(sides * sides)
 
 
-def _centre_and_size(boxes: Floats) -> Floats:
+def centre_and_size(boxes: Floats) -> Floats:
     """[4, n] of [n, 4]."""
     found = boxes.T.copy()
     corner, size = found[:2], found[2:]
