@@ -1,7 +1,6 @@
 """`yolofast track`: identities through videos, streams and stored detections; results, video, counts, and why."""
 
 import argparse
-import dataclasses
 import json
 import time
 from collections.abc import Callable, Generator
@@ -36,7 +35,6 @@ from yolofast.track.timeline import OpenSources, open_sources
 from yolofast.track.track_run import TrackRun
 from yolofast.track.trackers.camera_motion import how_found
 from yolofast.track.trackers.settings import value_of
-from yolofast.track.trackers.table import kind_of
 from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     shapes = shapes_of(config)
     make = tracker_maker(
         config.tracker, faithful=config.faithful, class_handling=config.class_handling,
-        settings=settings_of_words(config.track, config.tracker), reid=config.reid is not None,
+        settings=settings_of_words(config.track), reid=config.reid is not None,
         warps=config.warps is not None,
     )  # fmt: skip
     warps = None if config.warps is None else read_warps(config.warps)
@@ -152,9 +150,8 @@ def shapes_of(config: TrackConfig) -> list[Shape]:
     return shapes
 
 
-def settings_of_words(words: tuple[str, ...], tracker: str) -> dict[str, Any]:
-    """`track_buffer=60 mot20=true` as values; what is a word for the tracker stays one: `cmc_method=none`."""
-    texts = {one.name for one in dataclasses.fields(kind_of(tracker).settings) if isinstance(one.default, str)}
+def settings_of_words(words: tuple[str, ...]) -> dict[str, Any]:
+    """`track_buffer=60 mot20=true` as values."""
     settings: dict[str, Any] = {}
     for word in words:
         key, equals, text = (part.strip() for part in word.partition("="))
@@ -163,7 +160,7 @@ def settings_of_words(words: tuple[str, ...], tracker: str) -> dict[str, Any]:
             raise UserError(f"--track has {shorten(word)}", fix="write --track track_buffer=60 match_thresh=0.8")
         if key in settings:
             raise UserError(f"--track sets {key} twice", fix="set it once")
-        settings[key] = text if key in texts else value_of(text)
+        settings[key] = value_of(key, text)
     return settings
 
 

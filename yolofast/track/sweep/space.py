@@ -236,7 +236,7 @@ def _of_file(path: Path) -> dict[str, tuple[Value, ...] | Range]:
 
 def _parse(name: str, text: str) -> tuple[Value, ...] | Range:
     if ":" not in text:
-        return tuple(dict.fromkeys(value_of(part.strip()) for part in text.split(",")))
+        return tuple(dict.fromkeys(value_of(name, part.strip()) for part in text.split(",")))
     try:
         low, high, *step = (float(part) for part in text.split(":"))
         if len(step) > 1 or not low <= high or (step and not step[0] > 0):

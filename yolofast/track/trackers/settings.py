@@ -1,20 +1,8 @@
 """What can be set of each tracker, by the published names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 _WORDS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False, "none": None, "null": None}
-
-
-def value_of(text: str) -> bool | int | float | str | None:
-    """Of a setting that is written as text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 @dataclass(frozen=True)
@@ -99,3 +87,25 @@ class BoostTrackSettings:
     """Divide differences of height by the height; the published default divides them by the width."""
     with_reid: bool = False
     cmc_method: str = "none"
+
+
+_TEXTS = {
+    one.name
+    for kind in (ByteTrackSettings, BotSortSettings, OcSortSettings, BoostTrackSettings)
+    for one in fields(kind)
+    if isinstance(one.default, str)
+}
+
+
+def value_of(name: str, text: str) -> bool | int | float | str | None:
+    """Of a setting that is written as text; what is a word for trackers stays one: `cmc_method=none`."""
+    if name in _TEXTS:
+        return text
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
