@@ -15,9 +15,9 @@ def test_values_are_read_as_they_are_meant():
     assert space.values["mot20"] == (True, False)
     assert len(grid(space)) == 6 * 2 * 3 * 2
     assert searched_names(grid(space)) == ["conf", "match_thresh", "track_buffer", "mot20"]
-    words = parse_space(["tracker=botsort", "cmc_method=none,orb", "mot20=yes,off", "new_track_thresh=none"]).values
+    words = parse_space(["tracker=botsort", "cmc_method=none,orb", "mot20=yes,off"]).values
     assert words["cmc_method"] == ("none", "orb"), "a word, and not nothing"
-    assert words["mot20"] == (True, False) and words["new_track_thresh"] == (None,)
+    assert words["mot20"] == (True, False)
 
 
 def test_a_yaml_file_says_the_same_and_the_command_line_is_above_it(tmp_path):
