@@ -68,11 +68,18 @@ def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
         path.write_bytes(_json(random, before))
     elif name.endswith(".yaml"):
         text = random.choice(
-            (_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, yaml.safe_load(before) or {})))
+            (_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, _settings(before))))
         )(random)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
     else:
         path.write_bytes(_log(random))
+
+
+def _settings(before: bytes) -> Any:
+    """None, if an earlier change has made something else of them."""
+    with suppress(yaml.YAMLError, ValueError, RecursionError):
+        return yaml.safe_load(before) or {}
+    return {}
 
 
 def _table(random: Random, before: bytes) -> bytes:
