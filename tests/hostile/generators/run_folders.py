@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import yaml
 
@@ -76,14 +78,16 @@ def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
 
 
 def _settings(before: bytes) -> Any:
-    """None, if an earlier change has made something else of them."""
+    """None are left if an earlier change of the same file has made something else of it."""
     with suppress(yaml.YAMLError, ValueError, RecursionError):
         return yaml.safe_load(before) or {}
     return {}
 
 
 def _table(random: Random, before: bytes) -> bytes:
-    rows = list(csv.reader(io.StringIO(before.decode("utf-8", "replace")))) or [["epoch"], ["0"]]
+    rows = [["epoch"], ["0"]]
+    with suppress(csv.Error):  # an earlier change may have made a cell that no reader takes
+        rows = list(csv.reader(io.StringIO(before.decode("utf-8", "replace")))) or rows
     for _ in range(random.choice((1, 2, 10))):
         row = random.choice(rows)
         if not row:
@@ -110,7 +114,7 @@ def _table(random: Random, before: bytes) -> bytes:
 def _json(random: Random, before: bytes) -> bytes:
     try:
         value = json.loads(before)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = {}
     how = random.randrange(8)
     if how == 0:
