@@ -69,9 +69,7 @@ def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
     elif name.endswith(".json"):
         path.write_bytes(_json(random, before))
     elif name.endswith(".yaml"):
-        text = random.choice(
-            (_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, _settings(before))))
-        )(random)
+        text = random.choice((_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, _settings(before)))))(random)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
     else:
         path.write_bytes(_log(random))
