@@ -39,8 +39,8 @@ develop: .venv/developed
 	$(call wheels,.venv-tools/bin,tools)
 	touch $@
 
-# A detector learns to find shapes: two to four minutes on two cores, plots and predictions included. Then it follows them
-# through two short videos: ten seconds more.
+# A detector learns to find shapes: four minutes of one core's time, plots and predictions included. Then it follows them
+# through two short videos: 13 seconds more.
 demo: install
 	$(BIN)/yolofast train
 	$(MAKE) --no-print-directory demo-track
