@@ -45,8 +45,13 @@ def run_folders(random: Random, folder: Path, sound: Sound) -> Case:
 
 def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
     path = run / name
-    before = path.read_bytes() if path.is_file() else b"{}"
+    before = path.read_bytes() if path.is_file() and not path.is_symlink() else b"{}"
     path.parent.mkdir(exist_ok=True)
+    # The same file may be changed twice: nothing is written through a link, to a pipe or to a folder.
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    elif not path.is_file() or path.is_symlink():
+        path.unlink(missing_ok=True)
     how = random.randrange(10)
     if name.endswith(".pt") and how < 8:
         random.choice(weight_files.WEIGHTS)(random, run, sound)
