@@ -1,3 +1,4 @@
+import os
 import threading
 
 import pytest
@@ -56,7 +57,7 @@ def test_leaving_early_ends_the_source_and_the_thread():
 def test_a_program_ends_by_itself_while_a_thread_is_still_in_compiled_code(monkeypatch):
     """Python would end the thread there, and that aborts the process: no exit code, an odd last line."""
     go_on, ends = threading.Event(), []
-    monkeypatch.setattr(__main__.os, "_exit", ends.append)
+    monkeypatch.setattr(os, "_exit", ends.append)
 
     def items():
         yield 1

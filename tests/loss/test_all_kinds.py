@@ -83,13 +83,8 @@ def test_half_precision_maps_give_float32_terms(kind):
 
 @pytest.mark.slow
 def test_compiles_as_one_graph(kind):
-    """As published too where nothing else differs: heads and bins are the same code around it."""
-    for faithful in [True, False] if kind in ("anchor", "ota") else [False]:
-        compiles_as_one_graph(kind, faithful)
-
-
-def compiles_as_one_graph(kind, faithful):
-    loss, raw = criterion_and_maps(kind, faithful)
+    """As published where nothing else differs; the default there is compiled by tests/train/losses."""
+    loss, raw = criterion_and_maps(kind, kind in ("anchor", "ota"))
     targets = Targets.from_rows(random_rows(12), 2)
 
     def step(*some):

@@ -9,6 +9,16 @@ from tests.model.small import SMALL, small
 from yolofast import UserError, build_model, decode, fuse, reparameterise
 
 
+def built(cfg):
+    """Convolutions as they are drawn; everything that folding changes differs from what does nothing."""
+    model = build_model(cfg).eval()
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and (value.ndim == 1 or name.endswith(".implicit")):
+            change = 0.1 * torch.randn(value.shape)
+            value.copy_(change.exp() if name.endswith("running_var") else value + change)
+    return model
+
+
 def predict(model, size):
     torch.manual_seed(1)
     with torch.no_grad():
@@ -19,7 +29,7 @@ def predict(model, size):
 @pytest.mark.parametrize("cfg", large_ones_slow(["yolov7-tiny", "yolov7", "yolov7-tiny-1b4h-attn"]))
 def test_fuse_keeps_the_predictions(cfg):
     size = 64
-    model = fill(build_model(cfg)).eval()
+    model = built(cfg)
     before = predict(model, size)
     fused = fuse(model)
     after = predict(fused, size)
@@ -59,7 +69,7 @@ DEPLOY_HEADS = {"-tiny": 77, "": 105, "x": 121, "-w6": 118, "-e6": 140, "-d6": 1
 @pytest.mark.parametrize("name", large_ones_slow(["-tiny", "", "-w6"]))
 def test_deploying_keeps_the_predictions(name):
     """One of each kind of head and block; the larger ones are made of the same."""
-    model = fill(build_model(f"yolov7{name}")).eval()
+    model = built(f"yolov7{name}")
     size = max(model.layout.strides) * 2
     before = predict(model, size)
     after = predict(reparameterise(model), size)
@@ -68,7 +78,8 @@ def test_deploying_keeps_the_predictions(name):
 
 
 @pytest.mark.parametrize("name", large_ones_slow(DEPLOY_HEADS))
-def test_deploy_form_is_the_published_one(name):
+def test_deploy_form_is_the_published_one(name, monkeypatch):
+    monkeypatch.setattr(torch.nn.Conv2d, "reset_parameters", lambda module: None)  # only shapes are looked at
     result = reparameterise(build_model(f"yolov7{name}").eval())
     with torch.device("meta"):
         published = build_model(f"cfg/deploy/yolov7{name}.yaml")

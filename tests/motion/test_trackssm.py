@@ -41,7 +41,7 @@ def test_forward_without_sigmoid(blocks):
         torch.testing.assert_close(model(rows), exact, atol=4e-4, rtol=0)
         flow, box, state = model.encoder.mamba_net(rows), rows[:, -1, :4], None
         for number, stage in enumerate(model.ssm_decoder.stages):
-            found, state = stage(box, state, flow)
+            found, state = stage(box, state, stage.x_proj(flow))
             box = wanted[number]
             torch.testing.assert_close(found, box, atol=1e-5, rtol=0)
 

@@ -1,8 +1,8 @@
 """The kernels of `scan_triton`, in a file of its own because importing it needs Triton.
 
-States are never written to memory: histories have five rows, so going backwards they are computed again. A program
-takes BLOCK channels, forwards of one history, backwards of several in turn; sums over histories are written per
-program and added up by the caller, so that they are the same every time.
+States are never written to memory: histories have five rows at most, whose states are computed again and held in
+registers on the way back. A program takes BLOCK channels, forwards of one history, backwards of several in turn. Sums
+over histories are written per program and added up by the caller, so that they are the same every time.
 """
 
 # ruff: noqa: ANN001, ANN202
@@ -58,7 +58,7 @@ def conv_kernel(x_ptr, x_stride, weight_ptr, bias_ptr, y_ptr, D: tl.constexpr, T
 
 @triton.jit
 def conv_back_kernel(
-    x_ptr, x_stride, weight_ptr, bias_ptr, dy_ptr, dx_ptr, dweight_ptr, dbias_ptr, histories,
+    x_ptr, x_stride, weight_ptr, bias_ptr, dy_ptr, dx_ptr, dweights_ptr, histories,
     EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -89,12 +89,12 @@ def conv_back_kernel(
             s3 = s2
             s2 = s1
             s1 = slope
-    place = tl.program_id(0) * D + channel
-    tl.store(dbias_ptr + place, dbias)
-    tl.store(dweight_ptr + place * 4, dw0)
-    tl.store(dweight_ptr + place * 4 + 1, dw1)
-    tl.store(dweight_ptr + place * 4 + 2, dw2)
-    tl.store(dweight_ptr + place * 4 + 3, dw3)
+    own = dweights_ptr + tl.program_id(0) * D * 5
+    tl.store(own + channel * 4, dw0)
+    tl.store(own + channel * 4 + 1, dw1)
+    tl.store(own + channel * 4 + 2, dw2)
+    tl.store(own + channel * 4 + 3, dw3)
+    tl.store(own + D * 4 + channel, dbias)
 
 
 @triton.jit
@@ -136,7 +136,7 @@ def scan_kernel(
 @triton.jit
 def scan_back_kernel(
     x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, write_stride, bias_ptr, log_ptr, skip_ptr,
-    before_ptr, dy_ptr, dx_ptr, dstep_ptr, dgate_ptr, dwrite_ptr, dread_ptr, dbias_ptr, dlog_ptr, dskip_ptr, histories,
+    before_ptr, dy_ptr, dx_ptr, dstep_ptr, dgate_ptr, dboth_ptr, dweights_ptr, histories,
     HAS_STATE: tl.constexpr, EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     block = tl.program_id(1)
@@ -155,13 +155,26 @@ def scan_back_kernel(
         start = tl.zeros([BLOCK, 16], tl.float32)
         if HAS_STATE:
             start = tl.load(before_ptr + (history * D + channel)[:, None] * 16 + n[None, :])
+        # The state before each row but the first.
+        if T > 1:
+            s1 = _moved(start, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin, channel, n, D)
+        if T > 2:
+            s2 = _moved(s1, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 1, channel, n, D)
+        if T > 3:
+            s3 = _moved(s2, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 2, channel, n, D)
+        if T > 4:
+            s4 = _moved(s3, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 3, channel, n, D)
         carried = tl.zeros([BLOCK, 16], tl.float32)
         for back in tl.static_range(T):
             state = start
-            for before in tl.static_range(T - 1 - back):
-                state = _moved(
-                    state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + before, channel, n, D
-                )
+            if T - 1 - back == 1:
+                state = s1
+            if T - 1 - back == 2:
+                state = s2
+            if T - 1 - back == 3:
+                state = s3
+            if T - 1 - back == 4:
+                state = s4
             row = begin + T - 1 - back
             raw = tl.load(step_ptr + row * D + channel) + bias
             step = _softplus(raw)
@@ -183,11 +196,11 @@ def scan_back_kernel(
             dbias += dstep
             tl.store(dstep_ptr + row * D + channel, dstep, mask=inside)
             tl.store(dx_ptr + row * D + channel, dadded * step + dy * skip, mask=inside)
-            part = (block.to(tl.int64) * histories * T + row) * 16 + n
-            tl.store(dread_ptr + part, tl.sum(dy[:, None] * after, axis=0), mask=inside)
-            tl.store(dwrite_ptr + part, tl.sum(dafter * (step * x)[:, None], axis=0), mask=inside)
+            part = dboth_ptr + (block.to(tl.int64) * histories * T + row) * 32 + n
+            tl.store(part, tl.sum(dafter * (step * x)[:, None], axis=0), mask=inside)
+            tl.store(part + 16, tl.sum(dy[:, None] * after, axis=0), mask=inside)
             carried = dafter * fade
-    place = tl.program_id(0) * D + channel
-    tl.store(dbias_ptr + place, dbias)
-    tl.store(dskip_ptr + place, dskip)
-    tl.store(dlog_ptr + place[:, None] * 16 + n[None, :], drate * rate)
+    own = dweights_ptr + tl.program_id(0) * D * 18
+    tl.store(own + channel[:, None] * 16 + n[None, :], drate * rate)
+    tl.store(own + D * 16 + channel, dbias)
+    tl.store(own + D * 17 + channel, dskip)

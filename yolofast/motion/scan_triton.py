@@ -15,8 +15,10 @@ except ImportError:  # Triton is not there on every platform
     kernels = None  # type: ignore[assignment]
 
 _CONV_BLOCK, _CONV_EACH = 128, 8
-_BLOCK, _BACK_BLOCK, _EACH = 64, 32, 16
-"""Channels of a program, there and back; histories it goes back over."""
+_BLOCK, _EACH = 32, 16
+"""Channels of a program; histories it goes back over."""
+_WARPS = 1
+"""More than one would wait for one another at every sum over channels."""
 
 
 def is_available() -> bool:
@@ -42,12 +44,13 @@ class _Conv(torch.autograd.Function):
         batch, rows, channels = x_BTD.shape
         programs = -(-batch // _CONV_EACH)
         dx_BTD = torch.empty(batch, rows, channels, device=x_BTD.device)
-        dweight_PDK, dbias_PD = dx_BTD.new_empty(programs, *weight_DK.shape), dx_BTD.new_empty(programs, channels)
+        dweights = dx_BTD.new_empty(programs, 5 * channels)
         kernels.conv_back_kernel[(programs, channels // _CONV_BLOCK)](
-            x_BTD, x_BTD.stride(1), weight_DK, bias_D, dy_BTD.contiguous(), dx_BTD, dweight_PDK, dbias_PD, batch,
+            x_BTD, x_BTD.stride(1), weight_DK, bias_D, dy_BTD.contiguous(), dx_BTD, dweights, batch,
             EACH=_CONV_EACH, D=channels, T=rows, BLOCK=_CONV_BLOCK,
         )  # fmt: skip
-        return dx_BTD, dweight_PDK.sum(0), dbias_PD.sum(0)
+        dweight, dbias_D = dweights.sum(0).split_with_sizes((4 * channels, channels))
+        return dx_BTD, dweight.view(weight_DK.shape), dbias_D
 
 
 class _Scan(torch.autograd.Function):
@@ -65,7 +68,7 @@ class _Scan(torch.autograd.Function):
         kernels.scan_kernel[(batch, channels // _BLOCK)](
             x_BTD, step_BTD, gate_BTD, gate_BTD.stride(1), write_BTN, read_BTN, write_BTN.stride(1),
             bias_D, log_DN, skip_D, x_BTD if before_BDN is None else before_BDN, y_BTD, after_BDN,
-            HAS_STATE=before_BDN is not None, KEEP=keep, D=channels, T=rows, BLOCK=_BLOCK,
+            HAS_STATE=before_BDN is not None, KEEP=keep, D=channels, T=rows, BLOCK=_BLOCK, num_warps=_WARPS,
         )  # fmt: skip
         ctx.save_for_backward(before_BDN, x_BTD, step_BTD, gate_BTD, write_BTN, read_BTN, bias_D, log_DN, skip_D)
         ctx.mark_non_differentiable(after_BDN)
@@ -76,21 +79,19 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, dy_BTD: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         before_BDN, x_BTD, step_BTD, gate_BTD, write_BTN, read_BTN, bias_D, log_DN, skip_D = ctx.saved_tensors
         batch, rows, channels = x_BTD.shape
-        programs, blocks = -(-batch // _EACH), channels // _BACK_BLOCK
+        programs, blocks = -(-batch // _EACH), channels // _BLOCK
         dx_BTD, dstep_BTD, dgate_BTD = (torch.empty_like(x_BTD) for _ in range(3))
-        dwrite, dread = (x_BTD.new_empty(blocks, batch, rows, 16) for _ in range(2))
-        dbias, dskip = (x_BTD.new_empty(programs, channels) for _ in range(2))
-        dlog = x_BTD.new_empty(programs, channels, 16)
+        dboth, dweights = x_BTD.new_empty(blocks, batch, rows, 32), x_BTD.new_empty(programs, 18 * channels)
         kernels.scan_back_kernel[(programs, blocks)](
             x_BTD, step_BTD, gate_BTD, gate_BTD.stride(1), write_BTN, read_BTN, write_BTN.stride(1),
             bias_D, log_DN, skip_D, x_BTD if before_BDN is None else before_BDN, dy_BTD.contiguous(),
-            dx_BTD, dstep_BTD, dgate_BTD, dwrite, dread, dbias, dlog, dskip, batch,
-            HAS_STATE=before_BDN is not None, EACH=_EACH, D=channels, T=rows, BLOCK=_BACK_BLOCK,
+            dx_BTD, dstep_BTD, dgate_BTD, dboth, dweights, batch,
+            HAS_STATE=before_BDN is not None, EACH=_EACH, D=channels, T=rows, BLOCK=_BLOCK,
+            num_warps=_WARPS,
         )  # fmt: skip
-        return (
-            None, None, dx_BTD, dstep_BTD, dgate_BTD, dwrite.sum(0), dread.sum(0), dbias.sum(0), dlog.sum(0),
-            dskip.sum(0),
-        )  # fmt: skip
+        dlog, dbias_D, dskip_D = dweights.sum(0).split_with_sizes((16 * channels, channels, channels))
+        of_rows = dx_BTD, dstep_BTD, dgate_BTD, *dboth.sum(0).chunk(2, dim=-1)
+        return None, None, *of_rows, dbias_D, dlog.view(log_DN.shape), dskip_D
 
 
 def causal_conv(x_BTD: Tensor, weight_DK: Tensor, bias_D: Tensor | None) -> Tensor:
@@ -116,7 +117,7 @@ def scan_step(
     one_row = (one[:, None] for one in (x_BD, step_BD, gate_BD, write_BN, read_BN))
     given = (state_BDN, True, *one_row, step_bias_D, log_DN, skip_D)
     y_B1D, state_BDN = _Scan.apply(*given)  # type: ignore[no-untyped-call]
-    return y_B1D[:, 0], state_BDN
+    return y_B1D.squeeze(1), state_BDN
 
 
 def _rows(tensor_BTD: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from yolofast.boxes import area, cxcywh_to_xyxy
 from yolofast.motion import scan
 
 ROWS = 5
@@ -61,10 +60,13 @@ class TrackSSM(nn.Module):
 
     def forward(self, rows_BTF: Tensor) -> Tensor:
         flow_BC = self.encoder.mamba_net(rows_BTF)
+        stages = self.ssm_decoder.stages
+        # All of them read the same flow: one product instead of six.
+        flows = functional.linear(flow_BC, torch.cat([stage.x_proj.weight for stage in stages])).chunk(STAGES, dim=-1)
         box_B4, state_BDN = rows_BTF[:, -1, :4], None
         boxes = []
-        for stage in self.ssm_decoder.stages:
-            raw_B4, state_BDN = stage(box_B4, state_BDN, flow_BC)
+        for stage, flow in zip(stages, flows, strict=True):
+            raw_B4, state_BDN = stage(box_B4, state_BDN, flow)
             boxes.append(raw_B4.sigmoid() if self.shape.sigmoid else raw_B4)
             box_B4, state_BDN = boxes[-1].detach(), state_BDN.detach()
         return torch.stack(boxes)
@@ -161,10 +163,10 @@ class Stage(nn.Module):
         self.normal_bboxes = nn.Linear(CHANNELS, 4)
         self.A_log, self.D = _state_space(CHANNELS, self.dt_proj)
 
-    def forward(self, box_B4: Tensor, state_BDN: Tensor | None, flow_BC: Tensor) -> tuple[Tensor, Tensor]:
-        """The box before its sigmoid, and the state."""
+    def forward(self, box_B4: Tensor, state_BDN: Tensor | None, flow: Tensor) -> tuple[Tensor, Tensor]:
+        """The box before its sigmoid, and the state. `flow` is what `x_proj` makes of it."""
         x_BD, gate_BD = self.in_proj(sine_embedding(box_B4)).chunk(2, dim=-1)
-        rank_BR, write_BN, read_BN = self.x_proj(flow_BC).split((_RANK, _STATES, _STATES), dim=-1)
+        rank_BR, write_BN, read_BN = flow.split_with_sizes((_RANK, _STATES, _STATES), dim=-1)
         step_BD = functional.linear(rank_BR, self.dt_proj.weight)
         y_BD, state_BDN = scan.fastest(x_BD).scan_step(
             state_BDN, functional.silu(x_BD), step_BD, gate_BD, write_BN, read_BN,
@@ -201,10 +203,23 @@ def loss_of(boxes_SB4: Tensor, last_B4: Tensor, truth_B4: Tensor, giou: bool = T
 
 
 def _giou(first: Tensor, second: Tensor) -> Tensor:
-    """Of boxes given as centre and size: IoU less the empty share of the box around both."""
-    first, second = cxcywh_to_xyxy(first), cxcywh_to_xyxy(second)
-    union_and_more = torch.cat((torch.minimum(first, second)[..., :2], torch.maximum(first, second)[..., 2:]), dim=-1)
-    shared = torch.cat((torch.maximum(first, second)[..., :2], torch.minimum(first, second)[..., 2:]), dim=-1)
-    both, around = area(shared), area(union_and_more)
-    union = area(first) + area(second) - both
+    """Of boxes given as centre and size: IoU less the empty share of the box around both.
+
+    Boxes are cut by `chunk` and `unbind`, which are one kernel on the way back; a slice is three.
+    """
+    (low1, high1), (low2, high2) = _corners(first), _corners(second)
+    both = _area(torch.minimum(high1, high2) - torch.maximum(low1, low2))
+    around = _area(torch.maximum(high1, high2) - torch.minimum(low1, low2))
+    union = _area(high1 - low1) + _area(high2 - low2) - both
     return both / union.clamp(min=_SMALLEST) - (around - union) / around.clamp(min=_SMALLEST)
+
+
+def _corners(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    centre, size = boxes.chunk(2, dim=-1)
+    half = size / 2
+    return centre - half, centre + half
+
+
+def _area(sides: Tensor) -> Tensor:
+    width, height = sides.clamp(min=0).unbind(-1)
+    return width * height
