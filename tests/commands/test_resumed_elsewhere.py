@@ -143,8 +143,11 @@ def test_a_data_set_that_has_moved(folder, copied, without, capsys):
     assert resume(copied, "--data", str(other)) == 2
     assert "other classes than the run: 'disc' instead of 'circle'" in capsys.readouterr().err
     other.unlink()
-    assert resume(copied, "--data", str(moved)) == 0
+    assert resume(copied, "--data", str(moved), epochs=1) == 0  # nothing is left to train, so no state is written
     assert from_yaml(TrainConfig, copied / "args.yaml").data == str(moved)
+    assert state_of(copied)["config"]["data"] != str(moved)
+    assert resume(copied) == 0, "the new place is remembered"
+    assert state_of(copied)["config"]["data"] == str(moved)
 
 
 @pytest.mark.parametrize("version", ["present", "older"])

@@ -13,6 +13,7 @@ from yolofast.profile.records import (
     HOST,
     LOSSES,
     NOTHING,
+    SHARED,
     TRANSFER,
     UPDATE,
     WAIT,
@@ -42,6 +43,18 @@ NO_GRAPH = replace(EAGER, graph_failed="AcceleratorError: operation not permitte
 
 def waits(phase, count):
     return Waits((WaitPlace(phase, "somewhere/a.py:7", count),))
+
+
+def test_a_shared_machine_is_no_limit_of_the_network():
+    """Eight cores, of which a program has seven: the step would be six times as fast without it."""
+    usage = {"main_cpu": 90.0, "worker_cpu": 50.0, "others_cpu": 660.0}
+    (only,) = verdicts(made_up(ON_CPU, usage=usage))
+    assert only.kind == SHARED and "other programs use 6.6 of its 8 cores, training has 1.4" in only.text
+    assert "5.71× as fast" in only.gain
+    idle = usage | {"others_cpu": 400.0}  # there is room for both
+    few = usage | {"main_cpu": 700.0, "others_cpu": 60.0}
+    others = [made_up(ON_CPU, usage=idle), made_up(ON_CPU, usage=few), made_up(ON_GPU, usage=usage)]
+    assert [verdicts(one)[0].kind for one in others] == [NOTHING] * 3
 
 
 @pytest.mark.parametrize("setup", [ON_GPU, ON_CPU])

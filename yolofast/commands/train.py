@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
             # Its steps are so short that threads wait for one another longer than they compute; beside other work, many
             # times as long. Measured: benchmarks/results/2026-11-18-demo-cpu.md.
             torch.set_num_threads(1)
-        about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, two to four minutes on a CPU"
+        about = "no --data, --cfg or --weights: a demonstration on the built-in shapes, four minutes of a core's time"
         Display(config.epochs).say(about)
     if config.against is not None and not config.explain:
         raise UserError("--against compares what would run: it needs --explain", fix="add --explain")

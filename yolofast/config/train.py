@@ -139,7 +139,7 @@ class TrainConfig(RunConfig):
         help="--persistent-workers and --worker-tensor; for a CPU, or a GPU with --loader cpu")
     worker_timeout: int = section.loader(
         120, "--worker-timeout", least=0, metavar="SECONDS", changes_on_resume=True,
-        help="a worker that begins no image for so long is replaced once, then the run stops; 0: it is waited for")
+        help="a worker that begins no image for so long is replaced; stuck in that batch again, the run stops; 0: wait")
     image_weights: bool = section.loader(
         False, "--image-weights", yolov7=True, changes_on_resume=False,
         help="draw images of badly learnt classes more often")

@@ -175,14 +175,17 @@ def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
 
 
 def _header_by_decoding(file: BinaryIO, start: bytes) -> ImageHeader:
-    """WebP, TIFF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
+    """WebP, TIFF, GIF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
 
     def read(place: int, length: int) -> bytes:
         file.seek(place)
         return file.read(length)
 
     is_webp = start[:4] == b"RIFF"
-    width, height = _webp_size(start) if is_webp else (_tiff_value(read, tag) for tag in (_WIDTH_TAG, _HEIGHT_TAG))
+    if start[:4] == b"GIF8":
+        width, height = struct.unpack("<HH", start[6:10].ljust(4, b"\0"))
+    else:
+        width, height = _webp_size(start) if is_webp else (_tiff_value(read, tag) for tag in (_WIDTH_TAG, _HEIGHT_TAG))
     _require_pixels_in_reason(width, height)
     size = _size_in_reason(file, width, height)
     # Of other formats nothing is known, so they are decoded alone.

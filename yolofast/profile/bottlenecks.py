@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from yolofast.profile.data_bottlenecks import slow_data, slow_transfer
-from yolofast.profile.records import NOTHING, Profile, Slowdown, share_of
+from yolofast.profile.records import NOTHING, SHARED, Profile, Slowdown, gain, share_of
 from yolofast.profile.step_bottlenecks import (
     slow_assignment,
     slow_between,
@@ -23,6 +23,8 @@ ARITHMETIC, MEMORY, BUS = "arithmetic", "memory", "bus to the device"
 _RULES: tuple[Callable[[Profile], Slowdown | None], ...] = (
     slow_data, slow_transfer, slow_assignment, slow_loss, wait_per_step, slow_host, slow_update, slow_between
 )  # fmt: skip
+_OTHERS, _ALL_BUSY = 25.0, 85.0
+"""Per cent of all cores: what others use at least, and they and training together."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,19 @@ def limits(profile: Profile) -> tuple[Limit, ...]:
 def verdicts(profile: Profile) -> tuple[Slowdown, ...]:
     """The costliest first; at least one, which may say that nothing is wrong."""
     found = [verdict for rule in _RULES if (verdict := rule(profile)) is not None]
-    return tuple(sorted(found, key=lambda verdict: -verdict.saved_ms)) or (_nothing(profile),)
+    return tuple(sorted(found, key=lambda verdict: -verdict.saved_ms)) or (_shared(profile) or _nothing(profile),)
+
+
+def _shared(profile: Profile) -> Slowdown | None:
+    """The network takes the step, but other programs have the cores: no limit of its own."""
+    usage, cores = profile.usage, profile.setup.cores
+    own = usage.main_cpu + (usage.worker_cpu or 0.0)
+    if profile.setup.on_gpu or usage.others_cpu < _OTHERS * cores or usage.others_cpu + own < _ALL_BUSY * cores:
+        return None
+    saved_ms = profile.step.mean * usage.others_cpu / (usage.others_cpu + own)
+    text = f"the machine is shared: other programs use {usage.others_cpu / 100:.1f} of its {cores} cores, training has "
+    change = "wait until they have ended, or give each its cores: OMP_NUM_THREADS, taskset"
+    return Slowdown(SHARED, f"{text}{own / 100:.1f}", change, gain(profile, saved_ms), saved_ms)
 
 
 def _nothing(profile: Profile) -> Slowdown:

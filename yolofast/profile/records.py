@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 DATA, TRANSFER, ASSIGNMENT, LOSSES = "data", "host→device", "assignment", "loss"
-HOST, WAIT, UPDATE, BETWEEN, NOTHING = "host", "wait per step", "update", "between steps", "nothing"
+HOST, WAIT, UPDATE, BETWEEN = "host", "wait per step", "update", "between steps"
+SHARED, NOTHING = "shared machine", "nothing"
 ENOUGH_DATA = SLOW_TRANSFER = 0.10
 SLOW_LOSS = 0.30
 LONG_BETWEEN = 0.25
@@ -81,6 +82,8 @@ class Usage:
     """Of the training process, in percent of one core."""
     worker_cpu: float | None = None
     """Of all workers together, in percent of one core; None without workers."""
+    others_cpu: float = 0.0
+    """Of all other programs on the machine, in percent of one core."""
     gpu_busy: float | None = None
     """The share of the time in which some kernel or copy ran."""
     gpu_busy_by: str = ""

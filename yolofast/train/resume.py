@@ -13,6 +13,7 @@ they were, and the last one continues: going back to an earlier phase would free
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,10 +147,18 @@ def beginning(config: TrainConfig, given: dict[str, Any], hold: Hold = lambda fo
         plan = saved_plan(config, run.folder)
         return Beginning(config, run.folder, hyp=read_hyp(run.folder), note=note, plan=plan)
     state, warning = read_state(run.checkpoint, OF_A_DETECTOR)
-    config = resumed(from_settings(TrainConfig, state["config"]), given)
+    config = resumed(_with_data_that_moved(from_settings(TrainConfig, state["config"]), run.folder), given)
     note = f"warning: {warning}" if warning else None
     read = run.checkpoint.with_name(FILES.previous) if warning else run.checkpoint
     return Beginning(config, run.folder, state, state["hyp"], note, saved_plan(config, run.folder), read)
+
+
+def _with_data_that_moved(config: TrainConfig, folder: Path) -> TrainConfig:
+    """A resume with `--data NEW` that had nothing to train wrote no state: the place is in the settings alone."""
+    if is_gone(config, "data"):
+        with suppress(UserError):
+            return dataclasses.replace(config, data=from_yaml(TrainConfig, folder / FILES.settings).data)
+    return config
 
 
 def _with_weights_that_exist(config: TrainConfig, given: Mapping[str, Any]) -> tuple[TrainConfig, str | None]:

@@ -179,12 +179,19 @@ def test_labelme_groups_are_one_object_and_lines_are_left_out(tmp_path):
         {**part, "points": [[40, 30], [50, 30], [50, 40]]},
         {**part, "shape_type": "line", "points": [[0, 0], [1, 1]]},
         {**part, "group_id": None, "shape_type": "circle", "points": [[30, 20], [30, 25]]},
+        {**part, "group_id": None, "shape_type": "mask", "points": [[3, 4], [9, 8]], "mask": "iVBORw0="},
     ]
     write(path, json.dumps(content))
+    write(tmp_path / "x/alone.json", json.dumps(content | {"imageData": "iVBORw0=", "imagePath": "gone.jpg"}))
     found = read_labelled(tmp_path / "x", "labelme", None)
     (one,) = [image for image in found.images if image.file.endswith("b.jpg")]
-    assert [(len(each.parts), each.box) for each in one.objects] == [(2, (0, 0, 50, 40)), (0, (25, 15, 35, 25))]
+    assert [(len(each.parts), each.box) for each in one.objects] == [
+        (2, (0, 0, 50, 40)), (0, (25, 15, 35, 25)), (0, (3, 4, 9, 8))
+    ]  # fmt: skip
     assert found.dropped["lines and points, which have no area"] == 1
+    assert found.dropped["outlines of masks, whose boxes are kept"] == 1
+    (missing,) = found.faults
+    assert "no image 'gone.jpg' near it; the one inside (imageData) is not read" in missing.what
 
 
 def test_label_studio_turned_boxes_skipped_tasks_and_json_min(tmp_path):

@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import yaml
 
@@ -43,8 +45,13 @@ def run_folders(random: Random, folder: Path, sound: Sound) -> Case:
 
 def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
     path = run / name
-    before = path.read_bytes() if path.is_file() else b"{}"
+    before = path.read_bytes() if path.is_file() and not path.is_symlink() else b"{}"
     path.parent.mkdir(exist_ok=True)
+    # The same file may be changed twice: nothing is written through a link, to a pipe or to a folder.
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    elif not path.is_file() or path.is_symlink():
+        path.unlink(missing_ok=True)
     how = random.randrange(10)
     if name.endswith(".pt") and how < 8:
         random.choice(weight_files.WEIGHTS)(random, run, sound)
@@ -67,16 +74,23 @@ def _change(random: Random, run: Path, name: str, sound: Sound) -> None:
     elif name.endswith(".json"):
         path.write_bytes(_json(random, before))
     elif name.endswith(".yaml"):
-        text = random.choice(
-            (_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, yaml.safe_load(before) or {})))
-        )(random)
+        text = random.choice((_laughs, _raw_yaml, lambda r: _dumped(changed_somewhere(r, _settings(before)))))(random)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
     else:
         path.write_bytes(_log(random))
 
 
+def _settings(before: bytes) -> Any:
+    """None are left if an earlier change of the same file has made something else of it."""
+    with suppress(yaml.YAMLError, ValueError, RecursionError):
+        return yaml.safe_load(before) or {}
+    return {}
+
+
 def _table(random: Random, before: bytes) -> bytes:
-    rows = list(csv.reader(io.StringIO(before.decode("utf-8", "replace")))) or [["epoch"], ["0"]]
+    rows = [["epoch"], ["0"]]
+    with suppress(csv.Error):  # an earlier change may have made a cell that no reader takes
+        rows = list(csv.reader(io.StringIO(before.decode("utf-8", "replace")))) or rows
     for _ in range(random.choice((1, 2, 10))):
         row = random.choice(rows)
         if not row:
@@ -103,7 +117,7 @@ def _table(random: Random, before: bytes) -> bytes:
 def _json(random: Random, before: bytes) -> bytes:
     try:
         value = json.loads(before)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = {}
     how = random.randrange(8)
     if how == 0:

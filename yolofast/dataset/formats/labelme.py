@@ -1,8 +1,8 @@
 """LabelMe: a JSON file for each image, with its outlines and boxes.
 
 Outlines of one label and `group_id` are the parts of one object, as LabelMe's own converters have it. A rectangle may
-have its corners in any order. Lines and points have no area and are left out. An image without a file was not
-annotated.
+have its corners in any order. Lines and points have no area and are left out; of a mask the box is kept. An image
+without a file was not annotated.
 """
 
 import os
@@ -39,6 +39,8 @@ class _File:
     objects: list[LabelledObject] = field(default_factory=list)
     faults: list[RowError] = field(default_factory=list)
     without_area: int = 0
+    masks: int = 0
+    holds_image: bool = False
     refusal: UserError | None = None
     is_labelme: bool = True
 
@@ -55,16 +57,27 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         image = images.of_stem(stem, file.path) or (images.find(file.image, file.path) if file.image else None)
         if image is None:
-            found.note_missing(file.image or stem, file.path)
+            _note_missing(found, file, stem)
             continue
         annotated += 1
         for error in file.faults:
             found.note_row(error, file.path, None, image)
         if file.without_area:
             found.dropped["lines and points, which have no area"] += file.without_area
+        if file.masks:
+            found.dropped["outlines of masks, whose boxes are kept"] += file.masks
         found.images.append(LabelledImage(image, file.path, file.size, file.objects, split_of(image, root)))
     if len(images) > annotated:
         found.dropped["images without a JSON file, which were not annotated"] += len(images) - annotated
+
+
+def _note_missing(found: Labelled, file: _File, stem: str) -> None:
+    if not file.holds_image:
+        found.note_missing(file.image or stem, file.path)
+        return
+    what = f"there is no image {shorten(file.image or stem)} near it; the one inside (imageData) is not read"
+    fix = "put the image beside the file, name the folder of the images with --images DIR, or --skip-bad"
+    found.note(FaultKind.MISSING_IMAGE, file.path, what, fix)
 
 
 def _read_file(path: str) -> _File:
@@ -78,6 +91,7 @@ def _read_file(path: str) -> _File:
     width, height = content.get("imageWidth"), content.get("imageHeight")
     stated = (width, height) if isinstance(width, int) and isinstance(height, int) and width and height else None
     file = _File(path, name if isinstance(name, str) else "", stated)
+    file.holds_image = bool(content.get("imageData"))
     groups: dict[tuple[str, str], LabelledObject] = {}
     for number, shape in enumerate(content["shapes"]):
         try:
@@ -97,6 +111,7 @@ def _add(shape: Any, number: int, file: _File, groups: dict[tuple[str, str], Lab
         return
     points = _points(shape.get("points"), called)
     box, parts = _area(kind, points, called)
+    file.masks += kind == "mask"
     group = shape.get("group_id")
     if parts and group is not None and (first := groups.get((label, str(group)))) is not None:
         first.parts += parts

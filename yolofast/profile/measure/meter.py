@@ -3,6 +3,7 @@
 Two runs are measured in turn, a few steps each, so that drift affects both alike.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 
+from yolofast.files.threads import usable_cores
 from yolofast.loader.workers import WorkerLoader
 from yolofast.profile.measure.ceilings import count_work, measure_ceilings
 from yolofast.profile.measure.measured_loop import Sizes, StepLoop, mean_pixels, split_by_twin
@@ -215,10 +217,13 @@ class Meter:
         seconds = sum(block.seconds for block in self._blocks)
         main = sum(block.cpu.main for block in self._blocks)
         workers = sum(block.cpu.workers for block in self._blocks)
+        # Who may use only some of the cores does not know who is busy on those.
+        machine = sum(block.cpu.machine for block in self._blocks) if usable_cores() == os.cpu_count() else 0.0
         total = torch.cuda.get_device_properties(self._device).total_memory / 2**30 if self._on_gpu else None
         return Usage(
             main_cpu=100 * main / seconds,
             worker_cpu=100 * workers / seconds if has_workers(self.run) else None,
+            others_cpu=max(100 * (machine - main - workers) / seconds, 0.0),
             gpu_busy=busy.share,
             gpu_busy_by=busy.by,
             gpu_memory_gib=memory,

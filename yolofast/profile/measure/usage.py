@@ -22,9 +22,11 @@ from yolofast.train.run import Run
 class CpuSeconds(NamedTuple):
     main: float
     workers: float
+    machine: float = 0.0
+    """Of all processes, and what the host of a virtual machine gave to others."""
 
     def __sub__(self, earlier: "CpuSeconds") -> "CpuSeconds":
-        return CpuSeconds(self.main - earlier.main, self.workers - earlier.workers)
+        return CpuSeconds(self.main - earlier.main, self.workers - earlier.workers, self.machine - earlier.machine)
 
 
 def cpu_seconds(run: Run) -> CpuSeconds:
@@ -36,7 +38,9 @@ def cpu_seconds(run: Run) -> CpuSeconds:
         with suppress(psutil.Error):  # it has just ended
             times = psutil.Process(pid).cpu_times()
             workers += times.user + times.system
-    return CpuSeconds(own.user + own.system, workers)
+    of_all = psutil.cpu_times()
+    busy = sum(getattr(of_all, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq", "steal"))
+    return CpuSeconds(own.user + own.system, workers, busy)
 
 
 class Busy(NamedTuple):
