@@ -35,6 +35,7 @@ def test_gflops(cfg):
     assert round(summarise(on_meta(cfg), (640, 640)).gflops, 2) == GFLOPS[cfg]
 
 
+@pytest.mark.slow
 def test_fused_gflops():
     from yolofast import fuse
 
