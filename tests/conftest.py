@@ -71,7 +71,7 @@ def trained_folder(shared_folder):
         if not (folder / "runs" / "run" / "report.html").exists():  # the last thing a run leaves
             shutil.rmtree(folder, ignore_errors=True)
             patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
-            assert main(["train", *flags(folder, batch_size=4, name="run"), "--close-mosaic", "1"]) == 0
+            assert main(["train", *flags(folder, batch_size=4, name="run", cfg="mini"), "--close-mosaic", "1"]) == 0
     return folder
 
 

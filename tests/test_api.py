@@ -90,6 +90,7 @@ def test_messages_name_no_flags(place, settings, what, fix):
     assert fix in raised.value.fix and "--" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_messages_of_other_methods_and_functions(place, tmp_path):
     detector = Detector(place / "best.pt", device="cpu")
     save_seeing(tmp_path / "other.pt")

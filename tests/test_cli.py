@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from tests import programs
 from tests.model.small import SMALL
 from tests.patience import PATIENCE
 from yolofast import UserError, __version__, build_model, load_weights
@@ -51,6 +52,7 @@ def test_help_and_version_without_loading_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.slow
 def test_info_prints_the_table(capsys):
     code, out, err = run(capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--img", 320, "--freeze", 50)
     assert code == 0, err
@@ -61,6 +63,7 @@ def test_info_prints_the_table(capsys):
     assert "…" not in out, "nothing is cut off when the output is a pipe"
 
 
+@pytest.mark.slow
 def test_info_json(capsys):
     code, out, _ = run(capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--img", 320, "--freeze", 74, "--json")
     content = json.loads(out)
@@ -72,6 +75,7 @@ def test_info_json(capsys):
     assert content["activation_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_info_of_other_sizes_and_classes(capsys):
     _, out, _ = run(capsys, "info", "--cfg", "yolov7-tiny", "--nc", 7, "--img", 320, 640, "--json")
     content = json.loads(out)
@@ -82,6 +86,7 @@ def test_info_of_other_sizes_and_classes(capsys):
     assert "IDetect" in out
 
 
+@pytest.mark.slow
 def test_transfer_table(capsys, tiny_weights):
     code, out, _ = run(
         capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--weights", tiny_weights, "--transfer-weights", "--img", 320
@@ -92,18 +97,21 @@ def test_transfer_table(capsys, tiny_weights):
     assert "model.77.m.0.weight" in out
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_fit_are_refused_without_transfer(capsys, tiny_weights):
     code, out, err = run(capsys, "info", "--cfg", "yolov7-tiny-1b4h", "--weights", tiny_weights)
     assert (code, out) == (2, "")
     assert "--transfer-weights" in err
 
 
+@pytest.mark.slow
 def test_a_weight_file_that_holds_its_graph_needs_no_cfg(capsys, tiny_weights):
     code, out, _ = run(capsys, "info", "--weights", tiny_weights)
     assert code == 0
     assert "loaded 344 of 344 tensors" in out
 
 
+@pytest.mark.slow
 def test_another_number_of_classes_needs_a_transfer_but_no_cfg(capsys, tiny_weights):
     args = ("info", "--weights", tiny_weights, "--nc", 7)
     assert run(capsys, *args)[0] == 2
@@ -135,6 +143,7 @@ def test_info_shows_the_size_the_weights_were_trained_for(capsys, tmp_path, said
     assert json.loads(run(capsys, *args, *other)[1])["image_size"] == [640, 640], "another network"
 
 
+@pytest.mark.slow
 def test_strip(capsys, tmp_path):
     model = build_model("yolov7-tiny")
     full = tmp_path / "last.pt"
@@ -184,6 +193,7 @@ def data_set(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_heads(capsys, tmp_path, data_set):
     out_file = tmp_path / "heads.yaml"
     for grouping in ("geometry", "hybrid"):
@@ -196,6 +206,7 @@ def test_heads(capsys, tmp_path, data_set):
         assert run(capsys, *args)[0] == 0
 
 
+@pytest.mark.slow
 def test_anchors(capsys, data_set):
     code, out, _ = run(capsys, "anchors", "--data", data_set, "--cfg", "yolov7-tiny", "--img", 320)
     assert code == 0
@@ -233,6 +244,7 @@ def test_bad_input_is_one_message_and_exit_code_2(capsys, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", [".", ""])
 def test_a_folder_is_no_place_for_a_file(capsys, data_set, tiny_weights, out):
     for args in (
@@ -245,6 +257,7 @@ def test_a_folder_is_no_place_for_a_file(capsys, data_set, tiny_weights, out):
         assert "it is a folder" in err
 
 
+@pytest.mark.slow
 def test_anchors_of_boxes_without_size(capsys, data_set):
     for label in data_set.parent.glob("labels/train/*.txt"):
         label.write_text("0 .5 .5 0 0\n")
@@ -273,6 +286,7 @@ def test_a_reader_that_leaves_early_and_a_terminal_without_unicode():
     assert "6,228,762" in done.stdout
 
 
+@pytest.mark.slow
 def test_reparam_keeps_what_half_precision_cannot_hold(capsys, tmp_path):
     model = build_model("yolov7-tiny")
     model.model[0].bn.running_var.fill_(1e6)
@@ -301,6 +315,7 @@ def test_weights_keep_their_head_grouping(capsys, tmp_path):
     assert "loaded 332 of 356" in out
 
 
+@pytest.mark.slow
 def test_a_regrouped_checkpoint_names_the_reason_and_leaves_attention_out(tmp_path):
     config = read_head_config("standard").to_dict()
     attention = build_model("yolov7-tiny-1b4h-attn", head_config=config)
@@ -321,6 +336,7 @@ def test_a_regrouped_checkpoint_names_the_reason_and_leaves_attention_out(tmp_pa
     assert load_weights(attention, tmp_path / "b.pt").total == 392
 
 
+@pytest.mark.slow
 def test_the_anchors_of_a_file_without_cfg_are_the_models_own(capsys, tmp_path, data_set):
     """As autoanchor leaves a model: buffers that differ from the graph's."""
     model = build_model("yolov7-tiny")
@@ -335,8 +351,8 @@ def test_the_anchors_of_a_file_without_cfg_are_the_models_own(capsys, tmp_path, 
 
 @pytest.mark.slow
 def test_output_that_cannot_be_written(tmp_path):
-    command = f"{sys.executable} -m yolofast info --cfg yolov7-tiny"
-    full = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True)
+    with open("/dev/full", "w") as nowhere:
+        full = programs.run([sys.executable, "-m", "yolofast", "info", "--cfg", "yolov7-tiny"], stdout=nowhere)
     assert full.returncode == 2
     assert "cannot be written" in full.stderr
     assert "Traceback" not in full.stderr
@@ -346,6 +362,7 @@ def test_output_that_cannot_be_written(tmp_path):
     assert (closed.returncode, closed.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):
     args = ("info", "--cfg", "yolov7-tiny-1b4h-320", "--weights", tiny_weights, "--transfer-weights")
     code, out, _ = run(capsys, *args)
@@ -357,7 +374,7 @@ def test_transfer_keeps_the_anchors_of_the_cfg(capsys, tiny_weights):
 @pytest.mark.slow
 def test_a_broken_model_file_from_the_shell(tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**SMALL, "nc": "three"}))
-    done = yolofast("info", "--cfg", "mine.yaml", cwd=tmp_path)
+    done = programs.run([sys.executable, "-m", "yolofast", "info", "--cfg", "mine.yaml"], cwd=tmp_path)
     assert done.returncode == 2
     assert "mine.yaml:" in done.stderr
     assert "nc is 'three'" in done.stderr

@@ -75,6 +75,7 @@ def test_a_published_checkpoint_loads_and_predicts(published, cfg, tensors):
     assert (loaded - expected).abs().max() / expected.abs().max() < 5e-3  # the file is in half precision
 
 
+@pytest.mark.slow
 def test_transfer_to_1b4h_and_info_without_a_cfg(published, capsys):
     path = str(published(fill(build_model("yolov7-tiny"))))
     assert str(load_weights(build_model("yolov7-tiny-1b4h"), path, transfer=True)).startswith(

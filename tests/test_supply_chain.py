@@ -23,6 +23,7 @@ def installed():
     return {SBOM["plain"](one.name): one for one in distributions()}
 
 
+@pytest.mark.slow
 def test_the_bill_names_everything_and_what_needs_what(installed):
     bill = json.loads(json.dumps(SBOM["bill"](installed)))
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")

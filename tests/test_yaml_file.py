@@ -32,6 +32,7 @@ def test_everything_else_is_what_the_library_reads(text):
     assert repr(read(text)) == repr(yaml.safe_load(text))
 
 
+@pytest.mark.slow
 @given(st.from_regex(r"[-+.0-9eE_:x]{1,8}", fullmatch=True))
 def test_text_that_looks_like_a_number_survives(text):
     assert parse_yaml(dump_yaml({"name": text, text: [text]}), None).values == {"name": text, text: [text]}
@@ -80,6 +81,7 @@ def test_what_unfolds_without_end_is_refused(inner):
         parse_yaml("\n".join(lines), "bomb.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["[" * 100_000, "a: " + "[" * 900 + "]" * 900, "- " * 4000 + "a", "? " * 2000])
 def test_deep_nesting_is_refused_before_libyaml_follows_it(text):
     with pytest.raises(UserError, match="nested too deeply"):
@@ -92,6 +94,7 @@ def test_aliases_are_as_good_as_what_they_stand_for():
     assert found.line("c", "y") == 1
 
 
+@pytest.mark.slow
 def test_thousands_of_numbered_names_are_read_in_a_moment(tmp_path):
     """Each looked up by going through all of them took 26 seconds."""
     names = "".join(f"  {number}: {number}E5\n" for number in range(20_000))

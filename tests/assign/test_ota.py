@@ -70,6 +70,7 @@ def test_golden_matched_sets(case, arrays):
         assert sorted(here) == sorted(map(tuple, golden.tolist()))
 
 
+@pytest.mark.slow
 def test_golden_aux_matched_sets():
     """The golden file has none for aux; the loop reference, which reproduces its losses, has."""
     criterion, raw, rows = golden_case("aux", "ota")
@@ -81,6 +82,7 @@ def test_golden_aux_matched_sets():
         assert positives(assignment, raw[:4], rows) == sorted(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["anchor", "ota"])
 def test_shuffled_rows_of_other_images_and_spare_places_change_nothing(kind):
     """Only the order of rows within an image may matter, and how far it is padded never."""

@@ -91,6 +91,7 @@ def test_anchor_loss(case, v7_arrays):
     check_v7(anchor_loss(preds, targets, TINY, settings), preds, v7_arrays, f"{case}.anchor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in V7_CASES if case != "empty"])
 @pytest.mark.parametrize("fixed", [False, True])  # the images are square, where both scalings agree
 def test_ota_loss(case, fixed, v7_arrays):
@@ -103,6 +104,7 @@ def test_ota_loss(case, fixed, v7_arrays):
         assert sorted(match_rows(result, targets, level)) == sorted(map(tuple, golden.tolist()))
 
 
+@pytest.mark.slow
 def test_aux_ota_loss(v7_arrays):
     preds, targets, settings = v7_inputs("aux", W6.strides, copies=2)
     size = (V7["aux"]["size"],) * 2

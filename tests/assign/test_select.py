@@ -44,6 +44,7 @@ def expected_matches(cost, iou, topk):
     return result
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 60), st.sampled_from([1, 10, 20]))
 @settings(max_examples=150)
 def test_torch_selection_is_the_loop(seed, boxes, columns, topk):

@@ -101,6 +101,7 @@ def test_few_boxes_read_few_cells():
     assert [level.cell.shape[1] for level in find_columns(targets, shapes, VENDORED)] == [6400, 1600, 400]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(batch=batches())
 def test_reading_only_the_cells_near_boxes_changes_nothing(batch):

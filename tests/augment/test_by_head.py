@@ -87,6 +87,7 @@ def test_otherwise_all_five_everywhere():
     assert np.array_equal(plan.blend_B < 1, tiles > 1), "mixup stays a matter of mosaics"
 
 
+@pytest.mark.slow
 def test_a_plan_without_heads_is_the_same_as_before():
     """The choice of a head takes a draw of its own, so it shifts no other."""
     same = policy([[1, 1, 1, 1]] * 3, degrees=np.full(4, 5.0), fliplr=np.full(4, 0.5))

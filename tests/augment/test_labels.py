@@ -131,6 +131,7 @@ def test_flips_mirror_boxes():
     assert rows_of(box, change(Recipe(), {"flipud": 1.0}))[0, 2:].tolist() == pytest.approx([0.3, 0.8, 0.2, 0.1])
 
 
+@pytest.mark.slow
 def test_a_polygon_is_cut_where_the_image_ends():
     """A triangle whose tip lies outside: its box ends where the sides cross the edge, not where the tip's box would."""
     triangle = np.array([[0.5, 0.125], [0.875, 0.5], [0.5, 0.875]])

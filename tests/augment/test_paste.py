@@ -42,6 +42,7 @@ class TestPasteIn:
         planner = planner_for(recipe, index, pack_nothing(sizes), SIZE, SIZE)
         return planner.plan(images, np.arange(batch), 0)
 
+    @pytest.mark.slow
     def test_sizes_of_the_slots(self):
         """On bare images: at most 2 objects of up to 75 %, 4 of up to 50 %, 4 of 25 %, 4 of 12.5 %, 6 of 6.25 %."""
         planned = self.plan(boxes_there=False)
@@ -56,6 +57,7 @@ class TestPasteIn:
             assert large.max() >= most // 2
         assert sides.max() > 0.6 * SIZE
 
+    @pytest.mark.slow
     def test_a_slot_over_twenty_pixels_is_needed(self):
         """A slot of 6.25 % of 320 is 20 pixels at most, so none of those is ever used."""
         sides = self.plan(boxes_there=False, batch=400).plan.pastes.place[:, 2:]
@@ -72,6 +74,7 @@ class TestPasteIn:
             assert len(items) == pasted, draw
         assert items[0].place.tolist() == [40, 40, 240, 240]
 
+    @pytest.mark.slow
     def test_no_box_is_covered_by_thirty_percent_and_none_lies_outside(self):
         planned = self.plan()
         plan, rows = planned.plan, planned.rows
@@ -86,6 +89,7 @@ class TestPasteIn:
                 assert all(share_covered((x, y, x + w, y + h), box) < 0.3 for box in before)
                 assert corners[2 + number].tolist() == pytest.approx([x, y, x + w, y + h], abs=1e-3)
 
+    @pytest.mark.slow
     def test_share_of_images(self):
         plan = self.plan(boxes_there=False, batch=2000, recipe=change(PASTE, {"paste_in": 0.3})).plan
         assert abs(len(np.unique(plan.pastes.image)) / 2000 - 0.3) < 0.04
@@ -109,6 +113,7 @@ class TestPasteIn:
             assert (np.abs(inside[1:-2, 1:-2].astype(int) - COLOURS[label]) < 3).mean() > 0.95
         assert len(last) > 10
 
+    @pytest.mark.slow
     def test_objects_come_from_everywhere_but_crowds(self):
         index, images = random_set(0, 20, polygons=True, crowd=0.4)
         plan = planner_for(PASTE, index, images, SIZE, SIZE).plan(np.zeros(300, int), np.arange(300), 0).plan

@@ -169,6 +169,7 @@ def test_colours_that_do_not_change_are_untouched():
     assert torch.equal(render_torch.change_colour(image, torch.zeros(2, 3), True), image)
 
 
+@pytest.mark.slow
 def test_a_table_of_some_images_renders_those():
     index, images = random_set(1, 12)
     for name in ("paste", "copy"):
@@ -180,6 +181,7 @@ def test_a_table_of_some_images_renders_those():
             assert torch.equal(alone, whole[part])
 
 
+@pytest.mark.slow
 def test_pixels_replay_whatever_the_batch():
     index, images = random_set(1, 12)
     planner = planner_for(RECIPES["copy"], index, images)

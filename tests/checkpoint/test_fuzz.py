@@ -74,6 +74,7 @@ def test_random_pickles(content):
 OPCODES = b"(.012NIKMJ\x88\x89\x8a\x80\x81\x85\x86\x87\x8c\x8f\x90\x91\x92\x93\x94\x95])}delstuacbRQqhrjXGBC\x8d\x8e"
 
 
+@pytest.mark.slow
 @fuzz
 @given(content=st.lists(st.sampled_from(list(OPCODES)) | st.integers(0, 3), max_size=200))
 def test_random_opcodes(content):
@@ -103,6 +104,7 @@ def test_damaged_pickle_in_a_sound_zip(tmp_path, valid, kind, changes):
     read_or_refuse(tmp_path / "x.pt", write_zip(tmp_path / "y.pt", entries).read_bytes())
 
 
+@pytest.mark.slow
 @fuzz
 @given(where=places, piece=st.binary(min_size=1, max_size=8))
 def test_damaged_safetensors_header(tmp_path, valid, where, piece):

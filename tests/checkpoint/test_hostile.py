@@ -167,6 +167,7 @@ def test_deep_nesting(tmp_path, opener):
         assert read_weights(write_pickle(tmp_path / "y.pt", hidden, {"0": bytes(16)})).graph is None
 
 
+@pytest.mark.slow
 def test_deep_tuple_as_key(tmp_path):
     pickled = b"}" + b"(" * 100_000 + b"t" * 100_000 + b"Ns."
     refuse(write_pickle(tmp_path / "x.pt", pickled), "dictionary key")
@@ -202,6 +203,7 @@ def test_container_that_contains_itself(tmp_path, container):
     refuse(write_pickle(tmp_path / "x.pt", container + b"."), "no weights")
 
 
+@pytest.mark.slow
 def test_too_many_instructions():
     with harmless(traced=False), pytest.raises(UserError, match="steps"):
         read_graph(io.BytesIO(b"N0" * (MAX_STEPS // 2 + 1)), file_budget())
@@ -259,6 +261,7 @@ def test_zip_slip(tmp_path, name):
     assert not (tmp_path.parent / "evil").exists()
 
 
+@pytest.mark.slow
 def test_compressed_bomb(tmp_path):
     entries = {"archive/data.pkl": state_dict(tensor()), "archive/data/0": bytes(200 << 20)}
     write_zip(tmp_path / "x.pt", entries, zipfile.ZIP_DEFLATED)
@@ -294,6 +297,7 @@ def test_entries_that_overlap(tmp_path):
     refuse(path, "more bytes than the file has")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("legacy", [False, True])
 def test_cut_anywhere(tmp_path, legacy):
     save_published(tmp_path / "whole.pt", legacy=legacy)

@@ -65,6 +65,7 @@ def test_faults_are_shown_with_file_line_and_fix_and_the_code_is_1(capsys, data)
     assert "25 faults" in out and "--skip-bad" in out
 
 
+@pytest.mark.slow
 def test_background_is_no_failure_but_warnings_are(capsys, data):
     (data.parent / "labels/val/0.txt").unlink()
     code, out, _ = run(capsys, "--data", data, "--splits", "train")
@@ -96,6 +97,7 @@ def test_single_cls_has_no_unknown_classes(capsys, data):
     assert run(capsys, "--data", data, "--single-cls")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["labels.jpg", "deeper/labels.png"])
 def test_the_picture(capsys, data, tmp_path, name):
     code, out, _ = run(capsys, "--data", data, "--plot", tmp_path / name)
@@ -106,6 +108,7 @@ def test_the_picture(capsys, data, tmp_path, name):
     assert picture.std() > 20  # something is drawn
 
 
+@pytest.mark.slow
 def test_a_picture_of_background_alone(capsys, data, tmp_path):
     for label in data.parent.glob("labels/*/*.txt"):
         label.write_text("")

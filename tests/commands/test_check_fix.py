@@ -53,6 +53,7 @@ def spoilt(tmp_path, monkeypatch):
     return root
 
 
+@pytest.mark.slow
 def test_every_fault_has_a_command_and_the_copy_has_none(spoilt, capsys):
     before = {path: path.read_bytes() for path in spoilt.rglob("*") if path.is_file()}
     assert main(["check", "--data", "set"]) == 1

@@ -161,6 +161,7 @@ def test_names_cannot_steer_the_terminal(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out and "<script>alert" not in (tmp_path / "compare.html").read_text()
 
 
+@pytest.mark.slow
 def test_only_own_pages_are_overwritten(pair, tmp_path, capsys):
     (tmp_path / "compare.html").write_text("mine")
     assert main(["compare", *pair]) == 2

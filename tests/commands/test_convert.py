@@ -52,6 +52,7 @@ def test_what_was_left_out_is_said_and_the_next_command(run, tmp_path):
     assert run("check --data made")[0] == 0
 
 
+@pytest.mark.slow
 def test_images_are_linked_or_copied(run, tmp_path):
     samples.voc(tmp_path / "voc")
     assert run("convert voc --out linked")[0] == run("convert voc --out copied --copy")[0] == 0

@@ -52,6 +52,7 @@ def explained_yolox(data, **settings):
     return explain(completed(TrainConfig(**given), given), lambda text: None)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     words = ["--cfg", "yolox-nano", "--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "30"]
@@ -71,6 +72,7 @@ def test_the_command_prints_and_draws_and_trains_nothing(folder, data, capsys, m
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.slow
 def test_sizes_that_change_are_reported(folder, data, capsys):
     def sizes(*words):
         assert main(["train", "--data", data, "--device", "cpu", "--epochs", "2", *words, "--explain"]) == 0
@@ -83,6 +85,7 @@ def test_sizes_that_change_are_reported(folder, data, capsys):
     assert sizes(*tiny) == []
 
 
+@pytest.mark.slow
 def test_a_picture_that_cannot_be_written(folder, data, capsys):
     where = str(folder / "nowhere" / "schedule.png")
     cfg = str(small_cfg_file(folder))
@@ -148,6 +151,7 @@ def test_no_remark_without_a_reason(folder, data):
     assert [text.split(":")[0] for text in remarks(run)] == ["average"]  # 300 updates are few
 
 
+@pytest.mark.slow
 def test_remarks_on_plans(folder, data):
     plan = folder / "plan.yaml"
     plan.write_text("plan: [{until: 2, train: [head]}, {until: 5}, {until: 90}]")
@@ -171,6 +175,7 @@ def test_remarks_on_yolox(data):
     assert [row.chances["mosaic"] > 0 for row in run.rows[closes - 1 : closes + 1]] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_fine_tuning_recipe_without_weights_is_reported(data):
     """Runs that were taken for fine-tuning have begun with random values, at a sixteenth of the learning rate."""
     tuned = explained_yolox(data, epochs=30, recipe_values=("basic_lr_per_img=9.375e-6",))
@@ -178,6 +183,7 @@ def test_a_fine_tuning_recipe_without_weights_is_reported(data):
     assert not any("weights:" in text for text in remarks(explained_yolox(data, epochs=30)))
 
 
+@pytest.mark.slow
 def test_weights_that_learn_on_at_full_speed_are_reported(folder, data):
     weights = str(folder / "nano.pt")
     torch.save({"model": build_model("yolox-nano", nc=len(NAMES)).state_dict()}, weights)
@@ -187,6 +193,7 @@ def test_weights_that_learn_on_at_full_speed_are_reported(folder, data):
     assert not any("weights:" in text for text in slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "fix"),
     [
@@ -202,6 +209,7 @@ def test_what_would_close_mosaic_really_would(data, values, fix):
     assert not any("never closes" in text for text in remarks(helped))
 
 
+@pytest.mark.slow
 def test_a_recipe_made_for_another_network_is_reported(data, folder):
     reported = "recipe: nuscenes-clean-v2 is made for yolox-l, this run trains yolox-nano"
     assert reported in remarks(explained_yolox(data, recipe="nuscenes-clean-v2"))
@@ -210,6 +218,7 @@ def test_a_recipe_made_for_another_network_is_reported(data, folder):
         assert not any("made for" in text for text in remarks(explained_yolox(data, recipe=recipe)))
 
 
+@pytest.mark.slow
 def test_the_recipes_for_nuscenes_train_the_head_alone(folder, capsys):
     """What defined those runs: backbone and neck were frozen, also where all four did little else alike."""
     data = make_shapes(folder / "seven", n=24)
@@ -229,6 +238,7 @@ def test_the_recipes_for_nuscenes_train_the_head_alone(folder, capsys):
         assert {model.layers[n].part for n in only.still_until} == {"backbone", "neck"}
 
 
+@pytest.mark.slow
 def test_a_run_tells_it_at_its_beginning(data):
     given = {"cfg": "yolox-nano", "recipe": "yolox-s", "data": data, "device": "cpu", "img_size": (64,)}
     said = []
@@ -236,6 +246,7 @@ def test_a_run_tells_it_at_its_beginning(data):
     assert "recipe: yolox-s is made for yolox-s, this run trains yolox-nano" in said
 
 
+@pytest.mark.slow
 def test_the_picture_shows_a_warm_up_as_it_bends(data):
     """And both of two shares that are equal, of which one would hide the other."""
     run = explained_yolox(data, epochs=10, batch_size=2)
@@ -251,6 +262,7 @@ def test_the_picture_shows_a_warm_up_as_it_bends(data):
     assert [text.get_text() for text in chances.texts] == ["simota + L1 →"]
 
 
+@pytest.mark.slow
 def test_what_is_the_same_in_all_epochs_is_no_column(folder, data, capsys):
     words = ["--data", data, "--device", "cpu", "--batch-size", "8", "--epochs", "6", "--explain"]
     assert main(["train", "--cfg", "yolox-nano", *words]) == 0
@@ -262,6 +274,7 @@ def test_what_is_the_same_in_all_epochs_is_no_column(folder, data, capsys):
     assert "momentum  images per update  updates" in heading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["yolox", "yolov7"])
 def test_a_long_run_shows_where_its_warm_ups_end(folder, data, capsys, family):
     (folder / "again.yaml").write_text("plan: [{until: 100, warmup_epochs: 7}, {lr: 0.5, warmup_epochs: 2.5}]")
@@ -297,6 +310,7 @@ def nano_weights(folder):
     return str(folder / "nano.pth")
 
 
+@pytest.mark.slow
 def test_weights_of_another_size_leave_what_is_frozen_at_random(folder, data):
     """A few tensors fit by chance, in the trunk only counters: no fine-tuning, no reason for a tenth of the rate."""
     weights = nano_weights(folder)
@@ -311,6 +325,7 @@ def test_weights_of_another_size_leave_what_is_frozen_at_random(folder, data):
     assert any("weights: most of the network is not in them" in text for text in remarks(fine))
 
 
+@pytest.mark.slow
 def test_class_predictions_that_are_frozen_before_they_learnt_are_reported(folder, data):
     """The run says it too. Everything else is in the weights."""
     weights = nano_weights(folder)
@@ -327,6 +342,7 @@ def test_class_predictions_that_are_frozen_before_they_learnt_are_reported(folde
     assert not any(text.startswith("freeze:") for text in remarks(known))
 
 
+@pytest.mark.slow
 def test_numbers_are_not_cut_in_a_file(folder, data, capsys):
     """Five parts of the network have a column each."""
     (folder / "wide.yaml").write_text(WIDE)

@@ -32,6 +32,7 @@ def compared(folder, capsys, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_two_recipes(compared, folder):
     rows, out = compared("two.png", "--recipe", "nuscenes-stable-v3", "--against", "nuscenes-clean-v2")
     assert rows["what runs"] == rows["values"] == ["nuscenes-stable-v3", "nuscenes-clean-v2"]
@@ -46,6 +47,7 @@ def test_two_recipes(compared, folder):
     assert picture.shape[0] > 400 and picture.std() > 10
 
 
+@pytest.mark.slow
 def test_freezing_is_a_difference(compared):
     rows, _ = compared("nuscenes-stable-v3", "--against", "yolox-nano")
     frozen, everything = rows["learning"]
@@ -54,6 +56,7 @@ def test_freezing_is_a_difference(compared):
     assert rows["average"] == ["none", "decay 0.9998"]
 
 
+@pytest.mark.slow
 def test_flags_on_top_of_the_first(compared):
     """A plan takes the place of what the recipe freezes; values that are set stay set."""
     words = ("--recipe", "nuscenes-stable-v3", "--set", "shear=0.25", "--epochs", "12", "--against")
@@ -64,6 +67,7 @@ def test_flags_on_top_of_the_first(compared):
     assert rows["mosaic_prob"] == ["0.2", "1"] and "shear" in out.rpartition("the same in both")[2]
 
 
+@pytest.mark.slow
 def test_hyper_parameters_of_yolov7(compared, folder):
     cfg, words = str(small_cfg_file(folder)), ("--epochs", "4", "--batch-size", "8", "--against")
     rows, _ = compared(*words, "hyp.scratch.tiny.noota", cfg=cfg)
@@ -73,6 +77,7 @@ def test_hyper_parameters_of_yolov7(compared, folder):
     assert rows["lr0"] == ["0.01", "0.02"]
 
 
+@pytest.mark.slow
 def test_a_file_is_known_by_what_it_says(compared, folder):
     (folder / "plan.yaml").write_text("plan: [{until: 50%, train: [head]}, {lr: 0.1}]\n")
     rows, out = compared("--epochs", "4", "--against", "plan.yaml")
@@ -82,6 +87,7 @@ def test_a_file_is_known_by_what_it_says(compared, folder):
     assert rows["weight_decay"] == ["0.0005", "0.001"]
 
 
+@pytest.mark.slow
 def test_nothing_differs(compared):
     rows, out = compared("--epochs", "4", "--against", "--seed 1")
     assert "what runs" not in rows and "values" not in rows and "epoch" not in rows and "the same in both" in out

@@ -14,6 +14,7 @@ def run(capsys, *args):
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_makes_the_data_set_and_says_what_is_next(tmp_path, capsys):
     folder = tmp_path / "my shapes"
     code, out, _ = run(capsys, "dataset", "shapes", "--out", folder, "--n", 6, "--seed", 1)

@@ -28,6 +28,7 @@ def test_no_track_is_seen_for_so_long(data, capsys):
     assert lines[3].split() == ["last", "box", lines[3].split()[2], "–", lines[3].split()[4], "–"]
 
 
+@pytest.mark.slow
 def test_json_and_picture(data, tmp_path, capsys):
     assert main(["motion", "val", "--data", data, "--json", "--plot", str(tmp_path / "some.png")]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -58,6 +59,7 @@ def test_a_device_that_is_none(data, monkeypatch, capsys):
     assert "--device is gpu, which is none" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_command_of_two_words(capsys):
     for words, message in (
         (["motion"], "required"),

@@ -58,6 +58,7 @@ def test_jpeg_in_a_folder_of_ones_own(capsys, data, tmp_path):
     assert str(store) in out
 
 
+@pytest.mark.slow
 def test_verify_names_the_damaged_image(capsys, data):
     run(capsys, "--data", data, "--img", 32, "--splits", "train")
     (store,) = (data.parent / ".yolofast").glob("*.pixels")

@@ -26,6 +26,7 @@ def predict(weights, source, project, *more):
     return main(["predict", *words, "--conf", "0.05", "--max-det", "5", *more])
 
 
+@pytest.mark.slow
 def test_a_video_becomes_a_video(weights, tmp_path, capsys):
     video = save_video(tmp_path / "street.mp4", frames=7, fps=12)
     assert predict(weights, video, tmp_path / "out", "--save-txt", "--save-json", "--batch-size", "3") == 0
@@ -69,6 +70,7 @@ def test_the_end_sums_up(weights, tmp_path, capsys):
     assert "highest" not in said
 
 
+@pytest.mark.slow
 def test_nothing_found_says_how_near_it_came(weights, tmp_path, capsys):
     for number in range(2):
         cv2.imwrite(str(tmp_path / f"{number}.png"), picture(number))
@@ -123,6 +125,7 @@ def test_coco_results_crops_and_no_window(weights, tmp_path, capsys, monkeypatch
     assert len(list((tmp_path / "out" / "exp" / "crops").rglob("*.jpg"))) == 5
 
 
+@pytest.mark.slow
 def test_several_networks_form_an_ensemble(weights, tmp_path, capsys):
     cv2.imwrite(str(tmp_path / "a.png"), picture(1))
     other = save_seeing(tmp_path / "other.pt", img_size=64, seed=1)

@@ -68,6 +68,7 @@ def test_boxes_are_drawn_where_the_objects_are(capsys, data, tmp_path):
     assert not bright[40:50, 25:55].any(), "nothing in the middle"
 
 
+@pytest.mark.slow
 def test_the_same_picture_every_time_and_another_for_another_seed_or_epoch(capsys, data, tmp_path):
     first, again, seed, epoch = (tmp_path / f"{name}.png" for name in ("first", "again", "seed", "epoch"))
     for out, more in ((first, ()), (again, ()), (seed, ("--seed", 1)), (epoch, ("--epoch", 1))):
@@ -100,6 +101,7 @@ def test_names_can_be_read_on_every_colour(label):
         assert (high + 0.05) / (low + 0.05) >= 4.5, colour
 
 
+@pytest.mark.slow
 def test_large_pictures_are_made_smaller(capsys, data, tmp_path):
     out = tmp_path / "preview.jpg"
     assert run(capsys, "--data", data, "--out", out, "--img", 1280, "--n", 5)[0] == 0
@@ -151,6 +153,7 @@ def test_a_misspelt_hyper_parameter_is_named_with_its_line(capsys, data, tmp_pat
     assert not (tmp_path / "preview.jpg").exists()
 
 
+@pytest.mark.slow
 def test_what_a_file_does_not_name_is_as_in_training(capsys, data, tmp_path):
     hyp = tmp_path / "hyp.yaml"
     pictures = []

@@ -10,7 +10,7 @@ import cv2
 import pytest
 import torch
 
-from tests.train.small_run import flags, state_of
+from tests.train.small_run import NETWORK, flags, state_of
 from yolofast import build_model
 from yolofast.cli import main, parse
 from yolofast.runs.folder import forget_earlier_run
@@ -68,7 +68,7 @@ def test_the_weights_it_began_with(folder, output, capsys):
     path = folder / "runs" / "it's" / "weights" / "init.pt"
     begun = torch.load(path, weights_only=True)["model"]
     torch.manual_seed(0)
-    expected = build_model("mini", 8).state_dict()
+    expected = build_model(NETWORK, 8).state_dict()
     assert begun.keys() == expected.keys()
     assert all(torch.equal(begun[name], expected[name]) for name in begun if "anchor" not in name)
     ended = state_of(folder, "it's")["model"]

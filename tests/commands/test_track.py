@@ -53,6 +53,7 @@ def rows_of(path):
     return np.loadtxt(path, delimiter=",", ndmin=2)
 
 
+@pytest.mark.slow
 def test_a_video_gets_results_json_and_a_drawn_video(weights, tmp_path, capsys):
     video = save_video(tmp_path / "street.mp4", frames=7, fps=12)
     words = ("--source", video, "--weights", weights, "--device", "cpu", "--max-det", "5", *EASY)
@@ -81,6 +82,7 @@ def test_a_video_gets_results_json_and_a_drawn_video(weights, tmp_path, capsys):
     assert (tmp_path / "again" / "exp" / "street.txt").read_text() == (folder / "street.txt").read_text()
 
 
+@pytest.mark.slow
 def test_folders_are_tracked_together(weights, tmp_path, capsys):
     folders = [still_images(tmp_path / name, count) for name, count in (("left", 4), ("right", 2))]
     assert track(tmp_path / "out", "--source", *folders, "--weights", weights, "--device", "cpu", *EASY) == 0
@@ -99,6 +101,7 @@ def test_stored_detections_need_no_network(det_txt, tmp_path, capsys):
     assert [one["id"] for one in frame["lost"]] == [2] and frame["detections"] == 2
 
 
+@pytest.mark.slow
 def test_published_results_are_reproduced(tmp_path):
     """With given warps and features too, which are stored beside the detections."""
     golden = beside()
@@ -128,6 +131,7 @@ def test_published_results_are_reproduced(tmp_path):
     assert compared == 5
 
 
+@pytest.mark.slow
 def test_why_a_box_was_dropped(det_txt, tmp_path, capsys):
     assert track(tmp_path / "out", "--detections", det_txt, "--tracker", "bytetrack", "--explain", "4") == 0
     said = capsys.readouterr().out
@@ -150,6 +154,7 @@ def test_why_a_box_was_dropped(det_txt, tmp_path, capsys):
     assert "there is no frame 9: walk has 8 frames" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytetrack", "botsort", "ocsort", "boosttrack", "boosttrack++"])
 def test_every_detection_and_track_has_a_fate(det_txt, tmp_path, capsys, name):
     for frame in (1, 4, 6):
@@ -191,6 +196,7 @@ def test_mistakes(det_txt, tmp_path, capsys, words, message):
     assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_run_without_tracks_says_why(det_txt, tmp_path, capsys):
     assert track(tmp_path / "out", "--detections", det_txt, "--track", "track_high_thresh=0.95") == 0
     said = capsys.readouterr().out
@@ -216,6 +222,7 @@ def test_empty_sequences_are_said(tmp_path, capsys):
     assert len(json.loads((tmp_path / "out" / "exp" / "quiet.json").read_text())["frames"]) == 5
 
 
+@pytest.mark.slow
 def test_an_ending_that_is_damaged_keeps_the_results(weights, tmp_path, capsys):
     video = save_video(tmp_path / "long.mp4", frames=40)
     content = video.read_bytes()
@@ -227,6 +234,7 @@ def test_an_ending_that_is_damaged_keeps_the_results(weights, tmp_path, capsys):
     assert 4 < len(found["frames"]) < 36 and "it ends after" in found["remarks"][0]
 
 
+@pytest.mark.slow
 def test_a_camera_that_is_unplugged_keeps_the_results(weights, tmp_path, capsys):
     class Camera(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -289,6 +297,7 @@ def test_an_interrupt_keeps_the_results(weights, tmp_path, one_thread, capsys):
     assert f"ended early: results so far are in {target.parent}: long to frame {last:,}\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run_as_printed(weights, tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parents[2] / "docs" / "track.md").read_text(encoding="utf-8")
     commands = [shlex.split(line, comments=True) for line in page.split("```")[1].splitlines() if line]
@@ -333,6 +342,7 @@ def shaken(tmp_path):
     return tmp_path / "walk.txt", tmp_path / "warps.txt"
 
 
+@pytest.mark.slow
 def test_the_cameras_recorded_motion_keeps_identities(shaken, weights, tmp_path):
     detections, warps = shaken
     for tracker in ("botsort", "boosttrack"):

@@ -86,6 +86,7 @@ def test_scores_that_are_percent_are_said(tmp_path, capsys):
     assert set(rows_of(tmp_path / "out" / "exp" / "walk.txt")[:, 6]) == {0.85}  # from its second frame on
 
 
+@pytest.mark.slow
 def test_another_video_than_that_of_the_detections_is_said(stored, tmp_path, capsys):
     other = save_video(tmp_path / "large.mp4", frames=10, fps=12, height=96, width=128)
     assert track(tmp_path / "out", "--detections", stored, "--source", other) == 2
@@ -101,6 +102,7 @@ def test_another_video_than_that_of_the_detections_is_said(stored, tmp_path, cap
     assert "warning" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["video", "folder"])
 def test_every_second_frame_keeps_its_number(weights, tmp_path, kind):
     """With the network, stored, and drawn on the source again: the same tracks on the same frames."""

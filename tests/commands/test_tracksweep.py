@@ -43,6 +43,7 @@ def flags(data, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_grid_over_trackers_and_detector(flags, tmp_path, capsys):
     page = tmp_path / "sweep.html"
     search = ["--set", "tracker=bytetrack,ocsort", "--set", "match_thresh=0.6,0.9", "nms=0.5,0.7", "--set", "conf=0.3"]
@@ -73,6 +74,7 @@ def test_a_grid_over_trackers_and_detector(flags, tmp_path, capsys):
     assert "settings in" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_random_search_by_switches_from_a_file(flags, tmp_path, capsys):
     (tmp_path / "search.yaml").write_text("conf: 0.05:0.6\ntrack_buffer: [10, 30]\n")
     assert main([*flags, "--settings", str(tmp_path / "search.yaml"), "--random", "5", "--by", "IDSW"]) == 0
@@ -80,6 +82,7 @@ def test_a_random_search_by_switches_from_a_file(flags, tmp_path, capsys):
     assert json.loads((tmp_path / "out" / "sweep.json").read_text())["by"] == "IDSW"
 
 
+@pytest.mark.slow
 def test_sequences_and_classes_can_be_chosen(data, flags, tmp_path, capsys):
     chosen = ["--sequences", "SEQ-1", "--classes", "walker", "--set", "match_thresh=0.8"]
     assert main([*flags, *chosen]) == 0
@@ -93,6 +96,7 @@ def test_sequences_and_classes_can_be_chosen(data, flags, tmp_path, capsys):
     assert "not searched, because there is no truth of them: SEQ-2" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_defaults_are_kept_where_nothing_is_better(flags, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main([*flags, "--set", "match_thresh=0.01,0.02", "--html", str(page)]) == 0
@@ -210,6 +214,7 @@ def run(data, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_which_epoch_to_ship(run, tmp_path, capsys):
     weights = sorted(map(str, (run / "weights").iterdir()))
     flags = ["tracksweep", "--output", str(tmp_path / "out"), "--workers", "1", "--device", "cpu"]
@@ -242,6 +247,7 @@ def test_which_epoch_to_ship(run, tmp_path, capsys):
     assert found["epochs"] == rows and [one["retuned"] for one in found["earlier"]] == [True]
 
 
+@pytest.mark.slow
 def test_compare_and_diagnose_show_it_beside_map(run, tmp_path, capsys):
     scores = {1: (0.5, 0.62, 0.4), 2: (0.45, 0.55, 0.41), 3: (0.44, 0.5, 0.3)}
     rows = [
@@ -310,6 +316,7 @@ def seen_video(tmp_path):
     return weights, images, tmp_path / "truth"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tracker", "more"), [("botsort", []), ("bytetrack", ["classes=each"]), ("bytetrack", ["conf=0.3", "nms=0.5"])]
 )

@@ -19,6 +19,7 @@ def flags(folder, variant, *more):
     return ["trackval", "--truth", str(folder / "gt"), "--results", str(folder / "results" / variant), *more]
 
 
+@pytest.mark.slow
 def test_tables_and_files(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(flags(PREPROCESSING, "all", "--benchmark", "mot17", "--json", "t.json", "--html")) == 0
@@ -41,6 +42,7 @@ def test_tables_and_files(tmp_path, capsys, monkeypatch):
     assert main(flags(PREPROCESSING, "all", "--json", "t.json", "--html")) == 0  # its own files are replaced
 
 
+@pytest.mark.slow
 def test_classes_and_their_averages(capsys):
     assert main(flags(MULTICLASS, "all", "--classes", "all")) == 0
     lines = {line.split("  ")[0]: line for line in capsys.readouterr().out.splitlines()}
@@ -49,6 +51,7 @@ def test_classes_and_their_averages(capsys):
     assert {"classes that have truth", "all boxes alike", "classes ignored", "7"} < lines.keys()
 
 
+@pytest.mark.slow
 def test_classes_by_name(tmp_path, capsys):
     """Of `--names`, or of the truth's categories."""
     truth, results = MULTICLASS / "gt", str(MULTICLASS / "results" / "all")
@@ -142,6 +145,7 @@ def test_faults_of_all_files_are_told_together(tmp_path, capsys):
     assert not (tmp_path / "x.json").exists()
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_documentation_run_as_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     truth, results = Path("MOT17/train/MOT17-02-SDP/gt/gt.txt"), Path("tracks/MOT17-02-SDP.txt")

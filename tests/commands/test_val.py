@@ -43,6 +43,7 @@ def label_rows(file):
     return np.array([[float(value) for value in line.split()] for line in file.read_text().splitlines()])
 
 
+@pytest.mark.slow
 def test_the_size_of_training_is_the_default_also_of_stripped_weights(data, weights, tmp_path, capsys):
     stripped = strip_checkpoint(weights, tmp_path / "stripped.pt")
     assert read_weights(stripped).img_size == 96
@@ -76,6 +77,7 @@ def test_hybrid_files_hold_every_label_first(data, weights, index, tmp_path):
         np.testing.assert_allclose(rows[:count, 1:5], index.boxes[own], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_few_classes_have_a_row_each(data, weights, tmp_path, capsys, monkeypatch):
     assert main(words(data, weights, tmp_path, "--no-plots")) == 0
     assert capsys.readouterr().out.count("circle") == 1
@@ -92,6 +94,7 @@ def test_coco_metrics_by_size(data, weights, tmp_path, capsys):
     assert not (tmp_path / "exp" / "predictions.json").exists()
 
 
+@pytest.mark.slow
 def test_several_networks_looks_and_one_class(data, weights, index, tmp_path, capsys):
     """The same network twice changes nothing: of two equal boxes one stays."""
     found = {}
@@ -115,6 +118,7 @@ def test_speed(data, weights, tmp_path, capsys):
     assert not (tmp_path / "speed").exists()
 
 
+@pytest.mark.slow
 def test_a_study_of_sizes(data, weights, tmp_path):
     config = from_args(ValConfig, parse(words(data, weights, tmp_path, "--task", "study")))
     subject = open_subject(config, [read_trained(weights)], lambda text: None)

@@ -80,6 +80,7 @@ def test_all_are_listed(capsys):
     assert all(one.name in said and one.file in said for one in PUBLISHED) and "not known" in said
 
 
+@pytest.mark.slow
 def test_downloaded_and_checked(server, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ours = tuple(replace(one, sha256=one.sha256 and SUM) for one in PUBLISHED)

@@ -110,6 +110,7 @@ def assert_same(ours, expected):
     assert apart.min(axis=0).max() < 0.2 and apart.min(axis=1).max() < 0.2
 
 
+@pytest.mark.slow
 def test_pictures_are_seen_as_published(published):
     path, model = published
     image = picture(1, 100, 150)
@@ -121,6 +122,7 @@ def test_pictures_are_seen_as_published(published):
     assert Detector(path, device="cpu").size == 416, "what the published nano is meant for"
 
 
+@pytest.mark.slow
 def test_val_sees_and_counts_as_published(published, tmp_path, capsys):
     """From a score of 0.01 on, each box for its best class, shrunk linearly, padded behind to a square."""
     path, model = published

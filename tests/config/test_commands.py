@@ -32,6 +32,7 @@ def count(args):
     Path(config.out).write_text(str(len(found)))
 
 
+@pytest.mark.slow
 def test_a_command_is_a_line_and_a_function(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "yolofast.commands.count", sys.modules[__name__])  # as if it lay there
     line = Command("count", "count pictures", CountConfig, "count:count")

@@ -52,6 +52,7 @@ def test_every_command_knows_the_built_in_data_set(tmp_path, capsys, command, da
     assert code == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_a_data_yaml_is_meant(capsys):
     make_shapes("shapes", n=3)
     make_shapes("few", n=4)
@@ -96,6 +97,7 @@ def answer(data, capsys):
     return capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     coco_files(Path("coco"), "roboflow")
     err = answer("coco/train/_annotations.coco.json", capsys)
@@ -113,6 +115,7 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     assert main(["convert", "voc/Annotations", "--out", "out"]) == 0, "the images are beside the folder that was named"
 
 
+@pytest.mark.slow
 def test_a_yaml_of_another_name_and_other_folders(capsys):
     make_shapes("few", n=3)
     Path("few/data.yaml").rename("few/mine.yaml")
@@ -145,6 +148,7 @@ def test_labels_of_another_form_beside_the_images_are_named(capsys):
     assert "fix: convert it: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_export_of_roboflow_is_read_as_it_is(capsys, monkeypatch):
     """`../train/images` leads out of its folder; the folder beside the yaml is meant, and that is said."""
     roboflow(Path("books"))
@@ -163,6 +167,7 @@ def test_an_export_of_roboflow_is_read_as_it_is(capsys, monkeypatch):
     assert "train/images leads nowhere" not in capsys.readouterr().out, "where it leads somewhere, that is meant"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_nearly_right_is_told(capsys):
     data = make_shapes("few", n=3)
     text = data.read_text()
@@ -181,6 +186,7 @@ def test_a_key_that_is_nearly_right_is_told(capsys):
         read_split(data, "val")
 
 
+@pytest.mark.slow
 def test_what_training_is_told_of_its_data():
     said = []
     data = make_shapes("few", n=5)

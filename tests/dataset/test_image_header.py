@@ -154,6 +154,7 @@ def test_a_header_that_lies_about_the_size(tmp_path):
     assert check_image(str(put(tmp_path, lying, "image.png"))).fault is not None
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(
     content=st.binary(max_size=80),

@@ -67,6 +67,7 @@ def test_layout(made):
     assert [path.name for path in made.parent.iterdir()] == ["shapes"], "nothing temporary is left"
 
 
+@pytest.mark.slow
 def test_same_request_same_data_set(made, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # with another number of threads
     make_shapes(tmp_path / "again", n=12, seed=3)
@@ -84,6 +85,7 @@ def test_pixels_and_labels_are_those_of_version_2():
     assert int(drawn.image.sum()) == 17_580_891
 
 
+@pytest.mark.slow
 def test_seed_number_and_split_make_other_pictures_and_n_does_not(made, tmp_path):
     make_shapes(tmp_path / "longer", n=14, seed=3)
     longer, shorter = content(tmp_path / "longer"), content(made)
@@ -288,6 +290,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
     first = shapes_data_yaml(n=2)

@@ -58,6 +58,7 @@ def test_values_that_cannot_be_right(setting):
         DetectionFilter(**setting)
 
 
+@pytest.mark.slow
 def test_a_detector_refuses_them_too(tmp_path):
     weights = save_seeing(tmp_path / "some.pt", img_size=64)
     for size in (-5, 0, 31, 64.0, True):

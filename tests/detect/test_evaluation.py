@@ -66,6 +66,7 @@ def test_each_batch_is_shown_in_order_in_input_pixels(subject):
     assert all(len(found) == len(batch.images) for _, batch, found in seen)
 
 
+@pytest.mark.slow
 def test_batches_that_were_kept_give_the_same_numbers(subject):
     model, index, batches = subject
     fresh = dataclasses.replace(batches, cache=None)

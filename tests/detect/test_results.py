@@ -133,6 +133,7 @@ def test_as_a_table_of_pandas():
     assert len(found()[:0].to_pandas()) == 0
 
 
+@pytest.mark.slow
 def test_as_detections_of_supervision():
     there = found().to_supervision()
     np.testing.assert_array_equal(there.xyxy, found().boxes)

@@ -29,6 +29,7 @@ def test_a_mismatch_is_one_message_of_training(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_weights_with_nan_are_refused(tmp_path):
     tensors = build_model("yolox-nano", nc=3).state_dict()
     tensors["backbone.backbone.stem.conv.conv.weight"][0] = float("nan")
@@ -45,6 +46,7 @@ def nano(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.slow
 def test_weights_of_another_network_of_the_family_are_refused_with_its_name(nano, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = ["train", *flags(tmp_path, cfg="yolox-tiny", weights=nano)]
@@ -55,12 +57,14 @@ def test_weights_of_another_network_of_the_family_are_refused_with_its_name(nano
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_what_fits_is_taken_where_that_is_asked_for(nano):
     said = []
     start = starting_network("yolox-tiny", nano, 3, "", said.append, partly=True)
     assert len(start.anew) and "tensors of" in said[0]
 
 
+@pytest.mark.slow
 def test_other_classes_and_heads_are_no_other_network(nano, tmp_path):
     starting_network("yolox-nano", nano, 8, "", lambda text: None, partly=False)
     save_checkpoint(tmp_path / "tiny.pt", model_content(build_model("yolov7-tiny")))
@@ -70,6 +74,7 @@ def test_other_classes_and_heads_are_no_other_network(nano, tmp_path):
         starting_network("mini", weights, 80, "", lambda text: None, partly=False)
 
 
+@pytest.mark.slow
 def test_evaluation_names_it_too(nano):
     with pytest.raises(UserError, match="this is yolox-nano, not yolox-tiny: the weights do not fit the model"):
         read_trained(nano, "yolox-tiny")

@@ -79,6 +79,7 @@ def test_training_and_validation_losses_agree(make, assigner):
     assert min(found.losses.values()) > 0
 
 
+@pytest.mark.slow
 def test_auxiliary_maps_change_neither_detections_nor_the_network():
     model = settled(small("IAuxDetect"))
     before = {name: value.clone() for name, value in model.state_dict().items()}

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tests.evaluate.made_up import found, index, perturbed, random_boxes, truth
 from tests.evaluate.test_v7_metrics import overlap
@@ -25,6 +26,7 @@ def plain_confusion(detections, true, nc):
     return counts
 
 
+@pytest.mark.slow
 def test_equals_one_pair_at_a_time():
     rng = np.random.default_rng(0)
     split = index(random_boxes(rng, 60, 4), [(320, 240)] * 60, nc=4)

@@ -70,6 +70,7 @@ def test_large_batches_take_smaller_blocks():
     assert sizes == {1: 512, 64: 512, 65: 256, 768: 128, 10**6: 64}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -131,6 +132,7 @@ def test_images_without_candidates():
     assert non_max_suppression(torch.zeros(0, 5, 7), 0.1, 0.5, multi_label=True) == []
 
 
+@pytest.mark.slow
 def test_thousands_of_candidates_on_one_spot():
     """Nothing is kept but one box per class, so every candidate has to be looked at."""
     made = torch.zeros(2, 4000, 8)

@@ -74,6 +74,7 @@ def test_small_images_are_enlarged(tmp_path):
     assert abs(places[:, 1].max() - 192) <= 3 and abs(places[:, 0].max() - 192) <= 3
 
 
+@pytest.mark.slow
 def test_colours_and_floats(tmp_path):
     images = torch.zeros(20, 3, 320, 640)
     images[:, 0] = 1.0  # red

@@ -97,6 +97,7 @@ def test_pages_read_old_runs(name, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_old_runs_are_compared(tmp_path, capsys):
     runs = [str(unpack(path.name, tmp_path)) for path in sorted(OLD_RUNS.iterdir())]
     capsys.readouterr()

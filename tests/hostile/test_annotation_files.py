@@ -26,7 +26,7 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10 if i else "ha"}">' for i i
         (f"<!DOCTYPE annotation [{LAUGHS}]><annotation>&l11;</annotation>", "document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "document type"),
         ("<a>" * 10_000, "50 deep"),
-        ("<annotation>" + "<object/>" * 110_000, "100,000 values"),
+        pytest.param("<annotation>" + "<object/>" * 110_000, "100,000 values", marks=pytest.mark.slow),
         ('<annotation a="' + "x" * 10_000_000, "8,388,608 bytes"),
         ("<annotation><filename>" + "x" * 17_000_000, "16,777,216"),
         ("<annotation", "unclosed token"),
@@ -50,6 +50,7 @@ def test_a_bomb_among_labels_is_a_fault_of_its_file(tmp_path):
     assert [(fault.where[-5:], fault.line) for fault in found.faults] == [("a.xml", 1)] and len(found.images) == 2
 
 
+@pytest.mark.slow
 def test_a_long_file_passes_through_a_small_room(tmp_path):
     """Records are given out one by one: a file of any length is read, and only one record is held."""
     image = '<image id="0" name="a.jpg"><box label="x" xtl="1" ytl="1" xbr="2" ybr="2"/></image>\n'
@@ -166,6 +167,7 @@ def test_json_of_no_form(tmp_path, content):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_links_to_itself_is_looked_at_once(tmp_path):
     samples.voc(tmp_path / "voc")
     (tmp_path / "voc" / "again").symlink_to(tmp_path / "voc", target_is_directory=True)

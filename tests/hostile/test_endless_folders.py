@@ -55,6 +55,7 @@ def test_memory_as_a_disk_is_no_folder_of_the_system():
     assert not budget._is_system("/dev/shm/data") and budget._is_system("/dev") and not budget._is_system("/device")
 
 
+@pytest.mark.slow
 def test_folders_in_folders_without_end(tmp_path):
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(1100):  # more than Python's own walk recurses

@@ -178,6 +178,7 @@ def test_headers_without_end(tmp_path, monkeypatch, content):
         read_image_header(tmp_path / "x.jpg")
 
 
+@pytest.mark.slow
 def test_a_scan_without_end(tmp_path):
     (tmp_path / "x.jpg").write_bytes(JPEG + b"\xff\x00" * 10_000_000)
     with cheap(), pytest.raises(BadImageError, match="ends before the image does"):

@@ -94,6 +94,7 @@ def test_work_without_end(tmp_path, bomb, read):
         read(path)
 
 
+@pytest.mark.slow
 def test_numbers_of_values_that_collide(tmp_path):
     """Stored and fetched under numbers that a dictionary of numbers would search for long."""
     indices = [(n + 1) << 17 for n in range(2**15 - 1)]
@@ -151,6 +152,7 @@ def test_long_class_names(tmp_path):
         read_weights(write_pickle(tmp_path / "x.pt", pickled, {"0": bytes(16)}))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("a_tenth")
 def test_parts_that_share_all_they_hold(tmp_path):
     shared = group_of(b"]", [b")" if n % 2 else b"]" for n in range(20_000)])
@@ -159,6 +161,7 @@ def test_parts_that_share_all_they_hold(tmp_path):
         contents_of(write_pickle(tmp_path / "x.pt", pickled))
 
 
+@pytest.mark.slow
 def test_safetensors_of_many_empty_tensors(tmp_path):
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps({f"t{n}": entry for n in range(80_000)}).encode()
@@ -179,6 +182,7 @@ def test_zips_of_many_entries(tmp_path):
         read_weights(path)
 
 
+@pytest.mark.slow
 def test_what_writers_write_is_read(tmp_path):
     """Numbers from 0 on as keys are what optimizers and lists of names have."""
     names = {n: f"class {n}" for n in range(22_000)}

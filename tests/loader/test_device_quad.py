@@ -22,6 +22,7 @@ def both():
     return device, WorkerLoader(BatchMaker(planner, images, quad=True), order)
 
 
+@pytest.mark.slow
 def test_the_same_as_by_workers(both):
     device, workers = both
     assert len(device) == len(workers) == 4

@@ -72,6 +72,7 @@ def test_an_epoch_can_start_at_any_batch():
         images_of(shuffled, 2, start=14)
 
 
+@pytest.mark.slow
 def test_weights_draw_images_in_proportion():
     weights = np.array([0.0, 1.0, 3.0, 0.0])
     drawn = np.concatenate([images_of(order(4, weights=weights), epoch) for epoch in range(2000)], axis=None)

@@ -110,6 +110,7 @@ def test_is_the_loss_of_the_same_boxes_and_the_bin_term(assigner, columns):
         assert (offsets != 0).any()
 
 
+@pytest.mark.slow
 def test_bins_learn_a_box():
     """One box, one prediction: the likeliest bins move to the box's size, which the overlap alone could not do."""
     torch.manual_seed(0)

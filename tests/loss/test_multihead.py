@@ -160,6 +160,7 @@ def test_autobalance_follows_each_head_on_its_own():
     assert first[0] != second[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_network_with_weighted_heads(full):
     """Weights come from the head config; the same call in evaluation mode is the validation loss."""

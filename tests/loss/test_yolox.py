@@ -77,6 +77,7 @@ def test_golden(case, memory, golden):
     assert_gradients_close([raw.grad for raw in maps], expected, GRAD_RTOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "other"), [(CURRENT, reference.CURRENT), (VENDORED, reference.VENDORED)])
 @settings(max_examples=25)
 @given(batch=batches())

@@ -52,6 +52,7 @@ def test_planted_sizes_are_found_small_to_large():
     assert (np.diff(found.prod(1)) > 0).all()
 
 
+@pytest.mark.slow
 def test_mutation_improves_on_k_means():
     boxes = np.exp(np.random.default_rng(2).normal(3.5, 1.0, (800, 2)))
     before, after = (evolve_anchors(boxes, 9, generations=n) for n in (0, 300))

@@ -66,6 +66,7 @@ def test_folding_order_adds_before_it_scales():
 DEPLOY_HEADS = {"-tiny": 77, "": 105, "x": 121, "-w6": 118, "-e6": 140, "-d6": 162, "-e6e": 261}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", large_ones_slow(["-tiny", "", "-w6"]))
 def test_deploying_keeps_the_predictions(name):
     """One of each kind of head and block; the larger ones are made of the same."""
@@ -77,6 +78,7 @@ def test_deploying_keeps_the_predictions(name):
     assert (after[..., 4:] - before[..., 4:]).abs().max() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", large_ones_slow(DEPLOY_HEADS))
 def test_deploy_form_is_the_published_one(name, monkeypatch):
     monkeypatch.setattr(torch.nn.Conv2d, "reset_parameters", lambda module: None)  # only shapes are looked at
@@ -91,6 +93,7 @@ def test_deploy_form_is_the_published_one(name, monkeypatch):
     assert len(result.model) - 1 == DEPLOY_HEADS[name]
 
 
+@pytest.mark.slow
 def test_deploy_then_fuse():
     model = fill(small("IAuxDetect")).eval()
     torch.testing.assert_close(predict(fuse(reparameterise(model)), 64), predict(model, 64), rtol=1e-4, atol=1e-4)

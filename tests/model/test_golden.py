@@ -84,6 +84,7 @@ def golden_maps(case):
     return [FORWARD[f"{case}.train.{i}"] for i in range(sum(key.startswith(f"{case}.train.") for key in FORWARD))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", large_ones_slow(FORWARD_CASES))
 def test_forward_in_double_precision(case):
     """On any machine: what is left is the rounding of the golden numbers themselves.
@@ -108,6 +109,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX512", reason="float32 sums run in another order on this processor"

@@ -217,6 +217,7 @@ graphs = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(graphs)
 @settings(max_examples=150, deadline=None)
 def test_any_mapping_builds_or_is_refused(cfg):
@@ -226,6 +227,7 @@ def test_any_mapping_builds_or_is_refused(cfg):
         assert len(str(error)) < 2000
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_a_damaged_layer_builds_or_is_refused(data):

@@ -67,6 +67,7 @@ def test_similarity_by_hand_and_weights_are_normalised():
     np.testing.assert_allclose(similarity, [[1, expected], [expected, 1]])
 
 
+@pytest.mark.slow
 def test_geometry_recovers_planted_shapes_tall_first():
     config = geometry_grouping(planted_shapes([2.0, 0.5, 1.0, 0.52, 1.95, 1.02, 4.0, 3.9]))
     assert [head.classes for head in config.heads] == [(1, 3), (2, 5), (0, 4), (6, 7)]

@@ -110,7 +110,17 @@ def test_message_points_at_the_offending_head(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nc: [", "nc: 2\n\tx: 1", "[" * 5000, "&a [*a]", "--- 1\n--- 2", "!!python/object:os.system {}", "\0"]
+    "text",
+    [
+        "",
+        "nc: [",
+        "nc: 2\n\tx: 1",
+        pytest.param("[" * 5000, marks=pytest.mark.slow),
+        "&a [*a]",
+        "--- 1\n--- 2",
+        "!!python/object:os.system {}",
+        "\0",
+    ],
 )
 def test_malformed_yaml_is_a_user_error(tmp_path, text):
     path = tmp_path / "heads.yaml"
@@ -154,12 +164,14 @@ def head_configs(draw):
     return HeadConfig(nc=nc, grouping=draw(st.text(max_size=20)), full_head=draw(st.booleans()), heads=heads)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(head_configs())
 def test_to_dict_round_trips(config):
     assert parse_head_config(config.to_dict()) == config
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(config=head_configs())
 def test_file_round_trips(tmp_path_factory, config):
@@ -187,6 +199,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # busy machines are slow, not wrong
 @given(st.sampled_from([(k,) for k in GOOD] + [(HEAD, "head_0"), (HEAD, "head_0", "classes")]), values)
 def test_any_value_anywhere_is_accepted_or_a_user_error(keys, value):

@@ -55,12 +55,14 @@ def test_320_anchors():
     assert model.graph.anchors == ((5, 8, 13, 12, 14, 32), (33, 27, 35, 59, 73, 49), (69, 123, 161, 105, 222, 188))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", ["standard", "geometry", "anti-confusion"])
 def test_1b4h_size_does_not_depend_on_the_grouping(grouping):
     assert parameters(on_meta("yolov7-tiny-1b4h", head_config=grouping)) == 6_267_556
     assert parameters(on_meta("yolov7-tiny-1b4h-attn", head_config=grouping)) == 6_440_764
 
 
+@pytest.mark.slow
 def test_1b4h_full_head_and_names():
     config = {**read_head_config("standard").to_dict(), "full_head": True}
     model = on_meta("yolov7-tiny-1b4h", head_config=config)
@@ -72,6 +74,7 @@ def test_1b4h_full_head_and_names():
     assert model.head_config["full_head"] is True
 
 
+@pytest.mark.slow
 def test_1b4h_decodes_into_the_columns_of_all_classes():
     config = read_head_config("anti-confusion")
     model = build_model("yolov7-tiny-1b4h", head_config=config).eval()
@@ -208,6 +211,7 @@ def test_autocast_trains(head, dtype):
         assert p.grad.isfinite().all(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_published_network_under_autocast_and_channels_last(dtype):
     model = build_model("yolov7-tiny").eval().to(memory_format=torch.channels_last)

@@ -142,6 +142,7 @@ def test_rare_things_start_rare():
     assert all(conv.bias.std() > 0 for conv in head.reg_preds)
 
 
+@pytest.mark.slow
 def test_fused_is_the_same_network():
     model = fill(build_model("yolox-nano", nc=2)).double().eval()
     fused = fuse(model)

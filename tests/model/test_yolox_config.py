@@ -38,6 +38,7 @@ def test_other_widths_are_recognised_too_and_other_families_are_not():
     assert yolox_of(dict.fromkeys(model.state_dict(), torch.tensor(1.0))) is None
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_ours_builds_the_network_again(tmp_path):
     model = build_model(CUSTOM)
     model.names = ("cat", "dog")
@@ -49,6 +50,7 @@ def test_a_checkpoint_of_ours_builds_the_network_again(tmp_path):
     assert again.names == ("cat", "dog") and again.inputs == model.inputs
 
 
+@pytest.mark.slow
 def test_a_transfer_loads_all_but_the_classes(tmp_path):
     """The six class predictions, weights and biases of three levels, start anew."""
     path = save_checkpoint(tmp_path / "nano.pt", {"model": build_model("yolox-nano").state_dict()})

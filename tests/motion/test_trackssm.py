@@ -17,6 +17,7 @@ def test_weights_have_the_published_names_and_shapes(blocks):
         assert sum(p.numel() for p in model.get_submodule(part).parameters()) == expected[count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", BLOCKS)
 def test_forward(blocks):
     expected, (rows, _) = EXPECTED[str(blocks)], golden_inputs()
@@ -28,6 +29,7 @@ def test_forward(blocks):
     torch.testing.assert_close(stages, torch.tensor(expected["stages"]), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", BLOCKS)
 def test_forward_without_sigmoid(blocks):
     """Boxes then leave [0, 1], where sines turn rounding into differences that grow from stage to stage: the published
@@ -57,6 +59,7 @@ def test_loss(blocks):
     assert list(loss_of(torch.rand(STAGES, 6, 4), truth, truth, giou=False)) == ["l1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", BLOCKS)
 def test_gradients(blocks):
     """Relative to each norm. In float64: an input of a ReLU is 1e-7 away from 0, and rounding decides on its side."""

@@ -16,6 +16,7 @@ def as_published(model: TrackSSM) -> dict:
     return {"ddpm": weights, "epoch": 160, "optimizer": torch.optim.Adam(model.parameters()).state_dict()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [2, 6])
 def test_published_file(tmp_path, blocks):
     model, (rows, _) = golden_model(blocks), golden_inputs()
@@ -26,12 +27,14 @@ def test_published_file(tmp_path, blocks):
     assert not read_motion(tmp_path / "published.pth", sigmoid=False).shape.sigmoid
 
 
+@pytest.mark.slow
 def test_fine_tuned_file(tmp_path):
     content = {"epoch": 3, "model_state_dict": golden_model(2).state_dict(), "val_loss": 0.05}
     torch.save(content, tmp_path / "tuned.pt")
     assert read_motion(tmp_path / "tuned.pt").shape.blocks == 2
 
 
+@pytest.mark.slow
 def test_ours_says_what_the_weights_do_not(tmp_path):
     shape = TrackSSMShape(blocks=2, timed=True, sigmoid=False, padded_in_front=True)
     torch.save({"model": TrackSSM(shape).state_dict(), "motion": stated(shape)}, tmp_path / "own.pt")
@@ -39,6 +42,7 @@ def test_ours_says_what_the_weights_do_not(tmp_path):
     assert read_motion(tmp_path / "own.pt", sigmoid=True).shape == shape, "a file that says it is right"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -56,6 +60,7 @@ def test_files_that_are_none(tmp_path, change, words):
     assert caught.value.where == str(tmp_path / "wrong.pt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [2, 6])
 @pytest.mark.parametrize("timed", [True, False])
 def test_asked_on_a_cpu_it_says_what_the_network_says(tmp_path, blocks, timed):

@@ -38,6 +38,7 @@ def test_numbers_of_numpy_can_be_written():
     assert json.loads(json.dumps(spec))["series"][0]["x"] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_long_curves_keep_peaks_gaps_and_ends():
     y = np.random.default_rng(0).normal(0, 1, 300_000)
     y[123_456], y[200_001], y[77] = 50, -50, math.nan

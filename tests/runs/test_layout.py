@@ -52,6 +52,7 @@ def is_spelled(text: str) -> bool:
     return SPELLED.fullmatch(text) is not None
 
 
+@pytest.mark.slow
 def test_nobody_else_spells_names_of_files_and_columns():
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {text!r}"

@@ -79,6 +79,7 @@ def test_frames_without_boxes_and_several_at_once(detector):
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
 
 
+@pytest.mark.slow
 def test_one_pass_gives_detections_and_the_same_features(detector):
     appearance = NeckFeatures(detector)
     images = [picture(0, 64, 96), picture(1, 64, 96), picture(2, 96, 64)]
@@ -92,6 +93,7 @@ def test_one_pass_gives_detections_and_the_same_features(detector):
     assert not detector.model.get_submodule("head")._forward_pre_hooks  # nothing is left behind
 
 
+@pytest.mark.slow
 def test_the_same_object_is_more_alike_than_others(detector, scene):
     """Even a network that was never trained sees colours."""
     appearance = NeckFeatures(detector)
@@ -197,6 +199,7 @@ def test_a_network_gives_what_it_gives_in_pytorch(convolutions):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracker", ["botsort", "boosttrack"])
 def test_tracking_with_a_network_of_the_user(convolutions, tracker, tmp_path):
     """From Python and by the command."""

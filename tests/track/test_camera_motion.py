@@ -167,6 +167,7 @@ def test_a_restarted_stream_knows_the_last_frame(method):
     assert second.warp(frames[1], NOBODY).tolist() == first.warp(frames[1], NOBODY).tolist()
 
 
+@pytest.mark.slow
 def test_a_camera_that_shakes_keeps_identities():
     image, box, found = scenery(480, 700), np.array([[300.0, 200.0, 312.0, 230.0]]), {}
     for method in ("none", "sparseOptFlow"):

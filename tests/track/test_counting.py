@@ -106,6 +106,7 @@ def test_the_panel_says_which_class_it_counts_also_without_names():
     assert TrackDrawing(())._lines(unknown) == ["1 now, 1 so far"]
 
 
+@pytest.mark.slow
 def test_the_panel_keeps_away_from_boxes_and_labels_of_zones():
     """A box in the upper right, a zone's label in the upper left, a line's half way down."""
     shapes = [parse_shape("0,0,80,0,80,60", 1, line=False), parse_shape("0,119,100,119", 1, line=True)]

@@ -68,6 +68,7 @@ def test_motion_of_frames_left_out_belongs_to_the_next():
     assert found.looked_at().tolist() == [1, 3, 5] and found.warps[[0, 2, 4], 0, 2].tolist() == [0, 3, 12]
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_what_track_gets_of_the_network(weights, tmp_path):
     """Of the union of what the kinds of suppression leave, each is found again to the bit, and so are its tracks."""
     video = save_video(tmp_path / "street.mp4", frames=3)
@@ -149,6 +150,7 @@ def _without_times(text):
     return re.sub(r"[\d.]+ ms each", "", text)
 
 
+@pytest.mark.slow
 def test_a_predicted_video_is_stored_with_its_times(weights, tmp_path, capsys):
     video = save_video(tmp_path / "street.mp4", frames=5, fps=10)
     words = ["--weights", str(weights), "--source", str(video), "--device", "cpu", "--conf", "0.3", "--save-json"]
@@ -166,6 +168,7 @@ def test_a_predicted_video_is_stored_with_its_times(weights, tmp_path, capsys):
     assert np.sort(found.score[found.score > 0.3]) == pytest.approx(np.sort(shown), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_images_of_a_folder_are_frames_by_their_numbers(weights, tmp_path):
     images = tmp_path / "SEQ" / "img1"
     images.mkdir(parents=True)

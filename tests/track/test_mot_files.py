@@ -204,6 +204,7 @@ def test_arrays_are_checked_like_files():
         make_sequence("a", frame=[3], id=[1], box=[[0, 0, 1, 1]], length=2)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_at_the_speed_of_loadtxt():
     """100,000 rows: a fifth of a second; the limit is what a busy machine may take."""
     lines = [f"{n // 50 + 1},{n % 50},{n % 700}.25,{n % 400}.5,30.125,60.75,0.9,-1,-1,-1" for n in range(100_000)]

@@ -50,6 +50,7 @@ def test_several_sources_share_the_network_and_nothing_else(detector, tmp_path):
         assert last.ids.tolist() == tracks.ids.tolist() and last.boxes == pytest.approx(tracks.boxes, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_appearance_comes_from_the_same_pass_and_is_stored_by_the_command(detector, tmp_path, capsys):
     images = still_images(tmp_path / "seq", 3)
     (*_, last) = detector.track(images, with_reid=True, most=5, **EASY)
@@ -179,6 +180,7 @@ def test_frames_out_of_order_follow_one_another():
     assert [place.number for place in places] == [1, 2, 3, 4] and timeline.repaired == {"a"}
 
 
+@pytest.mark.slow
 def test_the_cameras_motion_keeps_identities():
     """Small things stand still in a scenery that passes by: without camera motion each frame shows new ones."""
     step, views = 30, panned(6, 30)
@@ -200,6 +202,7 @@ def test_the_cameras_motion_keeps_identities():
     assert shown["sparseOptFlow"] == [[1, 2, 3]] * 6 and shown["none"][1] != [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_reid", [False, True])
 def test_the_cameras_motion_is_found_on_the_frame_that_the_detector_resized(with_reid, tmp_path, monkeypatch):
     """It is not resized again, and its motion is told in pixels of the frame."""

@@ -56,6 +56,7 @@ def test_all_classes_that_occur():
     assert list(scores.per_class) == MULTICLASS["classes"]
 
 
+@pytest.mark.slow
 def test_with_the_sequences_beside_the_repository_and_in_two_seconds():
     """All 12 × 3 evaluations: 0.3 s of one core; combined scores are there too."""
     if (folder := beside()) is None:

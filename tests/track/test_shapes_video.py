@@ -82,6 +82,7 @@ def test_the_camera_shakes_as_far_as_it_may(tmp_path):
     assert np.abs(offsets).max() in (3, 4) and len(offsets) > 10
 
 
+@pytest.mark.slow
 def test_shapes_hide_leave_and_return():
     """What makes tracking hard happens in every ten seconds."""
     for number in range(3):

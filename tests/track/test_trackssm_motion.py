@@ -209,6 +209,7 @@ def test_with_true_time_there_is_nothing_to_straighten(spy):
     assert (asked.rows[-1][0, :, 0] * 1000).round().tolist() == [100, 100, 100, 110, 170]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytetrack", "botsort", "ocsort"])
 def test_a_tracker_with_a_network(name, tmp_path):
     """Of random weights: boxes of matched tracks are the detections, and a saved state continues."""

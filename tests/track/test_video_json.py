@@ -174,6 +174,7 @@ def test_sparse_frames_and_boxes_without_class(tmp_path, written):
     assert read.label.tolist() == [1] and read.classes == {1: "object"}
 
 
+@pytest.mark.slow
 def test_the_command_goes_round_all_formats(tmp_path, capsys):
     """Truth and results of several classes have the same scores after MOT, COCO, TAO and MOT again."""
     places = {}

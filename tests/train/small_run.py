@@ -1,4 +1,4 @@
-"""A run small enough for tests: the smallest network there is on a few generated pictures."""
+"""A run small enough for tests: a network of a dozen layers on a few generated pictures."""
 
 import functools
 import os
@@ -12,6 +12,8 @@ import torch
 
 from tests.programs import Program
 from yolofast.dataset.shapes.made_once import make_shapes
+
+NETWORK = Path(__file__).with_name("small_run.yaml")
 
 
 @functools.cache
@@ -32,7 +34,7 @@ def flags(folder, plots=False, images=24, **changes):
     """Of `yolofast train`, for the data set made in `folder`; pictures would take longer than training."""
     settings = {
         "data": shapes_in(folder / "shapes", images),
-        "cfg": "mini",
+        "cfg": NETWORK,
         "img-size": 64,
         "batch-size": 8,
         "epochs": 3,

@@ -10,6 +10,7 @@ from yolofast import build_model
 from yolofast.train.step import BatchCounters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cfg", ["yolov7-tiny", "yolox-nano"])
 def test_a_network_counts_as_ever(cfg):
     torch.manual_seed(0)

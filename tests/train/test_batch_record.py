@@ -46,6 +46,7 @@ def rows_of(folder):
     return list(csv.DictReader((folder / "batches.csv").open()))
 
 
+@pytest.mark.slow
 def test_weights_are_the_same_with_and_without(tmp_path):
     with_record, without = real_step(), real_step()
     record = BatchRecord(with_record, 6, tmp_path, 0)
@@ -59,6 +60,7 @@ def test_weights_are_the_same_with_and_without(tmp_path):
     assert len(rows_of(tmp_path)) == 6
 
 
+@pytest.mark.slow
 def test_rows_say_what_happened(tmp_path):
     step = real_step()
     record = BatchRecord(step, 3, tmp_path, 0)
@@ -118,6 +120,7 @@ def test_the_assigner_is_found_inside_a_loss():
     assert assigner_of(loss) == assigner_of(QuadLoss(loss)) == "tal" and assigner_of(lambda raw, targets: None) == ""
 
 
+@pytest.mark.slow
 def test_the_assigner_of_several_heads_has_a_name():
     four = {"nc": 4, "heads": 4, "head_assignments": {f"head_{n}": {"classes": [n]} for n in range(4)}}
     loss = build_loss(build_model("yolov7-tiny-1b4h", 4, four), HYP, 64, "ota")

@@ -49,6 +49,7 @@ def test_anchors_far_too_large_are_replaced_in_both_copies(model):
     assert torch.equal(areas, areas.sort().values), "small ones on the fine level"
 
 
+@pytest.mark.slow
 def test_every_rank_comes_to_the_same():
     first, second = build_model("yolov7-tiny", 4), build_model("yolov7-tiny", 4)
     for model in (first, second):
@@ -56,6 +57,7 @@ def test_every_rank_comes_to_the_same():
     assert torch.equal(first.anchors_px, second.anchors_px)
 
 
+@pytest.mark.slow
 def test_a_number_of_anchors_is_fitted_whatever_it_starts_from():
     model = starting_network("yolov7-tiny", "", 4, "", pytest.fail, anchors=2).model
     assert model.anchors_px.shape == (3, 2, 2)

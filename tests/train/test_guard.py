@@ -131,7 +131,7 @@ def test_a_run_that_diverges_with_finite_losses_says_so(tmp_path, monkeypatch, c
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
     hyp = tmp_path / "hyp.yaml"
     hyp.write_text("lr0: 10.0\nwarmup_epochs: 0\n")
-    assert main(["train", *flags(tmp_path, epochs=1, batch_size=4, hyp=hyp, name="wild")]) == 0
+    assert main(["train", *flags(tmp_path, cfg="mini", epochs=1, batch_size=4, hyp=hyp, name="wild")]) == 0
     said = capsys.readouterr().out
     warnings = [line for line in said.splitlines() if line.startswith("warning: the validation loss is")]
     assert len(warnings) == 1 and "the run diverges" in warnings[0]

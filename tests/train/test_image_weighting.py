@@ -36,6 +36,7 @@ def test_shares_follow_rarity_and_what_is_learnt():
     assert [share_of(weighting, i) for i in range(4)] == pytest.approx([4 / 15, 8 / 15, 3 / 15, 0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_all_learnt_or_nothing_to_learn_is_uniform():
     weighting = ImageWeighting(make_index([(64, 64)] * 4, [[BOX]] * 4, labels=[0, 1, 0, 1]))
     weighting.learn(Metrics(1.0, 1.0))

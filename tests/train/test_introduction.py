@@ -20,6 +20,7 @@ def begun(tmp_path, **changes):
     return beginning(from_args(TrainConfig, args), given_settings(TrainConfig, args)).config
 
 
+@pytest.mark.slow
 def test_network_data_device_and_length(tmp_path):
     said = []
     run = prepare_run(begun(tmp_path, cfg="cfg/training/mini.yaml"), said.append)
@@ -35,6 +36,7 @@ def test_network_data_device_and_length(tmp_path):
         assert again[2].startswith("device: no GPU can be used, so the CPU, ")
 
 
+@pytest.mark.slow
 def test_the_network_of_weights_is_named(tmp_path):
     torch.save({"model": build_model("yolox-nano", nc=8).state_dict()}, tmp_path / "nano.pth")
     said = []

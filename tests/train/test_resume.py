@@ -71,7 +71,7 @@ def test_killed_at_a_random_moment(whole):
     process = start(folder, name=name)
     weights = folder / "runs" / name / "weights"
     wait_until((weights / "last.pt").exists, process)
-    time.sleep(moment.uniform(0, 2.5))
+    time.sleep(moment.uniform(0, 0.5))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert main(["train", *flags(folder, name=name), "--resume", str(weights / "last.pt")]) == 0
@@ -81,7 +81,7 @@ def test_killed_at_a_random_moment(whole):
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, capsys):
     folder, expected = whole
     last = shutil.copytree(folder / "runs" / "whole", folder / "runs" / "damaged") / "weights" / "last.pt"
-    last.write_bytes(last.read_bytes()[: 1 << 20])
+    last.write_bytes(last.read_bytes()[: last.stat().st_size // 2])
     assert main(["train", "--resume", str(last), "--no-plots"]) == 0
     output = capsys.readouterr().out
     assert "warning: last.pt is damaged or cut off" in output and "last.previous.pt" in output

@@ -49,6 +49,7 @@ def test_images_made_on_the_device_look_the_same(tmp_path):
     assert levels == shares
 
 
+@pytest.mark.slow
 def test_one_warning_and_no_more(tmp_path):
     said = []
     pictures = RunPictures(tmp_path, NAMES, say=said.append)

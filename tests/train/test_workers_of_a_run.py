@@ -62,6 +62,7 @@ def begun(words, script=False):
     return beginning(from_args(TrainConfig, args), given_settings(TrainConfig, args)).config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cores", "ranks", "expected"), [(2, 1, 2), (64, 1, 8), (16, 4, 4), (1, 1, 1), (4, 8, 1)])
 def test_no_more_workers_than_cores_unless_typed(monkeypatch, cores, ranks, expected):
     monkeypatch.setattr(data, "usable_cores", lambda: cores)

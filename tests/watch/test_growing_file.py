@@ -104,6 +104,7 @@ def test_what_is_no_plain_file_is_not_read(tmp_path, kind):
     assert reader_of(path).news(MUCH).lines == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=12))
 def test_any_bytes_in_any_portions_give_the_same_lines(tmp_path_factory, portions):
     path = tmp_path_factory.mktemp("f") / "results.csv"

@@ -56,6 +56,7 @@ def test_odd_files(tmp_path, content):
     assert all(len(one) == len(rows.columns) for one in rows.rows)
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=5 * MOST))
 def test_thinned_agrees_with_numpy(values):
     thinned = Thinned()
@@ -75,6 +76,7 @@ def test_thinned_agrees_with_numpy(values):
             assert points["y"][i] is points["low"][i] is points["high"][i] is None
 
 
+@pytest.mark.slow
 def test_thinned_keeps_the_peak_of_a_million():
     thinned = Thinned()
     for i in range(300_000):

@@ -285,6 +285,7 @@ def test_who_needs_a_token():
     assert not Gate("0.0.0.0", 1, None).is_token("")
 
 
+@pytest.mark.slow
 def test_many_at_once_and_rows_that_come_meanwhile(runs):
     """Several tabs while a run writes: no answer is broken, none has half a row."""
     lengths, failures = [], []

@@ -16,6 +16,7 @@ def step_of(length: int, **given) -> MotionStep:
     return MotionStep(TrackSSM(SHAPE), Samples(tracks_of(list(range(length))), SHAPE), Augmentation(), **given)
 
 
+@pytest.mark.slow
 def test_it_learns():
     step = step_of(22)
     losses = []
@@ -26,6 +27,7 @@ def test_it_learns():
     assert losses[-1] < 0.8 * losses[0]
 
 
+@pytest.mark.slow
 def test_an_epoch_sees_every_sample_once(monkeypatch):
     """In another order each time; the last batch may be smaller."""
     step, seen = step_of(22), []
@@ -40,6 +42,7 @@ def test_an_epoch_sees_every_sample_once(monkeypatch):
     assert not torch.equal(first, second)
 
 
+@pytest.mark.slow
 def test_losses_are_means_over_samples():
     step = step_of(22)
     step.start_epoch(0, 0.0)

@@ -191,6 +191,7 @@ def test_losses_of_several_heads_are_sums_over_them(tmp_path, several):
     assert "mAP50-95" not in undecided(found)
 
 
+@pytest.mark.slow
 def test_several_heads_are_known_by_the_last_layer_of_the_model_file(tmp_path):
     """Whatever it is called; where it is gone, its name has to do."""
     published = (ROOT / "cfg" / "training" / "yolov7-tiny-1b4h.yaml").read_text()

@@ -17,6 +17,7 @@ def changes(found):
     return {change.key: (change.before, change.after) for change in found.advice.changes}
 
 
+@pytest.mark.slow
 def test_the_calm_that_was_forecast_comes():
     before = diagnose(planted.data_mix(np.random.default_rng(0)))
     proposed = changes(before)

@@ -32,6 +32,7 @@ def test_a_validation_that_is_behind_is_reported_and_is_no_verdict(count):
     assert count < 6 or found.nothing == "nothing conspicuous except the first validation losses"
 
 
+@pytest.mark.slow
 def test_others_are_left_alone():
     train, val = spiked()
     assert early_validation(epochs(train, 1.1 * train)) is None

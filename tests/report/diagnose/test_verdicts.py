@@ -39,6 +39,7 @@ def test_the_planted_cause_is_named_and_no_other(plant, expected):
         assert kinds(plant(np.random.default_rng(seed))) == [expected], seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["line", "bend"])
 @pytest.mark.parametrize("every", [1, 10])
 @pytest.mark.parametrize("flat", [False, True], ids=["falling", "constant"])
@@ -50,6 +51,7 @@ def test_the_size_of_images_is_named_and_nothing_else(form, every, flat):
         assert found.around.shares.image_size == pytest.approx(planted_share, abs=0.08)
 
 
+@pytest.mark.slow
 def test_sizes_do_not_hide_a_network_that_wanders():
     for seed in SEEDS:
         history = with_sizes(planted.lr_too_high_throughout(np.random.default_rng(seed)), seed)

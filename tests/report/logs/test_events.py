@@ -101,6 +101,7 @@ EVENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_single_event_is_no_wandering(tmp_path, name):
     """Where the learning rate is not known, what is alike from batch to batch is put down to it."""

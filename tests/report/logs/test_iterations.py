@@ -74,6 +74,7 @@ def test_rows_of_validation_are_no_iterations(tmp_path, apart):
     assert len(history.batches) == 500 and len(history.remarks) == 1
 
 
+@pytest.mark.slow
 def test_a_loss_that_breaks_or_swings(tmp_path):
     broken = FLAT.copy()
     broken[2000] = np.nan

@@ -110,6 +110,7 @@ def test_a_score_that_a_kill_has_torn_is_left_out(tmp_path, left):
     np.testing.assert_allclose(read_history(tmp_path).epochs.fitness, [0.105, np.nan])
 
 
+@pytest.mark.slow
 def test_a_line_that_a_kill_has_torn_is_left_out(tmp_path):
     """Wherever it is torn; the next run continues behind it."""
     whole = train_log(np.full(200, 5.0), np.full(200, 1e-3), 100)

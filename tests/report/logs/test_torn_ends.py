@@ -117,6 +117,7 @@ def yolox_log(epochs):
     return train_log(np.full(100 * epochs, 5.0), np.full(100 * epochs, 1e-3), 100, scores=np.linspace(0.1, 0.3, epochs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "last", ["epoch: 3/3, iter: 100/100", " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small"]
 )

@@ -177,6 +177,7 @@ def test_the_command_repeats_the_run(made):
     assert (config.cfg, config.epochs, config.name, config.img_size) == ("mini", 3, "<b>run", (64,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faithful", [False, True])
 def test_every_setting_can_be_repeated(faithful):
     """Each set to something else than its default, one at a time."""

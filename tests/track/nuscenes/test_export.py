@@ -60,6 +60,7 @@ def assert_all(found, wanted):
         np.testing.assert_allclose(found[key], box, atol=1e-4, err_msg=str(key))
 
 
+@pytest.mark.slow
 def test_key_frames_have_every_golden_box_and_no_other(exported):
     wanted = {
         (token, box["instance"]): box["near_plane_clipped"]
@@ -71,6 +72,7 @@ def test_key_frames_have_every_golden_box_and_no_other(exported):
     assert_all(boxes_by_token(exported(*ALL)), wanted)
 
 
+@pytest.mark.slow
 def test_sweeps_have_every_golden_box_and_no_other(exported):
     folder = exported(*ALL, "--frames", "sweeps", "--cameras", "CAM_FRONT")
     sweeps = expected("expected_sweep_boxes")
@@ -137,6 +139,7 @@ def test_identities_count_from_one_by_appearance_and_stay(exported, root, tmp_pa
     assert by_appearance(np.array([7, 3, 7, 9, 3])).tolist() == [1, 2, 1, 3, 2]
 
 
+@pytest.mark.slow
 def test_filters_keep_what_their_columns_say(exported):
     def rows(*flags):
         return json.loads((exported(*flags) / "annotations" / "train.json").read_text())["annotations"]
@@ -183,6 +186,7 @@ def test_without_annotations_there_are_images_only(tmp_path):
     assert len((tmp_path / "out" / "val.txt").read_text().splitlines()) == 24
 
 
+@pytest.mark.slow
 def test_commands_take_it_as_it_is(exported, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
     folder = exported()

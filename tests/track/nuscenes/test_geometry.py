@@ -92,6 +92,7 @@ def random_scene(count):
     return solids, pose, mount
 
 
+@pytest.mark.slow
 def test_boxes_are_the_bounds_of_the_outline_in_the_image():
     solids, pose, mount = random_scene(400)
     seen = see(solids, make_views(pose, mount, np.tile(SIZE, (400, 1))))
@@ -130,6 +131,7 @@ def naive_box(corners, intrinsic):
     return np.concatenate((points.min(axis=0), points.max(axis=0)))
 
 
+@pytest.mark.slow
 def test_projecting_what_is_behind_the_camera_makes_phantoms_and_ours_has_none():
     names = ("sample_data", "ego_pose", "calibrated_sensor", "sample_annotation")
     images, poses, mounts, annotations = ({row["token"]: row for row in table(name)} for name in names)

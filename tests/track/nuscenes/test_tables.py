@@ -131,6 +131,7 @@ def test_tokens_may_be_any_text(tmp_path):
     assert odd in {one["instance_token"] for one in found}
 
 
+@pytest.mark.slow
 def test_thousands_of_faults_are_counted_not_listed(refused):
     rows = [{**row, "sample_token": "0000"} for row in table("sample_annotation") * 10]
     said = refused({"sample_annotation": rows})

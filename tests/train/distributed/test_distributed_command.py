@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE, wait_until
+from tests.programs import Program
 from tests.train.small_run import shapes_in
 from tests.train.two_ranks import small_cfg_file
 from yolofast.cli import main
@@ -41,17 +42,20 @@ def flags(folder, **changes):
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
 
 
-def torchrun(folder, *program, places=("--standalone", "--nproc-per-node", "2")):
+def torchrun(folder, *program):
+    return started(folder, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program)
+
+
+def started(folder, *program, **more):
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
         "YOLOFAST_CACHE": str(folder / "cache"),
+        **more,
     }
-    command = [sys.executable, "-m", "torch.distributed.run", *places, *program]
-    return subprocess.Popen(
-        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    command = [sys.executable, *program]
+    return Program(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +79,17 @@ def test_two_processes_are_one_run_that_one_process_can_resume(folder, monkeypat
     assert all(float(row["train/box_loss"]) > 0 for row in rows)
 
 
-def test_two_launchers_are_one_run_too(folder):
-    """As on two machines, which see the same paths."""
+def test_processes_of_two_machines_are_one_run_too(folder):
+    """As on two machines, which see the same paths: each gets from its environment what `torchrun` says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     processes, program = [], folder / "train_and_tell.py"
     program.write_text(TRAIN_AND_TELL)
     for machine in ("0", "1"):
-        where = ("--nnodes", "2", "--node-rank", machine, "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
         words = (str(program), "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
-        processes.append(torchrun(folder, *words, places=(*where, "--master-port", port)))
+        rank = {"RANK": machine, "GROUP_RANK": machine, "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
+        processes.append(started(folder, *words, **rank, MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
     outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert [output.count("run: ") for output in outputs] == [1, 0], "the first speaks"

@@ -60,6 +60,7 @@ def test_more_ranks_than_gpus(launched, monkeypatch):
         device_of_rank("0")
 
 
+@pytest.mark.slow
 def test_gpus_that_are_not_there(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for typed in ("0,1", "cuda:0,1", "1"):
@@ -118,6 +119,7 @@ def test_what_only_the_launching_process_is_told_it_tells_the_ranks_and_waits(mo
     assert sent == [(rank.pid, signal.SIGINT)] and rank.joined
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "machines", "waits"), [("0", "2", True), ("1", "2", False), ("0", "1", False), (None, None, False)]
 )

@@ -28,6 +28,7 @@ def test_sizes_are_multiples_of_the_stride_and_depend_on_epoch_and_batch_alone()
     assert sizes != [SCALE(batch, 2, number).images.shape[2:] for number in range(60)]
 
 
+@pytest.mark.slow
 def test_levels_become_inputs_and_are_resized_linearly():
     number = next(n for n in range(99) if SCALE(batch_of(320, 320), 0, n).images.shape[2] == 224)
     images = SCALE(batch_of(320, 320), 0, number).images

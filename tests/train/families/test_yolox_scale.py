@@ -3,6 +3,7 @@
 from itertools import groupby
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional
 
@@ -23,6 +24,7 @@ def sizes_of(multi_scale, epochs=60):
     return [multi_scale.size(epoch, number) for epoch in range(epochs) for number in range(multi_scale.batches)]
 
 
+@pytest.mark.slow
 def test_sizes_last_ten_batches_across_epochs():
     sizes = sizes_of(scale())
     assert sizes[:10] == [(416, 416)] * 10, "the first ones as trained at"
@@ -37,6 +39,7 @@ def test_two_sides_keep_their_form():
         assert 448 <= height <= 640 and width == 32 * int(height / 32 * 1.8)
 
 
+@pytest.mark.slow
 def test_the_largest_is_known_before():
     for name in ("yolox-s", "yolox-nano", "nuscenes-stable-v3"):
         recipe = read_yolox_recipe(name, multi_scale=True)

@@ -94,6 +94,7 @@ def test_a_recipe_is_refused_for_others(settings):
         completed(cfg="yolov7-tiny", lr_schedule="yoloxwarmcos")
 
 
+@pytest.mark.slow
 def test_flags_go_before_the_recipe():
     model = build_model({"family": "yolox", "nc": 2, "depth_multiple": 0.33, "width_multiple": 0.5, "image_size": 64})
     config = completed(recipe="nuscenes-stable-v3", img_size=(704,), epochs=24, recipe_values=("multi_scale=true",))

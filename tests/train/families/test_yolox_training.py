@@ -135,6 +135,7 @@ def prepared(folder, *values, **changes):
     return prepare_run(completed(config, settings), lambda text: None)
 
 
+@pytest.mark.slow
 def test_mosaic_closes_and_l1_joins_in_the_same_epoch(folder):
     run = prepared(folder, "mosaic_prob=1", "mixup_prob=1")
     for epoch in range(3):
@@ -157,6 +158,7 @@ def test_every_part_follows_the_recipe(folder):
     assert run.batches.maker.planner.recipe.style == "yolox" and run.batches.maker.planner.most_boxes == (50, 120)
 
 
+@pytest.mark.slow
 def test_without_an_average_the_trained_weights_are_the_result(folder):
     run = prepared(folder, "ema=false", "multi_scale=false")
     assert run.step.ema.model is run.model
@@ -165,6 +167,7 @@ def test_without_an_average_the_trained_weights_are_the_result(folder):
     assert run.model.training, "the next epoch continues to train"
 
 
+@pytest.mark.slow
 def test_inputs_may_have_two_sides(folder):
     for values, size in (("input_size=64,128",), (128,)), ((), (64, 128)):
         run = prepared(folder, *values, "multi_scale=false", img_size=size)
@@ -187,6 +190,7 @@ def test_published_rates_are_those_of_the_run(folder):
                 assert schedule.at(epoch, number).lr[0] == pytest.approx(rate, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_published_weights_for_other_classes_are_a_transfer(tmp_path):
     torch.manual_seed(7)
     published = build_model("yolox-nano", nc=80)

@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 
 from yolofast import build_model
@@ -26,6 +27,7 @@ def distance(a, b):
     return max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_training_mode_computes_what_inference_did():
     model = folded(build_model(SMALL).eval())

@@ -37,6 +37,7 @@ def file_of(copy: Path, name: str) -> Path:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_compiled"),
     [
@@ -53,10 +54,12 @@ def test_a_change_of_what_is_compiled_changes_the_key(copy, key, name, is_compil
     file.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_same_sources_elsewhere_have_the_same_key(copy, key):
     assert key_of_sources(copy) == key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cfg", "assigner", "quad"),
     [

@@ -170,6 +170,7 @@ def test_what_fails_at_once_leaves_the_lower_gear_and_says_why():
     assert said[1] == f"gear: {box.compile_failed}; a lower gear is profiled, as it would be trained in"
 
 
+@pytest.mark.slow
 def test_kernels_of_other_sources_are_kept_elsewhere(tmp_path):
     assert kernel_folder().parent.name == "kernels" and len(kernel_folder().name) == 16
 

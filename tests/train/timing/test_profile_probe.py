@@ -82,6 +82,7 @@ def test_a_loss_of_somebody_else_is_one_phase():
     assert phases_of(small_step(), small_batch(0), ADDED) == [FORWARD, LOSS, BACKWARD, REST]
 
 
+@pytest.mark.slow
 def test_each_head_of_a_1b4h_assigns():
     model = build_model("yolov7-tiny-1b4h").train()
     marks = []
