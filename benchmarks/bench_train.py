@@ -6,8 +6,9 @@ A case is network, image size (one side, or height x width), batch and assigner.
 second row in the same process, the step without assigning (`held_assignment.py`): the difference is what SimOTA costs.
 YOLOX sees what its recipe says, mosaics and mixup included, at one size.
 
-Each case runs in a process of its own, which builds the run with `prepare_run`, compiles the step and captures it. When
-all processes of a group stand ready they are timed one after the other, so that nothing compiles meanwhile. `step` is
+Each case runs in a process of its own, which builds the run with `prepare_run` and captures the step. `--gears graph`
+compiles it before, `eager` does neither. When all processes of a group stand ready they are timed one after the
+other, so that nothing compiles meanwhile. `step` is
 the median over epochs of the wall clock of an epoch divided by its batches: plans, pixels, augmentation, forward,
 assignment, loss, backward, update and moving average. `step alone` is the same without data: one batch again and again.
 `GPU busy` is what the driver counts as utilisation while it is timed; `kernels` is stricter, the share of the time in
@@ -236,7 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--cases", nargs="+", default=list(CASES))
-    parser.add_argument("--gears", nargs="+", default=["graph"], choices=["eager", "capture", "graph"])
+    parser.add_argument("--gears", nargs="+", default=["capture"], choices=["eager", "capture", "graph"])
     parser.add_argument("--loader", default="auto", choices=["auto", "cpu"])
     parser.add_argument("--at-once", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each case is timed")

@@ -1,11 +1,14 @@
-"""The device and number type a run computes in, and what its errors mean.
+"""The device and number type a run computes in, with whose kernels, and what its errors mean.
 
 bfloat16 where the GPU has it, otherwise float16 with a scaled loss, float32 on the CPU. Weights, their average and the
 loss stay float32.
 """
 
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 import torch
@@ -38,6 +41,38 @@ class Precision:
             return nullcontext()
         # Casts are not cached: a captured graph would keep the first weights' casts for ever.
         return torch.autocast(self.device.type, self.dtype, cache_enabled=False)
+
+
+TRITON_IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""It then runs kernels on the CPU, line by line: for tests."""
+_HAS_TRITON = find_spec("triton") is not None and torch.version.hip is None  # AMD's was not tried
+_own_kernels = os.environ.get("YOLOFAST_KERNELS", "1") != "0"
+
+
+def kernels_for(tensor: Tensor) -> bool:
+    """Whether the project's own kernels (`fused/`) compute with it: on a GPU, where Triton is installed, in what is
+    not compiled anyway. float64 is for exactness, so it is left to torch.
+
+    `YOLOFAST_KERNELS=0` computes everything as written; so does `without_kernels`, for comparisons.
+    """
+    return (
+        (tensor.is_cuda or TRITON_IS_INTERPRETED)
+        and _own_kernels
+        and _HAS_TRITON
+        and tensor.dtype is not torch.float64
+        and not torch.compiler.is_compiling()
+    )
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """What happens here is computed as written."""
+    global _own_kernels
+    before, _own_kernels = _own_kernels, False
+    try:
+        yield
+    finally:
+        _own_kernels = before
 
 
 class LossScale:

@@ -197,20 +197,20 @@ FEW = st.sampled_from([0, 1, 1, 2, 3, 4, 6, 9])
 
 @pytest.mark.slow
 def test_anchor():
-    run("anchor", 100, batches(FEW))
+    run("anchor", 60, batches(FEW))
 
 
 @pytest.mark.slow
 def test_ota():
-    run("ota", 120, batches(FEW))
+    run("ota", 70, batches(FEW))
 
 
 @pytest.mark.slow
 def test_ota_with_aux():
-    run("ota", 60, batches(FEW, aux=True))
+    run("ota", 30, batches(FEW, aux=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["anchor", "ota"])
 def test_crowds(kind):
-    run(kind, 10, batches(st.integers(30, 200), images=3))
+    run(kind, 5, batches(st.integers(30, 200), images=3))

@@ -85,6 +85,7 @@ def match_rows(result: LossResult, targets: Tensor, level: int) -> list[tuple[fl
     return [(p.image, p.anchor, p.gj, p.gi, *targets[p.target].tolist()) for p in result.positives if p.level == level]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", V7_CASES)
 def test_anchor_loss(case, v7_arrays):
     preds, targets, settings = v7_inputs(case, TINY.strides)
@@ -116,6 +117,7 @@ def test_every_golden_v7_case_is_covered(v7_arrays):
     assert {key.removesuffix(".loss") for key in v7_arrays if key.endswith(".loss")} == covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", list(YOLOX))
 def test_yolox_loss(case, yolox_arrays):
     spec = YOLOX[case]

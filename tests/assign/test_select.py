@@ -46,7 +46,7 @@ def expected_matches(cost, iou, topk):
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 60), st.sampled_from([1, 10, 20]))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_torch_selection_is_the_loop(seed, boxes, columns, topk):
     cost, iou = random_problem(seed, boxes=boxes, columns=columns)
     assert matches(choose_columns_torch(cost, iou, topk), cost) == expected_matches(cost, iou, topk)

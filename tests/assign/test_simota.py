@@ -65,7 +65,7 @@ def check_image(batch: Batch, maps: list[Tensor], assignment: list[Assignment], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "other"), VERSIONS, ids=["current", "vendored"])
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(batch=batches())
 def test_against_the_reference(version, other, batch):
     maps = batch.maps()

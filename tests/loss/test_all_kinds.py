@@ -1,4 +1,4 @@
-"""What every YOLOv7 loss owes, whatever its assigner and head: finite numbers, and one graph when compiled."""
+"""What every YOLOv7 loss owes, whatever its assigner and head: finite numbers, in half precision too."""
 
 import pytest
 import torch
@@ -79,20 +79,3 @@ def test_half_precision_maps_give_float32_terms(kind):
     for gradient, other in zip(gradients(terms.total, half), gradients(expected.total, exact), strict=True):
         assert gradient.dtype == torch.bfloat16
         assert (gradient.float() - other).norm() <= 2.0**-8 * other.norm()
-
-
-@pytest.mark.slow
-def test_compiles_as_one_graph(kind):
-    """As published where nothing else differs; the default there is compiled by tests/train/losses."""
-    loss, raw = criterion_and_maps(kind, kind in ("anchor", "ota"))
-    targets = Targets.from_rows(random_rows(12), 2)
-
-    def step(*some):
-        return loss(some, targets).total
-
-    expected = step(*raw)
-    torch._dynamo.reset()
-    found = torch.compile(step, fullgraph=True, backend="eager")(*raw)
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
-    for gradient, other in zip(gradients(found, raw), gradients(expected, raw), strict=True):
-        torch.testing.assert_close(gradient, other, rtol=1e-5, atol=1e-8)

@@ -83,6 +83,7 @@ def bin_term(raw: list[Tensor], rows: Tensor, positives: list[Candidate]) -> Ten
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assigner", ["anchor", "ota"])
 @pytest.mark.parametrize("columns", [8, 16])
 def test_is_the_loss_of_the_same_boxes_and_the_bin_term(assigner, columns):

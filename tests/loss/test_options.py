@@ -22,6 +22,7 @@ def criterion(assigner="anchor", faithful=True, nc=NC, **options) -> YoloV7Crite
     return YoloV7Criterion(map_reader(GRID, nc), LossSettings(**{**GAINS, **options}), assigner, faithful)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -68,6 +68,12 @@ def test_every_published_cfg_is_covered():
     assert len(FORWARD_CASES) == 6
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Convolutions get all their weights from `fill`."""
+    monkeypatch.setattr(torch.nn.Conv2d, "reset_parameters", lambda module: None)
+
+
 def filled(case):
     return fill(build_model(f"cfg/{case.replace('.', '/', 1)}.yaml"))
 
@@ -85,6 +91,7 @@ def golden_maps(case):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("case", large_ones_slow(FORWARD_CASES))
 def test_forward_in_double_precision(case):
     """On any machine: what is left is the rounding of the golden numbers themselves.
@@ -110,7 +117,7 @@ def two_threads():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("two_threads", "undrawn")
 @pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX512", reason="float32 sums run in another order on this processor"
 )

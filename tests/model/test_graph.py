@@ -219,7 +219,7 @@ graphs = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(graphs)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_mapping_builds_or_is_refused(cfg):
     try:
         on_meta(cfg)
@@ -229,7 +229,7 @@ def test_any_mapping_builds_or_is_refused(cfg):
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_damaged_layer_builds_or_is_refused(data):
     """Close to valid: one layer of a working network replaced, so that the deeper checks are reached."""
     cfg = changed(data.draw(st.integers(0, 6)), data.draw(layers))

@@ -224,9 +224,9 @@ def test_a_published_network_under_autocast_and_channels_last(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("head", "training"), [*((head, True) for head in HEADS), ("IAuxDetect", False)])
 def test_compiles_as_one_graph(head, training):
+    """Only auxiliary maps make a difference between learning and not."""
     graphs = []
 
     def count(gm, example_inputs):
@@ -249,7 +249,7 @@ def test_a_published_network_compiles_as_one_graph():
     """It has the blocks of yolov7-tiny and more; large ones take long, and are made of the same."""
     torch._dynamo.reset()
     model = build_model("yolov7-tiny-1b4h-attn").train()
-    explanation = torch._dynamo.explain(model)(torch.rand(2, 3, 128, 128))
+    explanation = torch._dynamo.explain(model)(torch.rand(2, 3, 64, 64))
     assert explanation.graph_count == 1
     assert explanation.graph_break_count == 0
 

@@ -190,6 +190,7 @@ def test_golden_losses_through_the_network_s_own_layout(case):
     assert items(terms).numpy() == pytest.approx(golden, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_every_weight_learns():
     torch.manual_seed(0)
     model = build_model("yolox-nano", nc=3).train()

@@ -13,6 +13,7 @@ def parameters():
     return [[torch.nn.Parameter(torch.randn(shape, generator=generator)) for shape in group] for group in SHAPES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_is_torchs_with_changing_settings(name, kind):
     generator = torch.Generator().manual_seed(0)

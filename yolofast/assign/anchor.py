@@ -15,7 +15,9 @@ from torch import Tensor
 
 from yolofast.assign.cells import Head
 from yolofast.assign.dynamic_k import last_of_each_cell
+from yolofast.assign.fused_ota import fused_candidates
 from yolofast.boxes import to_pixels
+from yolofast.precision import kernels_for
 from yolofast.structures import Assignment, Targets, level_shapes
 
 _NEIGHBOURS = 5
@@ -46,6 +48,11 @@ def find_candidates(targets: Targets, head: Head, shapes: Sequence[tuple[int, in
     A faithful head counts it twice, as the published rule does; otherwise it is left out.
     """
     anchors_LA2 = head.anchors_in_cells()
+    anchors, boxes = anchors_LA2.shape[1], targets.boxes.shape[1]
+    per_level = _NEIGHBOURS * anchors * boxes
+    if kernels_for(targets.boxes):
+        found = fused_candidates(targets, head, shapes)[0].long()
+        return AnchorCandidates(found.clamp(min=0), found >= 0, per_level, anchors, boxes)
     cells, valids = [], []
     for anchors_A2, (height, width) in zip(anchors_LA2, shapes, strict=True):
         centre_BG2, size_BG2 = to_pixels(targets.boxes, width, height).chunk(2, dim=-1)  # in cells
@@ -61,8 +68,7 @@ def find_candidates(targets: Targets, head: Head, shapes: Sequence[tuple[int, in
         valid_BNAG = (near_BNG & targets.valid[:, None])[:, :, None] & fits_BAG[:, None]
         cells.append(cell_BNAG.flatten(1))
         valids.append(valid_BNAG.flatten(1))
-    anchors, boxes = anchors_LA2.shape[1], targets.boxes.shape[1]
-    return AnchorCandidates(torch.cat(cells, 1), torch.cat(valids, 1), _NEIGHBOURS * anchors * boxes, anchors, boxes)
+    return AnchorCandidates(torch.cat(cells, 1), torch.cat(valids, 1), per_level, anchors, boxes)
 
 
 def _neighbours(centre_BG2: Tensor, width: int, height: int, reach: float) -> tuple[Tensor, Tensor, Tensor]:

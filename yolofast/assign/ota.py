@@ -9,7 +9,9 @@ from torch import Tensor
 from yolofast.assign.anchor import AnchorCandidates, find_candidates
 from yolofast.assign.cells import Head, some_images_at_a_time, split_by_level
 from yolofast.assign.dynamic_k import choose_columns, class_and_iou_cost, last_of_each_cell, settle_conflicts
+from yolofast.assign.fused_ota import can_be_fused, fused_ota
 from yolofast.boxes import cxcywh_to_xyxy, iou, pairwise, to_pixels
+from yolofast.precision import kernels_for
 from yolofast.raw_maps import RowReader, cell_index, rows_at
 from yolofast.structures import Assignment, Targets, level_shapes
 
@@ -19,6 +21,8 @@ def by_ota(raw: Sequence[Tensor], targets: Targets, head: Head) -> list[Assignme
     """`head.faithful` scales boxes by the image's height on both axes, and lets one anchor of one cell be several
     candidates, as published. Otherwise width and height are used, and each is a candidate once.
     """
+    if kernels_for(targets.boxes) and can_be_fused(raw, targets, head):
+        return fused_ota(raw, targets, head)
     shapes, anchors_LA2, strides = level_shapes(raw), head.anchors_in_cells(), head.layout.strides
     candidates = find_candidates(targets, head, shapes)
     cells = [candidates.cell[:, candidates.level(level)] for level in range(len(raw))]

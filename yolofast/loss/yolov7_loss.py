@@ -12,7 +12,9 @@ from torch import Tensor
 
 from yolofast.boxes import ciou_cxcywh, to_pixels
 from yolofast.loss.criterion import LossSettings
+from yolofast.loss.fused_terms import can_be_fused, fused_terms
 from yolofast.loss.maps import bce, objectness_and_rows
+from yolofast.precision import kernels_for
 from yolofast.ranks import mean_of_cells, per_rank
 from yolofast.raw_maps import BIN_RANGE, RowReader, cell_index, own_place
 from yolofast.structures import Assignment, Targets
@@ -58,6 +60,9 @@ def yolov7_terms(
     Of several slots of one cell the last sets the objectness target, as published; with `best_overlap` the best one.
     `objectness_mean` takes a level's loss and slots to the mean over the cells that count (1B4H leaves some out).
     """
+    if kernels_for(raw[0]) and objectness_mean is mean_of_all and can_be_fused(raw, reader, settings):
+        how = assignment, targets, anchors_LA2, settings, reader
+        return RawTerms(*fused_terms(raw, *how, best_overlap=best_overlap))
     box = cls = raw[0].new_zeros((), dtype=torch.float32)
     objectness = []
     for level, (raw_map, slots) in enumerate(zip(raw, assignment, strict=True)):

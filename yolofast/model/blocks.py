@@ -7,10 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from yolofast.fused.norm_act import norm_act
+from yolofast.fused.pool import max_pool
+from yolofast.fused.stem import convolution
 from yolofast.model.graph import LayerSpec
+from yolofast.precision import kernels_for
 
 BN_EPS = 1e-3
 BN_MOMENTUM = 0.03
+_AS_IT_IS = nn.Identity()
 
 
 def batch_norm(channels: int) -> nn.BatchNorm2d:
@@ -29,6 +34,8 @@ class Conv(nn.Module):
         self.act = nn.SiLU() if act is None else act
 
     def forward(self, x: Tensor) -> Tensor:
+        if kernels_for(x):
+            return norm_act(convolution(self.conv, x), self.bn, self.act)
         return self.act(self.bn(self.conv(x)))  # type: ignore[no-any-return]
 
 
@@ -43,10 +50,15 @@ class RepConv(nn.Module):
         self.act = nn.SiLU() if act is None else act
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.rbr_dense(x) + self.rbr_1x1(x)
+        y = _normalised(self.rbr_dense, x) + _normalised(self.rbr_1x1, x)
         if self.rbr_identity is not None:
             y = y + self.rbr_identity(x)
         return self.act(y)  # type: ignore[no-any-return]
+
+
+def _normalised(branch: nn.Sequential, x: Tensor) -> Tensor:
+    conv, norm = branch
+    return norm_act(conv(x), norm, _AS_IT_IS) if kernels_for(x) else norm(conv(x))
 
 
 class FusedRepConv(nn.Module):
@@ -67,12 +79,31 @@ class MP(nn.MaxPool2d):
     def __init__(self, k: int = 2) -> None:
         super().__init__(kernel_size=k, stride=k)
 
+    def forward(self, x: Tensor) -> Tensor:
+        return max_pool(x, self.kernel_size, self.stride) if kernels_for(x) else super().forward(x)  # type: ignore[arg-type]
+
 
 class SP(nn.MaxPool2d):
     """Max-pool that keeps the map's size."""
 
     def __init__(self, k: int = 3, s: int = 1) -> None:
         super().__init__(kernel_size=k, stride=s, padding=k // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if kernels_for(x) and self.stride == 1:
+            return max_pool(x, self.kernel_size, 1)  # type: ignore[arg-type]
+        return super().forward(x)  # type: ignore[no-any-return]
+
+
+class Upsample(nn.Upsample):
+    """Nearest cells are copies, so they keep their type: autocast would widen them and all that they are joined to."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.mode != "nearest" or not x.is_cuda:
+            return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            wide: Tensor = super().forward(x)
+        return wide
 
 
 class Concat(nn.Module):
@@ -101,7 +132,8 @@ def pool_pyramid(x: Tensor) -> Tensor:
     """
     maps = [x]
     for _ in range(3):
-        maps.append(F.max_pool2d(maps[-1], kernel_size=5, stride=1, padding=2))
+        last = maps[-1]
+        maps.append(max_pool(last, 5, 1) if kernels_for(last) else F.max_pool2d(last, 5, 1, 2))
     return torch.cat(maps, dim=1)
 
 

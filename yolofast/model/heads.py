@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from yolofast.fused.predict import can_be_folded, folded_prediction
 from yolofast.model.blocks import ImplicitA, ImplicitM
+from yolofast.precision import kernels_for
 from yolofast.structures import HeadLayout
 
 # The published prior: about 8 objects in an image of 640 pixels, classes equally likely with 0.6 of certainty.
@@ -50,6 +52,11 @@ class AnchorHead(nn.Module):
         self.anchors.copy_(anchors_px / strides)
         self.anchor_grid.copy_(anchors_px.view_as(self.anchor_grid))
 
+    def _raw_map(self, conv: nn.Module, x: Tensor) -> Tensor:
+        if kernels_for(x) and can_be_folded(x, conv):
+            return folded_prediction(x, conv, self.layout.anchors_per_cell)
+        return self._to_map(conv(x))
+
     def _to_map(self, x: Tensor) -> Tensor:
         """`[B, na·no, H, W]` as `[B, na, H, W, no]`, a view: no copy in either memory format."""
         batch, _, height, width = x.shape
@@ -64,7 +71,7 @@ class Detect(AnchorHead):
         self.m = _level_convs(layout, layout.nc, channels)
 
     def forward(self, inputs: list[Tensor]) -> list[Tensor]:
-        return [self._to_map(conv(x)) for conv, x in zip(self.m, inputs, strict=True)]
+        return [self._raw_map(conv, x) for conv, x in zip(self.m, inputs, strict=True)]
 
 
 class IDetect(AnchorHead):
@@ -81,12 +88,17 @@ class IDetect(AnchorHead):
         self.implicit_folded = False
 
     def forward(self, inputs: list[Tensor]) -> list[Tensor]:
-        return [self._to_map(self._predict(level, x)) for level, x in enumerate(inputs)]
+        return [self._predict(level, x) for level, x in enumerate(inputs)]
 
     def _predict(self, level: int, x: Tensor) -> Tensor:
         if self.implicit_folded:
-            return self.m[level](x)  # type: ignore[no-any-return]
-        return self.im[level](self.m[level](self.ia[level](x)))  # type: ignore[no-any-return]
+            return self._raw_map(self.m[level], x)
+        if kernels_for(x) and can_be_folded(x, self.m[level]):
+            before, after = self.ia[level], self.im[level]
+            assert isinstance(before, ImplicitA) and isinstance(after, ImplicitM)
+            anchors = self.layout.anchors_per_cell
+            return folded_prediction(x, self.m[level], anchors, before.implicit, after.implicit)
+        return self._to_map(self.im[level](self.m[level](self.ia[level](x))))
 
 
 class IAuxDetect(IDetect):
@@ -97,7 +109,7 @@ class IAuxDetect(IDetect):
         lead = super().forward(inputs[:levels])
         if not self.training:
             return lead
-        return lead + [self._to_map(conv(x)) for conv, x in zip(self.m2, inputs[levels:], strict=True)]
+        return lead + [self._raw_map(conv, x) for conv, x in zip(self.m2, inputs[levels:], strict=True)]
 
 
 class IBin(IDetect):
@@ -115,7 +127,7 @@ class MultiHeadDetect(AnchorHead):
 
     def forward(self, inputs: list[Tensor]) -> list[Tensor]:
         return [
-            self._to_map(conv(x))
+            self._raw_map(conv, x)
             for convs in self.heads
             for conv, x in zip(convs, inputs, strict=True)  # type: ignore[call-overload]
         ]

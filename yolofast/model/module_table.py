@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from yolofast.errors import shorten
-from yolofast.model.blocks import MP, SP, SPPCSPC, Concat, Conv, DownC, ReOrg, RepConv, Shortcut, batch_norm
+from yolofast.model.blocks import MP, SP, SPPCSPC, Concat, Conv, DownC, ReOrg, RepConv, Shortcut, Upsample, batch_norm
 from yolofast.model.graph import is_number, is_whole
 
 
@@ -229,7 +229,7 @@ BLOCKS: Mapping[str, Block] = {
     "SPPCSPC": Block(lambda x, c2: (SPPCSPC(x.channels, c2), MapShape(c2, x.stride)), (_CHANNELS,)),
     "DownC": Block(_down_c, (_CHANNELS,)),
     "nn.Upsample": Block(
-        lambda x, size, scale, mode: (nn.Upsample(size, scale, mode), MapShape(x.channels, x.stride / scale)),
+        lambda x, size, scale, mode: (Upsample(size, scale, mode), MapShape(x.channels, x.stride / scale)),
         (
             Param("size", _exactly(None), "None", None),
             Param("scale", lambda v: _between(2, 16)(int(v) if is_number(v) and v == int(v) else v), "2 to 16", 2),

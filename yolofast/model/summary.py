@@ -87,6 +87,8 @@ def summarise(model: Network, image_size: tuple[int, int], frozen: Set[int] = fr
         for module in layer.module.modules():
             if isinstance(module, nn.Conv2d):
                 module.register_forward_hook(partial(_count_macs, macs, index))
+            elif isinstance(module, nn.BatchNorm2d):
+                module.forward = partial(_scaled, module.weight)  # type: ignore[method-assign]
     saved = _SavedBytes(probe)
     images = torch.empty(_PROBE_BATCH, 3, *image_size, device="meta")
     with torch.autograd.graph.saved_tensors_hooks(saved, lambda tensor: tensor):
@@ -118,7 +120,8 @@ class _SavedBytes:
     def __init__(self, model: nn.Module) -> None:
         # Storages are held, not only their addresses: a freed address may be given to another map.
         self._counted = {t.untyped_storage()._cdata: t for t in (*model.parameters(), *model.buffers())}
-        self.total = 0
+        # What each BatchNorm keeps beside its map: a mean and a deviation per channel.
+        self.total = sum(8 * m.num_features for m in model.modules() if isinstance(m, nn.BatchNorm2d))
 
     def __call__(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -126,6 +129,11 @@ class _SavedBytes:
             self._counted[storage._cdata] = tensor
             self.total += storage.nbytes()
         return tensor
+
+
+def _scaled(weight: Tensor, maps: Tensor) -> Tensor:
+    """For the same shapes and the same map that autograd keeps; torch spends 5 ms on a BatchNorm without values."""
+    return maps * weight[:, None, None]
 
 
 def _record_shape(

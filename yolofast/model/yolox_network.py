@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from yolofast.model.blocks import Conv, ReOrg, pool_pyramid
+from yolofast.model.blocks import Conv, ReOrg, Upsample, pool_pyramid
 from yolofast.model.contract import Layer, ModelFamily, Network
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.structures import HeadLayout, InputConvention, ValidationConvention
@@ -195,8 +194,7 @@ class Pafpn(nn.Module):
         return [p3, p4, p5]
 
 
-def _doubled(x: Tensor) -> Tensor:
-    return F.interpolate(x, scale_factor=2.0, mode="nearest")
+_doubled = Upsample(scale_factor=2.0, mode="nearest")
 
 
 class DecoupledHead(nn.Module):

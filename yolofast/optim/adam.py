@@ -13,6 +13,12 @@ from torch import Tensor
 
 from yolofast.optim.optimizer import Optimizer
 
+try:
+    from yolofast.optim import _adam_kernel as kernels
+except ImportError:  # Triton is not there on every platform
+    kernels = None  # type: ignore[assignment]
+
+_BLOCK = 1024
 _BETA2, _EPSILON = 0.999, 1e-8
 
 
@@ -46,6 +52,9 @@ class Adam(Optimizer):
             # Both averages start at 0; these say how much of them is there yet.
             mean_share = (1 - self.momentum.double() ** steps).float()
             square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
+            if not decay and _in_one_kernel(params):
+                _moved(params[0], grads[0], mean[0], square[0], self.momentum, lr / mean_share, square_share)
+                continue
             if decay and self.decoupled_decay:
                 torch._foreach_mul_(params, 1 - lr * decay)
             elif decay:
@@ -77,3 +86,23 @@ class Adam(Optimizer):
 
 class AdamW(Adam):
     decoupled_decay = True
+
+
+def _in_one_kernel(params: Sequence[Tensor]) -> bool:
+    """A lone tensor, as motion models have; of many, each would be a kernel of its own."""
+    return (
+        kernels is not None
+        and len(params) == 1
+        and params[0].is_cuda
+        and params[0].dim() == 1
+        and params[0].dtype == torch.float32
+    )
+
+
+def _moved(
+    param: Tensor, grad: Tensor, mean: Tensor, square: Tensor, momentum: Tensor, rate: Tensor, square_share: Tensor
+) -> None:
+    count = param.numel()
+    kernels.adam_kernel[(-(-count // _BLOCK),)](
+        param, grad, mean, square, momentum, rate, square_share, count, BETA2=_BETA2, EPSILON=_EPSILON, BLOCK=_BLOCK
+    )

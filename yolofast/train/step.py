@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from yolofast.fused.low_precision import forward_in
 from yolofast.loss.criterion import Criterion, state_of
 from yolofast.optim.optimizer import ModelEma, Optimizer, refill
-from yolofast.precision import LossScale, Precision
+from yolofast.precision import LossScale, Precision, kernels_for
 from yolofast.profile.step_phases import BACKWARD, EMA, FORWARD, OPTIMIZER, REST
 from yolofast.ranks import world
 from yolofast.structures import Batch, InputConvention, LossTerms, Targets
@@ -147,6 +148,8 @@ class TrainStep:
         # Several ranks replace both (`distribute`): a forward whose gradients are averaged over them, and when not to.
         self.forward: Callable[[Tensor], Any] = model
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
+        lower = precision.device.type == "cuda" and precision.dtype is not torch.float32
+        self._low = forward_in(model, precision.dtype) if lower else None
 
     def run(self, images: Tensor, targets: Targets, kind: StepKind, loss_of: LossOf | None = None) -> None:
         """`loss_of` is the step's own, unless a compiled form of it is given."""
@@ -240,9 +243,15 @@ class TrainStep:
         return self.loss_from(self.raw_maps(images), targets)
 
     def raw_maps(self, images: Tensor) -> Sequence[Tensor]:
+        forward = self._low if self._low is not None and self.uses_kernels else self.forward
         with self.precision.autocast():
-            raw: Sequence[Tensor] = self.forward(self._inputs.as_input(images))
+            raw: Sequence[Tensor] = forward(self._inputs.as_input(images))
         return raw
+
+    @property
+    def uses_kernels(self) -> bool:
+        """Whether the network is computed by the project's own kernels; several ranks have a forward of their own."""
+        return self._low is not None and self.forward is self.model and kernels_for(self.losses.bad_steps)
 
     def loss_from(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         return self.criterion(raw, targets)

@@ -1,8 +1,9 @@
 """Which gear a step runs in: the one asked for as soon as it is there, the next lower one until then or if it fails.
 
-Capturing takes a second, compiling minutes. So a run starts in the gear that needs no compiling, while another process
-compiles (`compile_ahead.py`), and shifts up when that is done, if what is left of the run makes it worth while. The
-profiler has no training to continue meanwhile: for it the box settles at once.
+Capturing takes a second, compiling minutes. Where the project's own kernels compute the step (`fused/`), the captured
+step is the fastest there is and nothing is compiled, unless it is asked for. Other steps start in the gear that needs
+no compiling, while another process compiles (`compile_ahead.py`), and shift up when that is done, if what is left of
+the run makes it worth while. The profiler has no training to continue meanwhile: for it the box settles at once.
 """
 
 import time
@@ -133,8 +134,11 @@ class GearBox:
         """The same steps, not compiled; captured only if asked for."""
         name: GearName = "graph" if captured else "eager"
         box = GearBox(self.step, name, self._images, self._left, self._say, one_shape=self._one_shape)
-        box._compiles = False
+        box.compile_nothing()
         return box
+
+    def compile_nothing(self) -> None:
+        self._compiles = False
 
     def close(self) -> None:
         if self._ahead is not None:
@@ -290,6 +294,8 @@ def choose_gear(
         say("gear: eager")
     worth = WORTH_COMPILING if requested == "auto" else 0.0
     box = GearBox(step, name, images, steps, say, one_shape=one_shape, worth_compiling=worth)
+    if requested == "auto" and step.uses_kernels and getattr(step.criterion, "has_kernels", False):
+        box.compile_nothing()
     if at_once is not None:
         box.settle(at_once)
     return box
