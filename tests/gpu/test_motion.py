@@ -6,33 +6,39 @@ import numpy as np
 import pytest
 import torch
 
-from tests.motion.golden import golden_inputs, golden_model
-from tests.motion.scans import compare_scans
+from tests.motion.golden import EXPECTED, golden_inputs, golden_model
+from tests.motion.kernels import compare_adam, compare_kernels, compare_losses
 from tests.motion.training.test_samples import tracks_of
-from yolofast.motion import scan
 from yolofast.motion.predictor import Predictor
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape, loss_of
 from yolofast.motion.training.samples import Augmentation, Samples
 from yolofast.motion.training.step import MotionStep
 
 
-@pytest.mark.parametrize("channels", [256, 512])
-def test_kernels(channels):
-    """Of a decoder's and an encoder's width, for more histories than programs take at once."""
-    compare_scans("cuda", histories=203, channels=channels)
+@pytest.mark.parametrize(("blocks", "sigmoid", "histories"), [(2, True, 203), (6, True, 5), (1, False, 9)])
+def test_kernels(blocks, sigmoid, histories):
+    """Boxes, losses and the gradient of every weight; more histories than programs take at once among them."""
+    compare_kernels("cuda", histories, blocks, sigmoid)
+
+
+def test_losses():
+    compare_losses("cuda")
+
+
+def test_adam():
+    compare_adam("cuda")
 
 
 @pytest.mark.parametrize("blocks", [2, 6])
-def test_losses_with_kernels(blocks, monkeypatch):
-    """Of the golden network. Not its gradients: where rounding turns a ReLU on, they differ by more than it."""
-    model = golden_model(blocks).cuda()
+def test_golden_numbers(blocks):
+    """Not gradients: an input of a ReLU is 1e-7 away from 0 here. `test_kernels` draws histories without such."""
+    expected, model = EXPECTED[str(blocks)], golden_model(blocks).cuda()
     rows, truth = (one.cuda() for one in golden_inputs())
-    found = []
-    for plain in (False, True):
-        if plain:
-            monkeypatch.setattr(scan, "fastest", lambda tensor: scan)
-        found.append({name: float(one) for name, one in loss_of(model(rows), rows[:, -1, :4], truth).items()})
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
+    boxes = model(rows)
+    terms = loss_of(boxes, rows[:, -1, :4], truth)
+    torch.testing.assert_close(boxes.detach().cpu(), torch.tensor(expected["stages"]), atol=1e-5, rtol=0)
+    assert float(terms["l1"]) == pytest.approx(expected["smooth_l1"], abs=1e-6)
+    assert float(terms["giou"]) == pytest.approx(expected["giou"], abs=1e-6)
 
 
 def test_captured_steps():

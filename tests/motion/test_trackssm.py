@@ -48,6 +48,7 @@ def test_forward_without_sigmoid(blocks):
             torch.testing.assert_close(found, box, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", BLOCKS)
 def test_loss(blocks):
     expected, (rows, truth) = EXPECTED[str(blocks)], golden_inputs()

@@ -32,6 +32,13 @@ def _softplus(x):
 
 
 @triton.jit
+def _softplus_slope(y):
+    """By what it gave: 1 - exp(-y)."""
+    small = y * (1 - y * (0.5 - y * (1.0 / 6 - y / 24)))
+    return tl.where(y < 2e-2, small, 1 - tl.exp(-y))
+
+
+@triton.jit
 def _conv(x_ptr, row, x_stride, channel, w0, w1, w2, w3, bias, t: tl.constexpr):
     """Before SiLU: row t and the three before it."""
     total = bias + w3 * tl.load(x_ptr + (row + t) * x_stride + channel)
@@ -61,6 +68,7 @@ def conv_back_kernel(
     x_ptr, x_stride, weight_ptr, bias_ptr, dy_ptr, dx_ptr, dweights_ptr, histories,
     EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """`dx` lies as `x` does."""
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     w0, w1 = tl.load(weight_ptr + channel * 4), tl.load(weight_ptr + channel * 4 + 1)
     w2, w3 = tl.load(weight_ptr + channel * 4 + 2), tl.load(weight_ptr + channel * 4 + 3)
@@ -85,7 +93,7 @@ def conv_back_kernel(
                 dw1 += slope * tl.load(x_ptr + (at - 2) * x_stride + channel)
             if T - 1 - back >= 3:
                 dw0 += slope * tl.load(x_ptr + (at - 3) * x_stride + channel)
-            tl.store(dx_ptr + at * D + channel, w3 * slope + w2 * s1 + w1 * s2 + w0 * s3, mask=inside)
+            tl.store(dx_ptr + at * x_stride + channel, w3 * slope + w2 * s1 + w1 * s2 + w0 * s3, mask=inside)
             s3 = s2
             s2 = s1
             s1 = slope
@@ -98,52 +106,50 @@ def conv_back_kernel(
 
 
 @triton.jit
-def _moved(state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, row, channel, n, D: tl.constexpr):
+def _moved(state, x_ptr, step_ptr, write_ptr, chosen_stride, rate, row, channel, n, D: tl.constexpr):
     """The state after a row."""
-    step = _softplus(tl.load(step_ptr + row * D + channel) + bias)
+    step = tl.load(step_ptr + row * D + channel)
     x = tl.load(x_ptr + row * D + channel)
-    write = tl.load(write_ptr + row * write_stride + n)
+    write = tl.load(write_ptr + row * chosen_stride + n)
     return tl.exp(step[:, None] * rate) * state + (step * x)[:, None] * write[None, :]
 
 
 @triton.jit
 def scan_kernel(
-    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, write_stride, bias_ptr, log_ptr, skip_ptr,
-    before_ptr, y_ptr, after_ptr,
-    HAS_STATE: tl.constexpr, KEEP: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, chosen_stride, bias_ptr, log_ptr, skip_ptr, y_ptr,
+    D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """Steps become what they are after bias and softplus, which the way back reads."""
     history = tl.program_id(0).to(tl.int64)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     n = tl.arange(0, 16)
-    place = (history * D + channel)[:, None] * 16 + n[None, :]
     rate = -tl.exp(tl.load(log_ptr + channel[:, None] * 16 + n[None, :]))
     bias, skip = tl.load(bias_ptr + channel), tl.load(skip_ptr + channel)
     state = tl.zeros([BLOCK, 16], tl.float32)
-    if HAS_STATE:
-        state = tl.load(before_ptr + place)
     for t in tl.static_range(T):
         row = history * T + t
-        state = _moved(state, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, row, channel, n, D)
-        read = tl.load(read_ptr + row * write_stride + n)
+        step = _softplus(tl.load(step_ptr + row * D + channel) + bias)
+        tl.store(step_ptr + row * D + channel, step)
         x = tl.load(x_ptr + row * D + channel)
+        write, read = tl.load(write_ptr + row * chosen_stride + n), tl.load(read_ptr + row * chosen_stride + n)
+        state = tl.exp(step[:, None] * rate) * state + (step * x)[:, None] * write[None, :]
         gate = tl.load(gate_ptr + row * gate_stride + channel)
         y = tl.sum(state * read[None, :], axis=1) + skip * x
         tl.store(y_ptr + row * D + channel, y * _silu(gate))
-    if KEEP:
-        tl.store(after_ptr + place, state)
 
 
 @triton.jit
 def scan_back_kernel(
-    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, write_stride, bias_ptr, log_ptr, skip_ptr,
-    before_ptr, dy_ptr, dx_ptr, dstep_ptr, dgate_ptr, dboth_ptr, dweights_ptr, histories,
-    HAS_STATE: tl.constexpr, EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, step_ptr, gate_ptr, gate_stride, write_ptr, read_ptr, chosen_stride, log_ptr, skip_ptr,
+    dy_ptr, dx_ptr, dstep_ptr, dgate_ptr, dboth_ptr, dweights_ptr, histories,
+    EACH: tl.constexpr, D: tl.constexpr, T: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """`dgate` lies as `gate` does."""
     block = tl.program_id(1)
     channel = block * BLOCK + tl.arange(0, BLOCK)
     n = tl.arange(0, 16)
     rate = -tl.exp(tl.load(log_ptr + channel[:, None] * 16 + n[None, :]))
-    bias, skip = tl.load(bias_ptr + channel), tl.load(skip_ptr + channel)
+    skip = tl.load(skip_ptr + channel)
     dbias = tl.zeros([BLOCK], tl.float32)
     dskip = tl.zeros([BLOCK], tl.float32)
     drate = tl.zeros([BLOCK, 16], tl.float32)
@@ -153,17 +159,15 @@ def scan_back_kernel(
         history = tl.minimum(first + offset, histories - 1).to(tl.int64)
         begin = history * T
         start = tl.zeros([BLOCK, 16], tl.float32)
-        if HAS_STATE:
-            start = tl.load(before_ptr + (history * D + channel)[:, None] * 16 + n[None, :])
         # The state before each row but the first.
         if T > 1:
-            s1 = _moved(start, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin, channel, n, D)
+            s1 = _moved(start, x_ptr, step_ptr, write_ptr, chosen_stride, rate, begin, channel, n, D)
         if T > 2:
-            s2 = _moved(s1, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 1, channel, n, D)
+            s2 = _moved(s1, x_ptr, step_ptr, write_ptr, chosen_stride, rate, begin + 1, channel, n, D)
         if T > 3:
-            s3 = _moved(s2, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 2, channel, n, D)
+            s3 = _moved(s2, x_ptr, step_ptr, write_ptr, chosen_stride, rate, begin + 2, channel, n, D)
         if T > 4:
-            s4 = _moved(s3, x_ptr, step_ptr, write_ptr, write_stride, bias, rate, begin + 3, channel, n, D)
+            s4 = _moved(s3, x_ptr, step_ptr, write_ptr, chosen_stride, rate, begin + 3, channel, n, D)
         carried = tl.zeros([BLOCK, 16], tl.float32)
         for back in tl.static_range(T):
             state = start
@@ -176,23 +180,22 @@ def scan_back_kernel(
             if T - 1 - back == 4:
                 state = s4
             row = begin + T - 1 - back
-            raw = tl.load(step_ptr + row * D + channel) + bias
-            step = _softplus(raw)
+            step = tl.load(step_ptr + row * D + channel)
             x = tl.load(x_ptr + row * D + channel)
             gate = tl.load(gate_ptr + row * gate_stride + channel)
-            write, read = tl.load(write_ptr + row * write_stride + n), tl.load(read_ptr + row * write_stride + n)
+            write, read = tl.load(write_ptr + row * chosen_stride + n), tl.load(read_ptr + row * chosen_stride + n)
             dy = tl.where(inside, tl.load(dy_ptr + row * D + channel), 0.0)
             fade = tl.exp(step[:, None] * rate)
             after = fade * state + (step * x)[:, None] * write[None, :]
             y = tl.sum(after * read[None, :], axis=1) + skip * x
-            tl.store(dgate_ptr + row * D + channel, dy * y * _silu_slope(gate), mask=inside)
+            tl.store(dgate_ptr + row * gate_stride + channel, dy * y * _silu_slope(gate), mask=inside)
             dy *= _silu(gate)
             dskip += dy * x
             dafter = dy[:, None] * read[None, :] + carried
             dfade = dafter * state * fade
             drate += dfade * step[:, None]
             dadded = tl.sum(dafter * write[None, :], axis=1)
-            dstep = (tl.sum(dfade * rate, axis=1) + dadded * x) * tl.sigmoid(raw)
+            dstep = (tl.sum(dfade * rate, axis=1) + dadded * x) * _softplus_slope(step)
             dbias += dstep
             tl.store(dstep_ptr + row * D + channel, dstep, mask=inside)
             tl.store(dx_ptr + row * D + channel, dadded * step + dy * skip, mask=inside)

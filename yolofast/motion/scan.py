@@ -1,4 +1,4 @@
-"""The scans of a state-space model, in plain torch. On a GPU `scan_triton` does the same in a kernel each.
+"""The scans of a state-space model, in plain torch. On a GPU `scan_triton` and `stages_triton` serve instead.
 
 A state fades and takes in a row, and something of it is read. What is taken in, how fast the state fades and what is
 read depend on the row. Histories have five rows, so five steps are written one after the other. A kernel for long
@@ -18,7 +18,7 @@ from yolofast.motion import scan_triton
 
 
 def fastest(tensor: Tensor) -> ModuleType:
-    """The module whose `causal_conv`, `scan` and `scan_step` serve tensors of its device."""
+    """This module, whose pieces serve everywhere, or `scan_triton` where our kernels serve tensors of a device."""
     return scan_triton if tensor.is_cuda and scan_triton.is_available() else sys.modules[__name__]
 
 

@@ -1,6 +1,6 @@
-"""The scans of TrackSSM as kernels: as `causal_conv`, `scan` and `scan_step` of `scan`, which they are tested
-against (on a CPU with TRITON_INTERPRET=1). Plain torch writes 16 states per channel to memory at every step of the way
-there and back; here they stay in registers.
+"""A mixer of TrackSSM in few kernels: as `Mixer.forward` in plain torch, which it is tested against (on a CPU with
+TRITON_INTERPRET=1). Plain torch writes 16 states per channel to memory at every step of the way there and back; here
+they stay in registers. Slopes are written where the next product reads them, so that nothing is put together.
 """
 
 from typing import Any
@@ -19,109 +19,71 @@ _BLOCK, _EACH = 32, 16
 """Channels of a program; histories it goes back over."""
 _WARPS = 1
 """More than one would wait for one another at every sum over channels."""
+_RANK, _STATES = 16, 16
 
 
 def is_available() -> bool:
     return kernels is not None
 
 
-class _Conv(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x_BTD: Tensor, weight_DK: Tensor, bias_D: Tensor) -> Tensor:
-        x_BTD, weight_DK = _rows(x_BTD), weight_DK.contiguous()
-        batch, rows, channels = x_BTD.shape
-        y_BTD = torch.empty(batch, rows, channels, device=x_BTD.device)
-        kernels.conv_kernel[(batch, channels // _CONV_BLOCK)](
-            x_BTD, x_BTD.stride(1), weight_DK, bias_D, y_BTD, D=channels, T=rows, BLOCK=_CONV_BLOCK
-        )
-        ctx.save_for_backward(x_BTD, weight_DK, bias_D)
-        return y_BTD
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy_BTD: Tensor) -> tuple[Tensor, ...]:
-        x_BTD, weight_DK, bias_D = ctx.saved_tensors
-        batch, rows, channels = x_BTD.shape
-        programs = -(-batch // _CONV_EACH)
-        dx_BTD = torch.empty(batch, rows, channels, device=x_BTD.device)
-        dweights = dx_BTD.new_empty(programs, 5 * channels)
-        kernels.conv_back_kernel[(programs, channels // _CONV_BLOCK)](
-            x_BTD, x_BTD.stride(1), weight_DK, bias_D, dy_BTD.contiguous(), dx_BTD, dweights, batch,
-            EACH=_CONV_EACH, D=channels, T=rows, BLOCK=_CONV_BLOCK,
-        )  # fmt: skip
-        dweight, dbias_D = dweights.sum(0).split_with_sizes((4 * channels, channels))
-        return dx_BTD, dweight.view(weight_DK.shape), dbias_D
-
-
-class _Scan(torch.autograd.Function):
+class _Mixed(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, before_BDN: Tensor | None, keep: bool, x_BTD: Tensor, step_BTD: Tensor, gate_BTD: Tensor,
-        write_BTN: Tensor, read_BTN: Tensor, bias_D: Tensor, log_DN: Tensor, skip_D: Tensor,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        x_BTD, step_BTD, gate_BTD = x_BTD.contiguous(), step_BTD.contiguous(), _rows(gate_BTD)
-        write_BTN, read_BTN = _rows(write_BTN), _rows(read_BTN)
-        assert write_BTN.stride(1) == read_BTN.stride(1)
-        batch, rows, channels = x_BTD.shape
-        y_BTD = torch.empty_like(x_BTD)
-        after_BDN = x_BTD.new_empty((batch, channels, 16) if keep else (0,))
+        ctx: Any, rows_BTC: Tensor, enter: Tensor, taps: Tensor, taps_bias: Tensor, select: Tensor, rank: Tensor,
+        rank_bias: Tensor, log: Tensor, skip: Tensor, leave: Tensor,
+    ) -> Tensor:  # fmt: skip
+        (batch, rows, _), (channels, _) = rows_BTC.shape, rank.shape
+        flat_XC = rows_BTC.reshape(batch * rows, -1)
+        wide = flat_XC @ enter.T
+        x, y = wide.new_empty(len(wide), channels), wide.new_empty(len(wide), channels)
+        kernels.conv_kernel[(batch, channels // _CONV_BLOCK)](
+            wide, wide.stride(0), taps, taps_bias, x, D=channels, T=rows, BLOCK=_CONV_BLOCK
+        )
+        chosen = x @ select.T
+        step = chosen[:, :_RANK] @ rank.T
         kernels.scan_kernel[(batch, channels // _BLOCK)](
-            x_BTD, step_BTD, gate_BTD, gate_BTD.stride(1), write_BTN, read_BTN, write_BTN.stride(1),
-            bias_D, log_DN, skip_D, x_BTD if before_BDN is None else before_BDN, y_BTD, after_BDN,
-            HAS_STATE=before_BDN is not None, KEEP=keep, D=channels, T=rows, BLOCK=_BLOCK, num_warps=_WARPS,
+            x, step, wide[:, channels:], wide.stride(0), chosen[:, _RANK:], chosen[:, _RANK + _STATES :],
+            chosen.stride(0), rank_bias, log, skip, y, D=channels, T=rows, BLOCK=_BLOCK, num_warps=_WARPS,
         )  # fmt: skip
-        ctx.save_for_backward(before_BDN, x_BTD, step_BTD, gate_BTD, write_BTN, read_BTN, bias_D, log_DN, skip_D)
-        ctx.mark_non_differentiable(after_BDN)
-        return y_BTD, after_BDN
+        ctx.save_for_backward(flat_XC, wide, x, chosen, step, y, enter, taps, taps_bias, select, rank, log, skip, leave)
+        return (y @ leave.T).view(batch, rows, -1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dy_BTD: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        before_BDN, x_BTD, step_BTD, gate_BTD, write_BTN, read_BTN, bias_D, log_DN, skip_D = ctx.saved_tensors
-        batch, rows, channels = x_BTD.shape
+    def backward(ctx: Any, dout_BTC: Tensor) -> tuple[Tensor, ...]:
+        flat_XC, wide, x, chosen, step, y, enter, taps, taps_bias, select, rank, log, skip, leave = ctx.saved_tensors
+        (batch, rows, _), channels = dout_BTC.shape, x.shape[1]
+        dout = dout_BTC.reshape(len(x), -1)
+        dleave, dy = dout.T @ y, dout @ leave
         programs, blocks = -(-batch // _EACH), channels // _BLOCK
-        dx_BTD, dstep_BTD, dgate_BTD = (torch.empty_like(x_BTD) for _ in range(3))
-        dboth, dweights = x_BTD.new_empty(blocks, batch, rows, 32), x_BTD.new_empty(programs, 18 * channels)
+        dwide, dx, dstep = torch.empty_like(wide), torch.empty_like(x), torch.empty_like(x)
+        dboth, dweights = x.new_empty(blocks, len(x), 2 * _STATES), x.new_empty(programs, 18 * channels)
         kernels.scan_back_kernel[(programs, blocks)](
-            x_BTD, step_BTD, gate_BTD, gate_BTD.stride(1), write_BTN, read_BTN, write_BTN.stride(1),
-            bias_D, log_DN, skip_D, x_BTD if before_BDN is None else before_BDN, dy_BTD.contiguous(),
-            dx_BTD, dstep_BTD, dgate_BTD, dboth, dweights, batch,
-            HAS_STATE=before_BDN is not None, EACH=_EACH, D=channels, T=rows, BLOCK=_BLOCK,
-            num_warps=_WARPS,
+            x, step, wide[:, channels:], wide.stride(0), chosen[:, _RANK:], chosen[:, _RANK + _STATES :],
+            chosen.stride(0), log, skip, dy, dx, dstep, dwide[:, channels:], dboth, dweights, batch,
+            EACH=_EACH, D=channels, T=rows, BLOCK=_BLOCK, num_warps=_WARPS,
         )  # fmt: skip
-        dlog, dbias_D, dskip_D = dweights.sum(0).split_with_sizes((16 * channels, channels, channels))
-        of_rows = dx_BTD, dstep_BTD, dgate_BTD, *dboth.sum(0).chunk(2, dim=-1)
-        return None, None, *of_rows, dbias_D, dlog.view(log_DN.shape), dskip_D
+        dlog, drank_bias, dskip = dweights.sum(0).split_with_sizes((_STATES * channels, channels, channels))
+        drank = dstep.T @ chosen[:, :_RANK]
+        dchosen = torch.cat((dstep @ rank, dboth.sum(0)), dim=1)
+        dselect = dchosen.T @ x
+        dx.addmm_(dchosen, select)
+        programs = -(-batch // _CONV_EACH)
+        dtaps = x.new_empty(programs, 5 * channels)
+        kernels.conv_back_kernel[(programs, channels // _CONV_BLOCK)](
+            wide, wide.stride(0), taps, taps_bias, dx, dwide, dtaps, batch,
+            EACH=_CONV_EACH, D=channels, T=rows, BLOCK=_CONV_BLOCK,
+        )  # fmt: skip
+        dtaps, dtaps_bias = dtaps.sum(0).split_with_sizes((4 * channels, channels))
+        return (
+            (dwide @ enter).view(batch, rows, -1), dwide.T @ flat_XC, dtaps.view(taps.shape), dtaps_bias, dselect,
+            drank, drank_bias, dlog.view(log.shape), dskip, dleave,
+        )  # fmt: skip
 
 
-def causal_conv(x_BTD: Tensor, weight_DK: Tensor, bias_D: Tensor | None) -> Tensor:
-    found: Tensor = _Conv.apply(x_BTD, weight_DK, bias_D)  # type: ignore[no-untyped-call]
+def mixed(rows_BTC: Tensor, mixer: Any) -> Tensor:
+    found: Tensor = _Mixed.apply(  # type: ignore[no-untyped-call]
+        rows_BTC, mixer.in_proj.weight, mixer.conv1d.weight, mixer.conv1d.bias, mixer.x_proj.weight,
+        mixer.dt_proj.weight, mixer.dt_proj.bias, mixer.A_log, mixer.D, mixer.out_proj.weight,
+    )  # fmt: skip
     return found
-
-
-def scan(
-    x_BTD: Tensor, step_BTD: Tensor, gate_BTD: Tensor, write_BTN: Tensor, read_BTN: Tensor,
-    step_bias_D: Tensor, log_DN: Tensor, skip_D: Tensor,
-) -> Tensor:  # fmt: skip
-    found: Tensor = _Scan.apply(  # type: ignore[no-untyped-call]
-        None, False, x_BTD, step_BTD, gate_BTD, write_BTN, read_BTN, step_bias_D, log_DN, skip_D
-    )[0]
-    return found
-
-
-def scan_step(
-    state_BDN: Tensor | None, x_BD: Tensor, step_BD: Tensor, gate_BD: Tensor, write_BN: Tensor, read_BN: Tensor,
-    step_bias_D: Tensor, log_DN: Tensor, skip_D: Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """No gradient goes through the state: it is handed on detached."""
-    one_row = (one[:, None] for one in (x_BD, step_BD, gate_BD, write_BN, read_BN))
-    given = (state_BDN, True, *one_row, step_bias_D, log_DN, skip_D)
-    y_B1D, state_BDN = _Scan.apply(*given)  # type: ignore[no-untyped-call]
-    return y_B1D.squeeze(1), state_BDN
-
-
-def _rows(tensor_BTD: Tensor) -> Tensor:
-    """As it is, if its rows lie evenly in memory: a part of the columns of a tensor is read where it is."""
-    batch, rows, _ = tensor_BTD.shape
-    even = tensor_BTD.stride(2) == 1 and (batch == 1 or tensor_BTD.stride(0) == rows * tensor_BTD.stride(1))
-    return tensor_BTD if even else tensor_BTD.contiguous()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from yolofast.motion import scan
+from yolofast.motion import loss_triton, scan, scan_triton, stages_triton
 
 ROWS = 5
 """Boxes of a history."""
@@ -59,17 +59,8 @@ class TrackSSM(nn.Module):
         self.encoder, self.ssm_decoder = Encoder(shape), Decoder()
 
     def forward(self, rows_BTF: Tensor) -> Tensor:
-        flow_BC = self.encoder.mamba_net(rows_BTF)
-        stages = self.ssm_decoder.stages
-        # All of them read the same flow: one product instead of six.
-        flows = functional.linear(flow_BC, torch.cat([stage.x_proj.weight for stage in stages])).chunk(STAGES, dim=-1)
-        box_B4, state_BDN = rows_BTF[:, -1, :4], None
-        boxes = []
-        for stage, flow in zip(stages, flows, strict=True):
-            raw_B4, state_BDN = stage(box_B4, state_BDN, flow)
-            boxes.append(raw_B4.sigmoid() if self.shape.sigmoid else raw_B4)
-            box_B4, state_BDN = boxes[-1].detach(), state_BDN.detach()
-        return torch.stack(boxes)
+        boxes_SB4: Tensor = self.ssm_decoder(rows_BTF[:, -1, :4], self.encoder.mamba_net(rows_BTF), self.shape.sigmoid)
+        return boxes_SB4
 
 
 class Encoder(nn.Module):
@@ -107,6 +98,19 @@ class Decoder(nn.Module):
         for stage in self.stages[1:]:  # as published: they begin as equals
             stage.load_state_dict(self.stages[0].state_dict())
 
+    def forward(self, box_B4: Tensor, flow_BC: Tensor, sigmoid: bool) -> Tensor:
+        """From the last box of a history; the boxes of all stages."""
+        if scan.fastest(flow_BC) is scan_triton:
+            return stages_triton.boxes_of(box_B4, flow_BC, self.stages, sigmoid)
+        # All of them read the same flow: one product instead of six.
+        select = torch.cat([stage.x_proj.weight for stage in self.stages])
+        state_BDN, boxes = None, []
+        for stage, flow in zip(self.stages, functional.linear(flow_BC, select).chunk(STAGES, dim=-1), strict=True):
+            raw_B4, state_BDN = stage(box_B4, state_BDN, flow)
+            boxes.append(raw_B4.sigmoid() if sigmoid else raw_B4)
+            box_B4, state_BDN = boxes[-1].detach(), state_BDN.detach()
+        return torch.stack(boxes)
+
 
 class RMSNorm(nn.Module):
     def __init__(self) -> None:
@@ -140,8 +144,10 @@ class Mixer(nn.Module):
         self.A_log, self.D = _state_space(_INNER, self.dt_proj)
 
     def forward(self, rows_BTC: Tensor) -> Tensor:
+        kernels = scan.fastest(rows_BTC)
+        if kernels is scan_triton:
+            return scan_triton.mixed(rows_BTC, self)
         x_BTD, gate_BTD = self.in_proj(rows_BTC).chunk(2, dim=-1)
-        kernels = scan.fastest(x_BTD)
         x_BTD = kernels.causal_conv(x_BTD, self.conv1d.weight[:, 0], self.conv1d.bias)
         rank_BTR, write_BTN, read_BTN = self.x_proj(x_BTD).split((_RANK, _STATES, _STATES), dim=-1)
         step_BTD = functional.linear(rank_BTR, self.dt_proj.weight)
@@ -194,6 +200,9 @@ def _state_space(channels: int, step: nn.Linear) -> tuple[nn.Parameter, nn.Param
 
 def loss_of(boxes_SB4: Tensor, last_B4: Tensor, truth_B4: Tensor, giou: bool = True) -> dict[str, Tensor]:
     """By its terms. Stage k of 6 is to be k/6 of the way from the last box to the true one."""
+    if scan.fastest(boxes_SB4) is scan_triton:
+        l1, overlap = loss_triton.terms_of(boxes_SB4, last_B4, truth_B4, _SMALLEST).unbind()
+        return {"l1": l1, "giou": overlap} if giou else {"l1": l1}
     share = torch.arange(1, STAGES + 1, device=boxes_SB4.device)[:, None, None] / STAGES
     wanted_SB4 = last_B4 + share * (truth_B4 - last_B4)
     terms = {"l1": functional.smooth_l1_loss(boxes_SB4, wanted_SB4) * STAGES}

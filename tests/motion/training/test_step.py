@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.motion.training.test_samples import tracks_of
+from yolofast.motion.stages_triton import NAMES, in_a_row
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape
 from yolofast.motion.training.samples import Augmentation, Samples
 from yolofast.motion.training.step import MotionStep
@@ -55,10 +56,23 @@ def test_losses_are_means_over_samples():
     assert step_of(22, giou=False).terms == ("l1",)
 
 
+def test_weights_of_all_decoder_stages_are_stacks_as_they_lie():
+    step = step_of(22)
+    whole = step.model.ssm_decoder.stages[0].D.untyped_storage().data_ptr()
+    assert whole == step.optimizer._params[0][0].untyped_storage().data_ptr()
+    for name in NAMES:
+        parts = [stage.get_parameter(name) for stage in step.model.ssm_decoder.stages]
+        stacked = in_a_row(parts)
+        assert stacked.untyped_storage().data_ptr() == whole and torch.equal(stacked, torch.stack(parts)), name
+    apart = [torch.ones(3), torch.ones(3)]
+    assert torch.equal(in_a_row(apart), torch.ones(2, 3))
+
+
 def test_the_first_stage_has_no_state_to_fade():
     """Its rates get a gradient of 0, and every other parameter one of its own."""
     step = step_of(22)
     step.start_epoch(0, 1e-4)
     step.run(16)
-    none = [name for name, p in step.model.named_parameters() if not p.grad.abs().sum()]
+    slopes = step._weights.parts(step._weights.whole.grad)
+    none = [name for (name, _), one in zip(step.model.named_parameters(), slopes, strict=True) if not one.abs().sum()]
     assert none == ["ssm_decoder.head_series.0.A_log"]

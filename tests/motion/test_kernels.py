@@ -1,4 +1,4 @@
-"""The kernels of the scans against plain torch, as Triton's interpreter runs them; `tests/gpu` has them on a GPU."""
+"""The kernels against plain torch, as Triton's interpreter runs them; `tests/gpu` has them on a GPU."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 @pytest.mark.slow
 def test_kernels_compute_what_plain_torch_computes():
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-m", "tests.motion.scans"]
+    command = [sys.executable, "-m", "tests.motion.kernels"]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "same\n", done.stderr
