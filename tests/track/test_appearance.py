@@ -68,6 +68,7 @@ def test_a_map_that_is_a_ramp_is_read_at_the_centre_of_a_box():
     np.testing.assert_allclose(found[0] / found[0, 2] * 16, [64, 56, 16], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_frames_without_boxes_and_several_at_once(detector):
     appearance = NeckFeatures(detector)
     images = [picture(seed, 64, 96) for seed in range(2)] + [picture(2, 96, 64)]

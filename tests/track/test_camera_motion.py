@@ -66,6 +66,7 @@ def test_the_frame_that_the_detector_resized_shows_the_motion_as_well(shape, mon
     assert all(np.shares_memory(seen, one.input) for seen, one in zip(looked_at, fitted, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "long_side"), [("sparseOptFlow", 320), ("orb", 640), ("sparseOptFlow", 1280)]
 )  # too small to be exact, too small for this method, larger than the frame
@@ -85,6 +86,7 @@ def test_another_frame_size_is_another_video_even_if_the_detector_sees_no_differ
         assert motion.warp(frame, NOBODY, fit(frame, (480, 480), 32).resized) is None
 
 
+@pytest.mark.slow
 def test_orb_finds_the_same_corners_after_a_jump():
     """It is too far for optical flow, which sees corners move by a few pixels."""
     matrix, box = known(2, 1, 110, -60), np.array([[0.0, 0.0, 300.0, 300.0]])
@@ -117,6 +119,7 @@ def test_matches_of_orb_that_move_unlike_the_others_are_dropped_on_both_sides():
     assert len(camera_motion._alike(*views, one_sided=False)[0]) == 0, "which is which?"
 
 
+@pytest.mark.slow
 def test_ecc_follows_a_camera_that_keeps_moving():
     """As published it compares with the first frame for ever, and its shift is half of what it is."""
     image, steps = scenery(480, 700), (0, 4, 8)
@@ -138,6 +141,7 @@ def test_what_moves_by_itself_is_left_out():
     assert np.abs(motion.warp(later, box) - np.eye(2, 3)).max() < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faithful", [False, True])
 @pytest.mark.parametrize("method", ["sparseOptFlow", "orb", "ecc"])
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def identities(name, times, *, tell=True, **settings):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rate", [30, 12, 2])
 def test_the_same_motion_at_any_rate_gives_the_same_identities(name, rate):
@@ -45,6 +46,7 @@ def test_the_same_motion_at_any_rate_gives_the_same_identities(name, rate):
         assert [len(ids) for ids in seen] == [1, 1, 1, 1] and len(set.union(*seen)) == 4, (told, seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_times_count_and_not_what_is_said_of_the_rate(name):
     """Prediction, its noise and buffers are of seconds: the rate says when frames without times were seen."""
@@ -63,7 +65,8 @@ def test_times_count_and_not_what_is_said_of_the_rate(name):
 def test_noise_of_frames_that_are_missing_is_that_of_each(warped):
     """A prediction over three frames, or over three halves twice, is that of three single ones, and as unsure."""
     rng = np.random.default_rng(0)
-    noise, filters = rng.random((2, 4, 6)), rng.random((5, 4, 6))
+    noise, filters = rng.random((3, 4, 6)), rng.random((5, 4, 6))
+    noise[1] = 0.0
 
     def after(*steps):
         found = filters.copy()
@@ -205,7 +208,7 @@ def test_classes(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_does_not_grow(name):
-    """Some 3,000 tracks are born and die; keeping a kilobyte of each would take megabytes. Hundreds live at a time."""
+    """Some 2,000 tracks are born and die; keeping a kilobyte of each would take megabytes. Hundreds live at a time."""
     tracker, rng = build_tracker(name), np.random.default_rng(0)
 
     def run(frames):
@@ -217,7 +220,7 @@ def test_memory_does_not_grow(name):
     tracemalloc.start()
     run(100)
     before = tracemalloc.get_traced_memory()[0]
-    run(400)
+    run(250)
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert after - before < 500_000

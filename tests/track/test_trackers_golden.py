@@ -50,6 +50,7 @@ def compare(tracker, settings, detections, frames, warps=None, features=None):
             assert found.confirmed.tolist() == [row[6] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [*sequences(OWN), *foreign()], ids=lambda path: path.stem)
 def test_a_sequence(path):
     golden, folder = json.loads(path.read_text()), path.parent.parent

@@ -29,6 +29,7 @@ def by_hand(scene, name, conf=0.0, **settings):
     return make_sequence(scene.name, frame=table[:, 0], id=table[:, 1], box=table[:, 2:], length=found.length)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -78,6 +79,7 @@ def plain_nms(found, threshold):
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.1, 0.45, 0.7])
 def test_suppression_in_rounds_is_greedy_suppression(threshold):
     truth, found = walkers("SEQ", 1, frames=15, objects=25)

@@ -14,7 +14,7 @@ from yolofast.track.sweep.record import FILE_NAME, Record
 from yolofast.track.sweep.search import Search, run_search
 from yolofast.track.sweep.space import grid, parse_space
 
-SPACE = parse_space(["conf=0.05,0.1,0.4", "match_thresh=0.6,0.9"])
+SPACE = parse_space(["tracker=bytetrack", "conf=0.05,0.1,0.4", "match_thresh=0.6,0.9"])
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,7 @@ def test_equal_settings_are_computed_once(found):
     assert (rows[0.05, 0.6] == rows[0.1, 0.6]).all() and (rows[0.1, 0.6] != rows[0.4, 0.6]).any()
 
 
+@pytest.mark.slow
 def test_a_search_continues_where_it_was_interrupted(search, found, tmp_path, monkeypatch):
     done = []
 

@@ -60,7 +60,8 @@ def test_settings_without_effect_are_the_same_search():
 def test_learned_motion_is_searched_beside_kalman(monkeypatch):
     asked = []
     monkeypatch.setattr("yolofast.motion.predictor.predictor", lambda path, **_: asked.append(path))
-    trials = grid(parse_space(["motion=kalman,trackssm", "motion_weights=a.pt,b.pt", "match_thresh=0.8"]))
+    motions = ["motion=kalman,trackssm", "motion_weights=a.pt,b.pt"]
+    trials = grid(parse_space(["tracker=bytetrack", *motions, "match_thresh=0.8"]))
     assert sorted(set(asked)) == ["a.pt", "b.pt"], "both are checked before the search"
     assert len(trials) == 4
     without = {"tracker": "bytetrack", "match_thresh": 0.8}
@@ -75,12 +76,12 @@ def test_learned_motion_is_searched_beside_kalman(monkeypatch):
         (["motion=trackssm"], "there are no weights"),
         (["motion_weights=a.pt"], "not the motion they are for"),
         (["match_tresh=0.7"], "there is no setting 'match_tresh', did you mean 'match_thresh'?"),
-        (["max_age=3"], "bytetrack has no setting max_age"),
+        (["max_age=3"], "botsort has no setting max_age"),
         (["tracker=bytetrak"], "did you mean 'bytetrack'?"),
         (["match_thresh"], "--set match_thresh"),
         (["conf=0.1:0.6:0"], "conf=0.1:0.6:0"),
         (["conf=2"], "conf is 2"),
-        (["track_buffer=long"], "track_buffer of bytetrack is 'long'"),
+        (["track_buffer=long"], "track_buffer of botsort is 'long'"),
         (["conf=0:1:1e-9"], "values"),
         (["classes=some"], "classes is 'some'"),
     ],
@@ -94,7 +95,7 @@ def test_what_is_refused(texts, message):
 def test_a_grid_has_an_end():
     with pytest.raises(UserError, match="no end of combinations"):
         grid(parse_space(["conf=0.1:0.5"]))
-    with pytest.raises(UserError, match="combinations for bytetrack"):
+    with pytest.raises(UserError, match="combinations for botsort"):
         grid(parse_space(["conf=0:1:0.001", "match_thresh=0:0.999:0.001"]))
 
 

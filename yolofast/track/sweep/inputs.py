@@ -119,7 +119,7 @@ def read_stored(
     return {name: there[name] for name in given.truth}, remarks
 
 
-def without_camera(trials: Iterable[Trial], stored: Iterable[StoredDetections] = ()) -> list[Trial]:
+def without_camera(trials: Iterable[Trial], stored: Iterable[StoredDetections]) -> list[Trial]:
     """Where no detections hold the camera's motion, none is searched with it; `track` has to be told the same."""
     if any(one.warps is not None for one in stored):
         return list(trials)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from yolofast.config.track import USUAL_TRACKER
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import read_yaml
 from yolofast.track.trackers.settings import value_of
@@ -104,7 +105,7 @@ def parse_space(texts: Iterable[str], file: str | Path | None = None, trackers: 
 
 def make_space(given: Mapping[str, tuple[Value, ...] | Range], trackers: Iterable[str] = ()) -> Space:
     """Every name and every value is checked: a search of an hour must not end at a slip."""
-    names = tuple(dict.fromkeys(trackers)) or _names_of(given.get(TRACKER, ("bytetrack",)))
+    names = tuple(dict.fromkeys(trackers)) or _names_of(given.get(TRACKER, (USUAL_TRACKER,)))
     values = {name: one for name, one in given.items() if name != TRACKER}
     known = {name for one in names for name in settings_of(one)} | {*OF_DETECTIONS, CLASSES}
     for name in values:

@@ -25,13 +25,16 @@ _YOUNG = 7
 _CONFIDENCE = 0.9 ** np.arange(256)
 """By misses in a row, or by the frames that a young track has to live until it is none."""
 _KNOWN_SHARE, _RAISED_SHARE = 0.65, 0.35
-_SURE, _SURE_LEAST, _LESS_PER_MISS = 0.95, 0.8, 0.0075
+_SURE = np.maximum(0.95 - 0.0075 * np.arange(256), 0.8)
+"""From this similarity on a detection is the track, by misses in a row."""
 _DETECTION_BORDER, _TRACK_BORDER = 0.25, 0.5
 """How far unsure boxes are widened, as shares of their size."""
 _FEATURE_WEIGHT, _FEATURE_LEAST, _FEATURE_OVERLAP = 3.0, 0.75, 0.15
 _KEPT_FEATURE = 0.9
 _ROUNDING = 1e-6
 _TINY = np.array(np.finfo(np.float64).tiny)
+_ONCE, _NEVER = np.array(1.0), np.array(np.inf)
+"""The noise of a measurement, and of none."""
 
 
 @dataclass
@@ -91,10 +94,11 @@ class BoostTrack(StreakTracker):
         scores = self._raised(frame, known)
         used = scores >= settings.det_thresh
         rows, columns = self._matched(frame, known, scores, used)
-        self._correct(rows, columns, values, scores, frame)
         matches = np.empty(len(state.ids), np.int64)
         matches.fill(-1)
         matches[rows] = columns
+        if len(rows):
+            self._correct(matches, rows, columns, values, scores, frame)
         kept = self._drop_late(frame, oldest)
         if kept is not None:
             matches = matches[kept]
@@ -124,7 +128,7 @@ class BoostTrack(StreakTracker):
         boxes, distance = boxes_of(filters[0]), boost_filter.distances(filters, values)
         rows, columns = self._pairs(boxes, frame.boxes)
         one, two = boxes.T.take(rows, 1), frame.boxes.T.take(columns, 1)
-        pairs = Pairs(rows, columns, overlap_between(one, two))
+        pairs = Pairs(rows, columns, overlap_between(one, two, touch=not self._assigns_all))
         near_rows, near_columns = places(distance <= _GATE)
         near = near_rows, near_columns, np.exp(-distance[near_rows, near_columns])
         own = distance[rows, columns]
@@ -179,7 +183,7 @@ class BoostTrack(StreakTracker):
         weak = (raised < settings.det_thresh)[columns].nonzero()[0]
         if len(weak):
             misses = self.frame - 1 - self.state.last[rows[weak]]
-            certain = rich[weak] > np.maximum(_SURE - _LESS_PER_MISS * misses, _SURE_LEAST)
+            certain = rich[weak] > _SURE.take(misses, mode="clip")
             raised[columns[weak[certain]]] = settings.det_thresh
         return raised
 
@@ -218,9 +222,11 @@ class BoostTrack(StreakTracker):
         trust = scores[columns] * known.sure[rows]
         if self._assigns_all or alike is not None:
             trust *= close[some]
-        value = overlap + settings.lambda_iou * trust * overlap
+        value = settings.lambda_iou * overlap
+        value += settings.lambda_shape * known.shape[some]
+        value *= trust
+        value += overlap
         value += settings.lambda_mhd * known.softmax(some, used)
-        value += settings.lambda_shape * trust * known.shape[some]
         if alike is not None:
             value = np.maximum(value + _FEATURE_WEIGHT * alike[some], 0.0)
         if self.classes == "each":
@@ -239,13 +245,12 @@ class BoostTrack(StreakTracker):
             return None
         return np.asarray((self.state.features[pairs.rows] * frame.features[pairs.columns]).sum(1))
 
-    def _correct(self, rows: Ints, columns: Ints, values: Floats, scores: Floats, frame: Frame) -> None:
-        if not len(rows):
-            return
-        state = self.state
-        filters = state.filters.take(rows, 2)
-        kalman.correct_in_units(filters, values.take(columns, 1))
-        state.filters[:, :, rows] = filters
+    def _correct(
+        self, matches: Ints, rows: Ints, columns: Ints, values: Floats, scores: Floats, frame: Frame
+    ) -> None:  # fmt: skip
+        """`rows` were matched to `columns`."""
+        state, noise = self.state, np.where(matches >= 0, _ONCE, _NEVER)
+        kalman.correct_some(state.filters, values.take(matches, 1), noise)  # of those without a match any
         self._hit(rows, columns, self._missed_before(rows), scores, frame)
         if self.settings.with_reid and frame.features is not None and state.features.shape[1]:
             mixed = _KEPT_FEATURE * state.features[rows] + (1 - _KEPT_FEATURE) * frame.features[columns]

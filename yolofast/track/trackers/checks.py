@@ -18,6 +18,9 @@ MOST_CLASSES = 100_000
 _FARTHEST = 1e7
 """Pixels; overlaps of boxes that are much farther away cannot be told from none."""
 _LARGEST = 1e100
+_ONE = np.array(1.0).view(np.uint64)
+"""As whole numbers, the bits of no number from 0 to 1 are greater; those of others, of NaN too, are: one call."""
+_SCORE_ROUNDING = 1e-6
 _WHOLE, _REAL = "iu", "fiub"
 _FLOAT64 = np.dtype(np.float64)
 _FORMS = {
@@ -49,8 +52,11 @@ def checked_scores(scores: ArrayLike, count: int) -> Floats:
     found = _floats(scores, "scores")
     if found.shape != (count,):
         found = _column(found, count, "scores")
-    if np.count_nonzero(np.isfinite(found)) < count:
-        raise UserError(f"scores contain {float(found[~np.isfinite(found)][0])}", fix="give finite scores")
+    if np.count_nonzero(found.view(np.uint64) <= _ONE) < count:
+        wrong = ~((found >= -_SCORE_ROUNDING) & (found <= 1 + _SCORE_ROUNDING))
+        if wrong.any():
+            fix = "give scores from 0 to 1: thresholds of trackers are such scores"
+            raise UserError(f"scores contain {float(found[wrong][0]):g}", fix=fix)
     return found
 
 

@@ -16,9 +16,13 @@ from yolofast.track.trackers.tracks import Bools, Floats, Ints
 _TINY, _ZERO = np.array(np.finfo(np.float64).tiny), np.array(0.0)
 """Arrays, because a call takes them faster than numbers."""
 _ROUNDING = 1e-6
+_OF_BOTH = np.array(2)
+"""A pair is one of its row and one of its column."""
 _NOTHING = np.zeros(0)
-_FEW = 8
+_FEW = 24
 """So many pairs are assigned faster by plain Python than by arrays."""
+_MANY = 4096
+"""From so many pairs of boxes on a product of matrices finds faster which ones touch."""
 _THRICE = np.array(3 * (1 - 1e-9))
 """With room for rounding, where pairs are taken without a solver."""
 
@@ -40,7 +44,8 @@ class Pairs(NamedTuple):
 def overlapping(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
     """Those with an IoU above 0. With `border` 1 both ends of a box count as pixels, as in the published ByteTrack."""
     rows, columns = touching(first, second, border)
-    return Pairs(rows, columns, _overlap(first.T, second.T, rows, columns, border))
+    one, two = first.T.take(rows, 1), second.T.take(columns, 1)
+    return Pairs(rows, columns, overlap_between(one, two, border, touch=True))
 
 
 def touching(first: Floats, second: Floats, border: float = 0.0) -> tuple[Ints, Ints]:
@@ -53,10 +58,16 @@ def touching(first: Floats, second: Floats, border: float = 0.0) -> tuple[Ints, 
 def _touch(low: Floats, high: Floats, other_low: Floats, other_high: Floats) -> Bools:
     """[n, m] of boxes [2, n] and [2, m].
 
-    Two intervals overlap if (high − other low) · (other high − low) is positive: never are both factors negative. As a
-    sum of four products that is one of matrices, which takes half the time of comparing all ends. Rounding can hide an
-    overlap of 1e-8 pixels.
+    Many are not compared by their ends. Two intervals overlap if (high − other low) · (other high − low) is positive:
+    never are both factors negative. As a sum of four products that is one of matrices, which takes half the time.
+    Rounding can hide an overlap of 1e-8 pixels.
     """
+    if low.shape[1] * other_low.shape[1] < _MANY:
+        within = low[:, :, None] < other_high[:, None, :]
+        within &= high[:, :, None] > other_low[:, None, :]
+        both: Bools = within[0]
+        both &= within[1]
+        return both
     one, two = np.empty((4, *low.shape)), np.empty((4, *other_low.shape))
     one[0], one[1], one[3] = high, low, -1.0
     np.multiply(low, high, out=one[2])
@@ -111,8 +122,9 @@ def _overlap(one: Floats, two: Floats, rows: Ints, columns: Ints, border: float)
     return overlap_between(one.take(rows, 1), two.take(columns, 1), border)
 
 
-def overlap_between(one: Floats, two: Floats, border: float = 0.0) -> Floats:
-    """IoU column by column, of boxes [4, n]. Afterwards these hold sizes in the place of their ends."""
+def overlap_between(one: Floats, two: Floats, border: float = 0.0, *, touch: bool = False) -> Floats:
+    """IoU column by column, of boxes [4, n]. Afterwards these hold sizes in the place of their ends.
+    `touch`: all do, so nothing is below 0."""
     low, high, other_low, other_high = one[:2], one[2:], two[:2], two[2:]
     sides = np.minimum(high, other_high)
     sides -= np.maximum(low, other_low)
@@ -122,12 +134,14 @@ def overlap_between(one: Floats, two: Floats, border: float = 0.0) -> Floats:
         sides += border
         high += border
         other_high += border
-    np.maximum(sides, _ZERO, out=sides)
+    if not touch:
+        np.maximum(sides, _ZERO, out=sides)
     shared: Floats = sides[0] * sides[1]
     union = one[2] * one[3]
     union += two[2] * two[3]
     union -= shared
-    np.maximum(union, _TINY, out=union)
+    if not touch:
+        np.maximum(union, _TINY, out=union)
     shared /= union
     return shared
 
@@ -144,6 +158,13 @@ def assign(rows: Ints, columns: Ints, gain: Floats) -> Ints:
     if len(left):
         sure[left[solved(rows[left], columns[left], gain[left])]] = True
     return sure.nonzero()[0]
+
+
+def without_rivals(rows: Ints, columns: Ints) -> Bools:
+    """Which pairs are the only one of their row and of their column."""
+    found = np.bincount(rows)[rows]
+    found += np.bincount(columns)[columns]
+    return np.asarray(found == _OF_BOTH)
 
 
 def surely(rows: Ints, columns: Ints, gain: Floats) -> tuple[Bools, Ints]:

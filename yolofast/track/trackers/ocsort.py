@@ -2,7 +2,8 @@
 for where they were last observed, and after a gap motion is believed to have been straight (`motion/area_filter.py`).
 
 A birth is no observation (as published): a track has no direction and is not looked for until it has been matched once.
-Axes of arrays: coordinates first, tracks last.
+Places and ways are complex numbers, x + iy: half as many calls of NumPy. Axes of arrays: coordinates first, tracks
+last.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping
+from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlapping, without_rivals
 from yolofast.track.trackers.motion.area_filter import KalmanArea
 from yolofast.track.trackers.motion.model import Gaps
 from yolofast.track.trackers.moving import MovingTracker
@@ -23,7 +24,9 @@ from yolofast.track.trackers.tracker import Defect
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints, Tracks
 
 _LOW = 0.1
-_GUARD, _HALF, _ONE, _MINUS_ONE = np.array(1e-6), np.array(0.5), np.array(1.0), np.array(-1.0)
+_GUARD, _HALF = np.array(1e-6), np.array(0.5)
+
+Places = NDArray[np.complex128]
 
 
 @dataclass
@@ -32,12 +35,12 @@ class OcState(StreakState):
     """Matched at least once after its birth."""
     box: Floats
     """The last observation, [4, n], or the one at birth."""
-    centre: Floats
-    """Of that box, [2, n]."""
-    origin: Floats
-    """The centre from which it moved there, [2, n]; the same place if nothing is known."""
-    history: Floats
-    """[delta_t, 2, n]: centres in the last frames, by frame modulo `delta_t`; where it was missed the next one that was
+    centre: Places
+    """Of that box."""
+    origin: Places
+    """The centre from which it moved there; the same place if nothing is known."""
+    history: Places
+    """[delta_t, n]: centres in the last frames, by frame modulo `delta_t`; where it was missed the next one that was
     observed, or the last."""
 
 
@@ -48,9 +51,9 @@ class OcSort(MovingTracker, StreakTracker):
     state: OcState
 
     def _empty(self) -> OcState:
-        return self._with_history(self._nobody(), np.zeros((4, 0)), np.zeros((2, 0)))
+        return self._with_history(self._nobody(), np.zeros((4, 0)), np.zeros(0, np.complex128))
 
-    def _with_history(self, columns: dict[str, NDArray[Any]], boxes: Floats, centres: Floats) -> OcState:
+    def _with_history(self, columns: dict[str, NDArray[Any]], boxes: Floats, centres: Places) -> OcState:
         """Tracks that begin there."""
         count, steps = boxes.shape[1], self._steps_back
         return OcState(
@@ -76,22 +79,23 @@ class OcSort(MovingTracker, StreakTracker):
         high = scores > settings.det_thresh if strict else scores >= settings.det_thresh
         matches = np.empty(len(state.ids), np.int64)
         matches.fill(-1)
-        boxes = frame.boxes.T
-        centres = boxes[:2] + boxes[2:]
-        centres *= _HALF
+        boxes, centres = frame.boxes.T, _centres(frame.boxes)
         before, expected = state.history[self.frame % self._steps_back], self.motion.boxes()
         self._first(matches, expected, high, before, centres, frame)
         if settings.use_byte:
             self._second(matches, expected, (scores > _LOW) & (scores < settings.det_thresh), frame)
-        free, rows = high.copy(), (matches >= 0).nonzero()[0]
-        free[matches[rows]] = False
+        hit, free = matches >= 0, high.copy()
+        rows = hit.nonzero()[0]
+        columns = matches[rows]
+        free[columns] = False
         born = free.nonzero()[0]
-        if len(born) and len(rows) < len(matches):
-            self._look_back(matches, free, born, frame)
-            rows = (matches >= 0).nonzero()[0]
-            free[matches[rows]] = False
+        if len(born) and len(rows) < len(matches) and self._look_back(matches, free, born, frame):
+            hit = matches >= 0
+            rows = hit.nonzero()[0]
+            columns = matches[rows]
+            free[columns] = False
             born = free.nonzero()[0]
-        self._observe(matches, rows, before, centres, frame)
+        self._observe(matches, hit, rows, columns, before, centres, frame)
         kept = self._drop_late(frame, settings.max_age)
         if kept is not None:
             self.motion.take(kept)
@@ -99,7 +103,7 @@ class OcSort(MovingTracker, StreakTracker):
         if len(born):
             new = boxes.take(born, 1)
             self.motion.born(new.T, len(matches))
-            state.join(self._with_history(self._newborn(born, scores, frame), new, centres.take(born, 1)))
+            state.join(self._with_history(self._newborn(born, scores, frame), new, centres[born]))
             matches = np.concatenate((matches, born))
         # The youngest first, as published.
         return self._tracks(self._shown(settings.min_hits)[::-1], matches)
@@ -119,17 +123,20 @@ class OcSort(MovingTracker, StreakTracker):
         return Pairs(own, other, overlap)
 
     def _first(
-        self, matches: Ints, boxes: Floats, high: Bools, before: Floats, centres: Floats, frame: Frame
+        self, matches: Ints, boxes: Floats, high: Bools, before: Places, centres: Places, frame: Frame
     ) -> None:  # fmt: skip
         """Pairs that overlap enough if they are one-to-one; otherwise by the greatest overlap and bonus."""
         pairs = self._pairs(boxes, high.nonzero()[0], frame)
         found = self._enough(pairs)
-        if not (_are_once(pairs.rows[found]) and _are_once(pairs.columns[found])):
-            some = pairs if self._assigns_all else pairs.at(found)
-            value = self._direction_bonus(some, before, centres, frame.scores)
-            value += some.overlap
-            chosen = self._assigned(some, value)
-            found = chosen if some is pairs else found[chosen]
+        sure = without_rivals(pairs.rows[found], pairs.columns[found])
+        if np.count_nonzero(sure) < len(found) or not len(found):
+            if self._assigns_all:
+                found = self._assigned(pairs, self._value(pairs, before, centres, frame.scores))
+            else:  # pairs without a rival are matched whatever the bonus
+                unsure = (~sure).nonzero()[0]
+                some = pairs.at(found[unsure])
+                sure[unsure[self._assigned(some, self._value(some, before, centres, frame.scores))]] = True
+                found = found[sure]
         self._write("first", matches, pairs, found, matches < 0, high)
 
     def _second(self, matches: Ints, boxes: Floats, low: Bools, frame: Frame) -> None:
@@ -137,20 +144,21 @@ class OcSort(MovingTracker, StreakTracker):
         rows = left.nonzero()[0]
         self._again("second", matches, self._pairs(boxes[rows], low.nonzero()[0], frame, rows), left, low)
 
-    def _look_back(self, matches: Ints, free: Bools, columns: Ints, frame: Frame) -> None:
-        """Tracks that are left, where they were last observed, and detections that are."""
+    def _look_back(self, matches: Ints, free: Bools, columns: Ints, frame: Frame) -> bool:
+        """Tracks that are left, where they were last observed, and detections that are: whether any were matched."""
         left = matches < 0
         rows = left.nonzero()[0]
         boxes = np.where(self.state.observed[rows], self.state.box.take(rows, 1), -1.0).T
-        self._again("last observed", matches, self._pairs(boxes, columns, frame, rows), left, free)
+        return self._again("last observed", matches, self._pairs(boxes, columns, frame, rows), left, free)
 
-    def _again(self, stage: str, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools) -> None:
-        """By the greatest overlap."""
+    def _again(self, stage: str, matches: Ints, pairs: Pairs, rows: Bools, columns: Bools) -> bool:
+        """By the greatest overlap: whether any were matched."""
         found = self._enough(pairs)
         if len(found):
             some = pairs if self._assigns_all else pairs.at(found)
             chosen = self._assigned(some, some.overlap)
             self._write(stage, matches, pairs, chosen if some is pairs else found[chosen], rows, columns.copy())
+        return len(found) > 0
 
     def _enough(self, pairs: Pairs) -> Ints:
         """Which ones overlap enough to be matched."""
@@ -171,59 +179,58 @@ class OcSort(MovingTracker, StreakTracker):
         if self.stages is not None:
             self._record(stage, rows, columns, pairs, 1 - pairs.overlap, 1 - self.settings.iou_threshold, found)
 
-    def _direction_bonus(self, pairs: Pairs, before: Floats, centres: Floats, scores: Floats) -> Floats:
-        """For detections that lie in the direction in which a track has moved; 0 if that is unknown."""
-        state, (rows, columns, _) = self.state, pairs
-        to_x, to_y = centres.take(columns, 1) - before.take(rows, 1)
-        along_x, along_y = (state.centre - state.origin).take(rows, 1)
-        length = np.sqrt(to_x * to_x + to_y * to_y)
-        length += _GUARD
-        other = np.sqrt(along_x * along_x + along_y * along_y)
-        other += _GUARD
-        length *= other
-        to_x *= along_x
-        to_y *= along_y
-        to_x += to_y
-        to_x /= length
-        np.maximum(to_x, _MINUS_ONE, out=to_x)
-        np.minimum(to_x, _ONE, out=to_x)
-        bonus: Floats = np.arcsin(to_x, out=to_x)
+    def _value(self, pairs: Pairs, before: Places, centres: Places, scores: Floats) -> Floats:
+        """Of each pair: its overlap, and a bonus for a detection that lies in the direction in which the track has
+        moved; 0 if that is unknown."""
+        state, (rows, columns, overlap) = self.state, pairs
+        to, along = centres[columns] - before[rows], (state.centre - state.origin)[rows]
+        lengths = np.abs(to) + _GUARD
+        lengths *= np.abs(along) + _GUARD  # longer than their product: no cosine is above 1
+        to *= along.conj()
+        bonus: Floats = np.arcsin(to.real / lengths)
         bonus *= scores[columns]
         bonus *= self.settings.inertia / np.pi
+        bonus += overlap
         return bonus
 
-    def _observe(self, matches: Ints, rows: Ints, before: Floats, centres: Floats, frame: Frame) -> None:
-        """`rows` were matched. What was is written for all tracks at once, with a mask: faster than by rows."""
-        state, hit, steps = self.state, matches >= 0, self._steps_back
-        columns, again = matches[rows], self._missed_before(rows)
+    def _observe(
+        self, matches: Ints, hit: Bools, rows: Ints, columns: Ints, before: Places, centres: Places, frame: Frame
+    ) -> None:  # fmt: skip
+        """`rows` were matched to `columns`. What was is written for all tracks at once, with a mask: faster than by
+        rows."""
+        state, steps = self.state, self._steps_back
+        again = self._missed_before(rows)
         self.motion.correct(rows, frame.boxes_of(columns), self._gaps(rows, again, frame) if len(again) else None)
         if len(rows):
             first = (hit > state.observed).nonzero()[0]
             np.copyto(state.origin, before, where=hit)
             np.copyto(state.box, frame.boxes.T.take(matches, 1), where=hit)  # of those without a match any
-            np.copyto(state.centre, centres.take(matches, 1), where=hit)
+            np.copyto(state.centre, centres[matches], where=hit)
             if len(first):
-                state.history[:, :, first] = state.origin[:, first] = state.centre[:, first]
+                state.history[:, first] = state.origin[first] = state.centre[first]
                 state.observed |= hit
-            missed, back = rows[again], 1
-            while len(missed) and back < steps:
-                state.history[(self.frame - back) % steps][:, missed] = state.centre.take(missed, 1)
-                back += 1
-                missed = missed[state.last[missed] < self.frame - back]
+            missed = rows[again]
+            for back in range(1, steps):
+                if back > 1:
+                    missed = missed[state.last[missed] < self.frame - back]
+                if not len(missed):
+                    break
+                state.history[(self.frame - back) % steps, missed] = state.centre[missed]
             self._hit(rows, columns, again, frame.scores, frame)
         state.history[self.frame % steps] = state.centre
 
     def _gaps(self, rows: Ints, again: Ints, frame: Frame) -> Gaps | None:
         """Of those of `rows` that had been missed, if they had been observed before."""
         state, some = self.state, rows[again]
-        if np.count_nonzero(state.observed[some]) < len(some):
-            again = again[state.observed[some]]
+        observed = state.observed[some]
+        if np.count_nonzero(observed) < len(some):
+            again = again[observed]
             some = rows[again]
             if not len(again):
                 return None
-        order = state.last[some].argsort(kind="stable")  # the longest gaps first
-        some = some[order]
-        return Gaps(again[order], self.frame - state.last[some], frame.clock - state.last_clock[some])
+        last = state.last[some]
+        order = last.argsort(kind="stable")  # the longest gaps first
+        return Gaps(again[order], self.frame - last[order], frame.clock - state.last_clock[some[order]])
 
     def lost(self) -> Tracks:
         rows = self._lost()
@@ -238,6 +245,9 @@ class OcSort(MovingTracker, StreakTracker):
         return Tracks(state.ids[rows], boxes, state.scores[rows], state.labels[rows], rows >= 0, matches[rows])
 
 
-def _are_once(positions: Ints) -> bool:
-    """There are some, and none twice."""
-    return 0 < len(positions) == len(set(positions.tolist()))
+def _centres(boxes: Floats) -> Places:
+    corners, found = boxes.T, np.empty(len(boxes), np.complex128)
+    np.add(corners[0], corners[2], out=found.real)
+    np.add(corners[1], corners[3], out=found.imag)
+    found *= _HALF
+    return found

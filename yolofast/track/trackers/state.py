@@ -84,7 +84,7 @@ def array_of(
     )
     if not fits or not np.can_cast(found.dtype, kind, "same_kind"):
         raise ValueError(f"{name} is {found.dtype} {list(found.shape)}")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    if found.dtype.kind in "fc" and not np.isfinite(found).all():
         raise ValueError(f"{name} contains NaN or infinity")
     return np.array(found, kind)
 

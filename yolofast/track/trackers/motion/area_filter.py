@@ -15,10 +15,14 @@ from yolofast.track.trackers.motion.model import Gaps, Motion
 from yolofast.track.trackers.state import array_of
 from yolofast.track.trackers.tracks import Bools, Floats, Frame, Ints
 
-_PROCESS_NOISE = (1.0, 1.0, 0.1, 0.1), (0.01, 0.01, 1e-5, 0.0)
-_AT_BIRTH = (10.0, 10.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0), (1e4, 1e4, 1e3, 0.0)
+_PROCESS_NOISE = kalman.repeated((1.0, 1.0, 0.1, 0.1), (0.0,) * 4, (0.01, 0.01, 1e-5, 0.0))
+_AT_BIRTH = kalman.repeated((10.0, 10.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0), (1e4, 1e4, 1e3, 0.0))
 """In units of the noise of measurements, which is 1 for the centre and 10 for area and aspect ratio."""
-_GUARD, _ZERO, _HALF = np.array(1e-6), np.array(0.0), np.array(0.5)
+_GUARD, _TINY, _ZERO, _HALF = np.array(1e-6), np.array(1e-12), np.array(0.0), np.array(0.5)
+_ONCE, _NEVER = np.array(1.0), np.array(np.inf)
+"""The noise of a measurement, and of none."""
+_TWICE = 0.5
+"""Published: what ends a gap counts twice, which is a measurement with half the noise."""
 
 
 class KalmanArea(Motion):
@@ -36,7 +40,7 @@ class KalmanArea(Motion):
 
     def born(self, boxes: Floats, place: int) -> None:
         filters, where = np.zeros((5, 4, len(boxes))), centre_and_size(boxes)
-        filters[0], filters[2:] = _measured(where), kalman.repeated(_AT_BIRTH, len(boxes))
+        filters[0], filters[2:] = _measured(where), _AT_BIRTH(len(boxes))
         news = filters, filters, where, np.zeros(len(boxes), bool)
         self._filters, self._missed, self._place, self._seen = (
             np.concatenate((old[..., :place], new, old[..., place:]), axis=-1)
@@ -49,7 +53,7 @@ class KalmanArea(Motion):
 
     def predict(self, frame: Frame, tracked: int, waiting: Bools | None) -> None:
         filters, elapsed = self._filters, frame.elapsed if waiting is None else np.where(waiting, 0.0, frame.elapsed)
-        kalman.predict(filters, elapsed, kalman.repeated(_PROCESS_NOISE, filters.shape[2]))
+        kalman.predict(filters, elapsed, _PROCESS_NOISE(filters.shape[2]))
         area = filters[0, 2]
         gone = (area <= _ZERO).nonzero()[0]
         if len(gone):  # an area that would vanish stays as it was
@@ -57,49 +61,43 @@ class KalmanArea(Motion):
             filters[1, 2, gone] = 0.0
 
     def correct(self, rows: Ints, boxes: Floats, gaps: Gaps | None = None) -> None:
-        seen = np.zeros(len(self._seen), bool)
+        seen, where = np.zeros(len(self._seen), bool), centre_and_size(boxes)
         seen[rows] = True
         np.copyto(self._missed, self._filters, where=self._seen > seen)
         self._seen = seen
-        where = centre_and_size(boxes)
-        measured = _measured(where)
+        noise = np.where(seen, _ONCE, _NEVER)
         if gaps is not None:
-            some, places = rows[gaps.places], gaps.places
-            again = self._run_again(some, where.take(places, 1), gaps)
-            kalman.correct_in_units(again, measured.take(places, 1))  # published: what ends a gap counts twice
-            self._filters[:, :, some] = again
-        filters = self._filters.take(rows, 2)
-        kalman.correct_in_units(filters, measured)
-        self._filters[:, :, rows], self._place[:, rows] = filters, where
+            again = rows[gaps.places]
+            noise[again] = _TWICE
+            self._filters[:, :, again] = self._run_again(again, where.take(gaps.places, 1), gaps)
+        self._place[:, rows] = where
+        kalman.correct_some(self._filters, _measured(self._place), noise)
 
     def _run_again(self, rows: Ints, ends: Floats, gaps: Gaps) -> Floats:
         """The filters of those that are seen again, run along the lines from where they were to these places, which are
         left out."""
-        found, place, lengths = self._missed.take(rows, 2), self._place.take(rows, 1), gaps.frames.tolist()
-        step = ends - place
-        step /= gaps.frames
-        elapsed = None if gaps.waited.tolist() == lengths else gaps.waited / gaps.frames
-        filters, count = found, len(lengths)
-        for number in range(1, lengths[0]):
-            if lengths[count - 1] == number:  # some have arrived; the longest gaps come first
-                found[:, :, :count] = filters
-                count = sum(length > number for length in lengths)
-                filters, place, step = filters[:, :, :count].copy(), place[:, :count].copy(), step[:, :count].copy()
-            place += step
-            kalman.correct_in_units(filters, _measured(place))
-            noise = kalman.repeated(_PROCESS_NOISE, count)
-            kalman.predict(filters, 1.0 if elapsed is None else elapsed[:count], noise)
-        found[:, :, :count] = filters
-        return found
+        filters, start, frames = self._missed.take(rows, 2), self._place.take(rows, 1), gaps.frames
+        lengths = frames.tolist()
+        elapsed = None if gaps.waited.tolist() == lengths else gaps.waited / frames
+        numbers = np.arange(1, lengths[0])[:, None, None]
+        line = _measured(start + numbers * ((ends - start) / frames))
+        count = len(lengths)
+        for number, place in enumerate(line, 1):
+            while lengths[count - 1] <= number:  # these have arrived; the longest gaps come first
+                count -= 1
+            going, noise = filters[:, :, :count], _PROCESS_NOISE(count)
+            kalman.correct_in_units(going, place[:, :count])
+            kalman.predict(going, 1.0 if elapsed is None else elapsed[:count], noise)
+        return filters
 
     def boxes(self) -> Floats:
         centre, area, aspect = self._filters[0, :2], self._filters[0, 2], self._filters[0, 3]
         found, half = np.empty((4, len(area))), np.empty((2, len(area)))
         width, height = half[0], half[1]
         np.multiply(area, aspect, out=width)
-        np.maximum(width, _ZERO, out=width)
+        np.maximum(width, _TINY, out=width)
         np.sqrt(width, out=width)
-        np.divide(area, np.maximum(width, _GUARD), out=height)
+        np.divide(area, width, out=height)
         half *= _HALF
         np.subtract(centre, half, out=found[:2])
         np.add(centre, half, out=found[2:])
@@ -118,8 +116,8 @@ class KalmanArea(Motion):
 
 
 def _measured(place: Floats) -> Floats:
-    """Centre, area and aspect ratio, of centre and size, [4, n] each."""
-    found, width, height = place.copy(), place[2], place[3]
-    np.multiply(width, height, out=found[2])
-    np.divide(width, height + _GUARD, out=found[3])
+    """Centre, area and aspect ratio, of centre and size, […, 4, n] each."""
+    found, width, height = place.copy(), place[..., 2, :], place[..., 3, :]
+    np.multiply(width, height, out=found[..., 2, :])
+    np.divide(width, height + _GUARD, out=found[..., 3, :])
     return found

@@ -6,9 +6,9 @@ from yolofast.track.trackers.motion import kalman
 from yolofast.track.trackers.tracks import Floats
 
 _MEASUREMENT_NOISE = (1.0, 1.0, 10.0, 0.01)
-_PROCESS_NOISE = (1.0, 1.0, 0.1, 100.0), (0.01, 0.01, 1e-3, 1.0)
-_AT_BIRTH = (10.0, 10.0, 1.0, 1e3), (0.0, 0.0, 0.0, 0.0), (1e4, 1e4, 1e3, 1e6)
-_PRECISION = (tuple(1 / noise for noise in _MEASUREMENT_NOISE),)
+_PROCESS_NOISE = kalman.repeated((1.0, 1.0, 0.1, 100.0), (0.0,) * 4, (0.01, 0.01, 1e-3, 1.0))
+_AT_BIRTH = kalman.repeated((10.0, 10.0, 1.0, 1e3), (0.0, 0.0, 0.0, 0.0), (1e4, 1e4, 1e3, 1e6))
+_PRECISION = kalman.repeated(tuple(1 / noise for noise in _MEASUREMENT_NOISE))
 _ROUNDING = 1e-6
 _ZERO, _ONE, _HALF, _MINUS_TWO = np.array(0.0), np.array(1.0), np.array(0.5), np.array(-2.0)
 
@@ -16,13 +16,13 @@ _ZERO, _ONE, _HALF, _MINUS_TWO = np.array(0.0), np.array(1.0), np.array(0.5), np
 def born(values: Floats) -> Floats:
     """Filters of tracks that begin with what was measured, [4, n]."""
     filters = np.zeros((5, *values.shape))
-    filters[0], filters[2:] = values, kalman.repeated(_AT_BIRTH, values.shape[1])
+    filters[0], filters[2:] = values, _AT_BIRTH(values.shape[1])
     return filters
 
 
 def predict(filters: Floats, elapsed: float) -> None:
     """In place."""
-    kalman.predict(filters, elapsed, kalman.repeated(_PROCESS_NOISE, filters.shape[2]))
+    kalman.predict(filters, elapsed, _PROCESS_NOISE(filters.shape[2]))
 
 
 def measured(boxes: Floats) -> Floats:
@@ -52,7 +52,7 @@ def distances(filters: Floats, values: Floats) -> Floats:
     mean, count = filters[0], filters.shape[2]
     one, two = np.empty((12, count)), np.empty((12, values.shape[1]))
     weight, shifted = one[:4], one[4:8]
-    np.divide(kalman.repeated(_PRECISION, count)[0], filters[2] + _ONE, out=weight)
+    np.divide(_PRECISION(count)[0], filters[2] + _ONE, out=weight)
     np.multiply(weight, mean, out=shifted)
     np.multiply(shifted, mean, out=one[8:])
     shifted *= _MINUS_TWO

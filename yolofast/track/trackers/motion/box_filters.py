@@ -34,7 +34,8 @@ class Noise(NamedTuple):
 
 
 def _noise(*deviations: float, aspect: tuple[float, ...] | None = None) -> Noise:
-    """Standard deviations as shares of the size; those of the aspect ratio are given."""
+    """Standard deviations as shares of the size; those of the aspect ratio are given. Of three the second belongs to
+    the covariance of position and velocity, which is 0."""
     each = 2 if aspect is None else 4
     shares = np.repeat([one * one for one in deviations], each)
     aspects = None if aspect is None else tuple(one * one for one in aspect)
@@ -59,7 +60,7 @@ class _Kalman(Motion):
     def born(self, boxes: Floats, place: int) -> None:
         filters, old = np.zeros((5, 4, len(boxes))), self._filters
         filters[0] = self._measured(boxes)
-        filters[2::2] = self.at_birth.of(self._squared_size(filters[0]))
+        filters[2:] = self.at_birth.of(self._squared_size(filters[0]))
         self._filters = np.concatenate((old[:, :, :place], filters, old[:, :, place:]), axis=2)
         if self._blocks is not None:
             parts = self._blocks[..., :place], kalman.blocks(filters[2:]), self._blocks[..., place:]
@@ -130,8 +131,8 @@ class KalmanAspect(_Kalman):
     """ByteTrack's: centre, aspect ratio and height; noises are proportional to the height, that of the ratio is not."""
 
     name = "kalman_aspect"
-    process = _noise(1 / 20, 1 / 160, aspect=(1e-2, 1e-5))
-    at_birth = _noise(2 / 20, 10 / 160, aspect=(1e-2, 1e-5))
+    process = _noise(1 / 20, 0.0, 1 / 160, aspect=(1e-2, 0.0, 1e-5))
+    at_birth = _noise(2 / 20, 0.0, 10 / 160, aspect=(1e-2, 0.0, 1e-5))
     measurement = _noise(1 / 20, aspect=(1e-1,))
     size_velocities = slice(3, 4)
 
@@ -155,8 +156,8 @@ class KalmanSides(_Kalman):
     """BoT-SORT's: centre, width and height; noises are proportional to the side along their axis."""
 
     name = "kalman_sides"
-    process = _noise(1 / 20, 1 / 160)
-    at_birth = _noise(2 / 20, 10 / 160)
+    process = _noise(1 / 20, 0.0, 1 / 160)
+    at_birth = _noise(2 / 20, 0.0, 10 / 160)
     measurement = _noise(1 / 20)
     size_velocities = slice(2, 4)
 
@@ -174,10 +175,11 @@ class KalmanSides(_Kalman):
 
 def centre_and_size(boxes: Floats) -> Floats:
     """[4, n] of [n, 4]."""
-    found = boxes.T.copy()
-    corner, size = found[:2], found[2:]
-    size -= corner
-    corner += size * _HALF
+    corners, found = boxes.T, np.empty((4, len(boxes)))
+    centre, size = found[:2], found[2:]
+    np.subtract(corners[2:], corners[:2], out=size)
+    np.multiply(size, _HALF, out=centre)
+    centre += corners[:2]
     return found
 
 

@@ -13,6 +13,7 @@ compute what the 8×8 matrices would.
 Axes: 4 coordinates, whose meaning (width or aspect ratio …) is the tracker's; n tracks.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -25,32 +26,34 @@ _ONE = np.array(1.0)
 
 def move(filters: Floats, elapsed: Floats | float) -> None:
     """In place, without noise. `elapsed` in frames, per track or for all."""
-    position, velocity, variance, shared, last = filters
+    position, variance, shared = filters[0], filters[2], filters[3]
     if isinstance(elapsed, float) and elapsed == 1:
         variance += shared
-        position += velocity
-        shared += last
+        position += filters[1]
+        shared += filters[4]
         variance += shared  # as it was, and as it is: twice the covariance and the variance of the velocity
         return
     variance += elapsed * shared
-    position += elapsed * velocity
-    shared += elapsed * last
+    position += elapsed * filters[1]
+    shared += elapsed * filters[4]
     variance += elapsed * shared
 
 
 def predict(filters: Floats, elapsed: Floats | float, noise: Floats) -> None:
-    """In place. `noise` are variances of position and velocity per frame, [2, 4, n]."""
+    """In place. `noise` is that of a frame, [3, 4, n]: variances of position and velocity, and zeros between them,
+    because one call on a whole array is faster than two."""
     move(filters, elapsed)
+    variances = filters[2:]
     if isinstance(elapsed, float) and elapsed == 1:
-        filters[2::2] += noise
+        variances += noise
     else:
-        add_noise(filters[2:], elapsed, noise)
+        add_noise(variances, elapsed, noise)
 
 
 def add_noise(variances: Floats, elapsed: Floats | float, noise: Floats) -> None:
     """Of so many frames, one after another, to the variance of the position, the covariance and the variance of the
     velocity: [3, 4, n], in place. What changes the velocity in a frame moves the position in all that follow."""
-    position, velocity = noise
+    position, _, velocity = noise
     pairs = elapsed * (elapsed - 1) / 2
     variances[0] += elapsed * position
     variances += np.array((pairs * (2 * elapsed - 1) / 3, pairs, elapsed)).reshape(3, 1, -1) * velocity
@@ -69,24 +72,44 @@ def correct(filters: Floats, measured: Floats, noise: Floats) -> None:
 
 def correct_in_units(filters: Floats, measured: Floats) -> None:
     """`correct` where the noise of measurements is always the same, and all variances are in units of it."""
-    position, velocity, variance, shared, last = filters
+    position, velocity, variance, shared, last = filters[0], filters[1], filters[2], filters[3], filters[4]
     total, off = variance + _ONE, measured - position
     gain = shared / total
     last -= gain * shared
     shared[:] = gain  # what is left of a variance is the gain
     variance /= total
-    velocity += gain * off
+    gain *= off
+    velocity += gain
     off *= variance
     position += off
 
 
-@lru_cache(maxsize=1024)
-def repeated(values: tuple[tuple[float, ...], ...], count: int) -> Floats:
-    """The same values for each of so many tracks, [values, 4, count]: calls with it are faster than with [values, 4,
+def correct_some(filters: Floats, measured: Floats, noise: Floats) -> None:
+    """`correct_in_units` of those with a `noise` [n] of 1; with less a measurement counts for more. With infinity a
+    track stays as it is: faster than to take some rows out of an array and to put them back."""
+    position, velocity, variance, shared, last = filters[0], filters[1], filters[2], filters[3], filters[4]
+    total, off = variance + noise, measured - position
+    share, gain = variance / total, shared / total
+    last -= gain * shared
+    shared -= share * shared
+    variance -= share * variance
+    gain *= off
+    velocity += gain
+    share *= off
+    position += share
+
+
+def repeated(*values: tuple[float, ...]) -> Callable[[int], Floats]:
+    """The same values for each of so many tracks, [values, 4, tracks]: calls with it are faster than with [values, 4,
     1]."""
-    found = np.repeat(np.array(values)[:, :, None], count, axis=2)
-    found.setflags(write=False)
-    return found
+
+    @lru_cache(maxsize=1024)
+    def of(count: int) -> Floats:
+        found = np.repeat(np.array(values)[:, :, None], count, axis=2)
+        found.setflags(write=False)
+        return found
+
+    return of
 
 
 def blocks(variances: Floats) -> Floats:
