@@ -69,6 +69,7 @@ def test_bad_pictures_and_weights(weights, tmp_path):
         Detector(tmp_path / "missing.pt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("array", [np.zeros((4, 4, 3), int), np.zeros((0, 4, 3), np.uint8), 7, {"a": 1}, [[1, 2]]])
 def test_what_is_no_picture(weights, array):
     for given in ([array], array):

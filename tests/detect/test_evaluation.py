@@ -30,6 +30,7 @@ def subject():
     return model, index, validation_batches(index, images, 4, 64, 16, rect=True)
 
 
+@pytest.mark.slow
 def test_it_equals_the_steps_done_one_by_one(subject):
     model, index, batches = subject
     plain = V7Metrics()

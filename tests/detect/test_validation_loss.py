@@ -95,6 +95,7 @@ def test_auxiliary_maps_change_neither_detections_nor_the_network():
     assert model.training and all(module.training for module in model.modules())
 
 
+@pytest.mark.slow
 def test_published_behaviour_leaves_auxiliary_maps_out():
     model = settled(small("IAuxDetect"))
     index = made_up_index(np.full((IMAGES, 2), SIZE), seed=1)

@@ -1,7 +1,6 @@
-import fcntl
-
 import cv2
 import pytest
+from filelock import FileLock
 
 from tests.detect.seeing import picture, save_seeing
 from yolofast.cli import main
@@ -19,8 +18,7 @@ def exported(shared_folder):
     for package in ("onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(package, reason="the extra yolofast[onnx] is not installed")
     folder = shared_folder / "exported"
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(folder.with_suffix(".lock")):
         if not (folder / "model").exists():  # it appears whole
             for kind in ("images", "labels"):
                 (folder / kind).mkdir(parents=True)

@@ -5,17 +5,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, fields
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from yolofast.detect.networks import read_all_trained, shape_of
+from yolofast.detect.captured import CapturedDetector
+from yolofast.detect.networks import TrainedModel, read_all_trained, shape_of
 from yolofast.detect.predictor import Predictor
 from yolofast.detect.results import ImageDetections, of_frame, of_image
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.evaluate.nms import Thresholds
+from yolofast.export.runtimes.network import ExportedNetwork
 from yolofast.files.threads import read_ahead
 from yolofast.media.frames import Frame
 from yolofast.media.given_pictures import Channels, is_one, name_of, pictures_of
@@ -29,6 +31,8 @@ from yolofast.structures import Detections
 _SHOWN_CLASSES = 20
 _MOST_AT_ONCE = 32
 _BATCHES_AHEAD = 1
+Gear = Literal["eager", "graph"]
+"""As written, or captured as a CUDA graph with all that is before and behind the network."""
 _SIZES = (32, 32_768)
 
 
@@ -108,7 +112,8 @@ class ImageDetector:
     """`Detector` without training and evaluating.
 
     Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
-    side images are resized to, for YOLOX also height and width, by default as in training.
+    side images are resized to, for YOLOX also height and width, by default as in training. With
+    `gear="graph"` all work from pictures to boxes is one captured graph of a GPU (`captured.py`).
     """
 
     def __init__(
@@ -120,18 +125,22 @@ class ImageDetector:
         device: str = "",
         precision: Name = "auto",
         head_config: str | None = None,
+        gear: Gear = "eager",
     ) -> None:
+        if gear not in get_args(Gear):
+            raise UserError(f"gear is {shorten(gear)}", fix=f"use one of {', '.join(get_args(Gear))}")
         files = [weights] if isinstance(weights, str | Path) or not isinstance(weights, Iterable) else list(weights)
         if not files:
             raise UserError("no weights are given", fix='name a file: Detector("best.pt")')
         for file in files:
             if not isinstance(file, str | Path):
                 raise UserError(f"weights are {type(file).__name__}: {shorten(file)}", fix="name a file")
-        trained = read_all_trained(files, cfg, head_config)
+        trained = read_all_trained(files, cfg, head_config, device)
         self.weights, self.cfg, self.device = tuple(str(file) for file in files), cfg, device
         self.names = trained[0].names
         self.shape = shape_of(trained, None if size is None else checked_size(size))
         self.precision = Precision.choose(precision, device_of(device))
+        self._captured = _captured(trained, self.shape, self.precision) if gear == "graph" else None
         self.predictor = Predictor([one.model for one in trained], self.precision)
 
     @property
@@ -234,6 +243,8 @@ class ImageDetector:
             )
             for way in ways
         ]  # fmt: skip
+        if self._captured is not None and len(ways) == 1 and not ways[0].augment and look is None:
+            return [(one,) for one in self._captured.detect(images, thresholds[0])]
         fitted = self.fitted(images) if fitted is None else fitted
         places_of: dict[tuple[int, ...], list[int]] = {}
         for place, one in enumerate(fitted):
@@ -253,6 +264,13 @@ class ImageDetector:
                     height, width = images[place].shape[:2]
                     found[place] = tuple(one.in_original(lies.gain, lies.pad, (width, height)) for one in several)
         return [found[place] for place in range(len(images))]
+
+
+def _captured(trained: Sequence[TrainedModel], shape: tuple[int, int], precision: Precision) -> CapturedDetector:
+    if len(trained) > 1 or isinstance(trained[0].model, ExportedNetwork):
+        what = "several networks" if len(trained) > 1 else "an exported file"
+        raise UserError(f"gear graph captures one network of torch, not {what}", fix="omit gear, or name one best.pt")
+    return CapturedDetector(trained[0].model, shape, precision)
 
 
 def _several(pictures: Any) -> Iterable[Any]:

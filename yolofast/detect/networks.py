@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from yolofast.checkpoint.foreign import WeightFile
 from yolofast.checkpoint.load import LoadReport, apply_weights, is_anchor
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import format_of, open_export
+from yolofast.export.runtimes.contract import format_of
+from yolofast.export.runtimes.network import open_export
 from yolofast.files.yaml_file import read_yaml
 from yolofast.model.graph import graph_of
 from yolofast.model.head_config import read_head_config
 from yolofast.model.network import Network, build_model, has_several_heads
 from yolofast.model.summary import network_name
+from yolofast.precision import device_of
 from yolofast.resources import find_resource
 from yolofast.runs.layout import FILES
 from yolofast.words import own_command
@@ -173,10 +173,15 @@ class TrainedModel:
         return self.names != tuple(map(str, range(len(self.names))))
 
 
-def read_trained(weights: str | Path, cfg: str | None = None, head_config: str | None = None) -> TrainedModel:
+def read_trained(
+    weights: str | Path, cfg: str | None = None, head_config: str | None = None, device: str = ""
+) -> TrainedModel:
     """`cfg` names the network for weights that do not hold theirs. An exported file is opened by its runtime."""
     if (form := format_of(weights)) is not None:
-        opened = open_export(weights, form, gpu=torch.cuda.is_available())
+        if given := "--cfg" * bool(cfg) or "--head-config" * bool(head_config):
+            what = f"{given} is given, but an exported file holds its network"
+            raise UserError(what, where=weights, fix=f"omit {given}")
+        opened = open_export(weights, form, gpu=device_of(device).type == "cuda")
         return TrainedModel(opened.network, opened.network.names, opened.path, opened.network.facts.shape)
     file = read_weights(weights)
     model = network_of(file, weights, cfg, head_config=head_config)
@@ -186,10 +191,10 @@ def read_trained(weights: str | Path, cfg: str | None = None, head_config: str |
 
 
 def read_all_trained(
-    weights: Sequence[str | Path], cfg: str | None = None, head_config: str | None = None
+    weights: Sequence[str | Path], cfg: str | None = None, head_config: str | None = None, device: str = ""
 ) -> list[TrainedModel]:
-    """The networks of an ensemble; they must have the same classes."""
-    trained = [read_trained(one, cfg, head_config) for one in weights]
+    """The networks of an ensemble; they must have the same classes. `device` is where exported files run."""
+    trained = [read_trained(one, cfg, head_config, device) for one in weights]
     first = trained[0]
     for other in trained[1:]:
         if len(other.names) != len(first.names) or (other.is_named and first.is_named and other.names != first.names):

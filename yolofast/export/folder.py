@@ -5,28 +5,41 @@ from pathlib import Path
 from yolofast.export.check import Comparison
 from yolofast.export.formats.contract import ExportFormat
 from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, ExportFacts
+from yolofast.export.int8 import Int8
 
 CHECK = "check.md"
 
 
 def write_companions(
-    folder: Path, model: Path, facts: ExportFacts, form: ExportFormat, comparison: Comparison | None, *, alone: bool
+    folder: Path,
+    model: Path,
+    facts: ExportFacts,
+    form: ExportFormat,
+    comparison: Comparison | None,
+    int8: Int8 | None,
+    *,
+    alone: bool,
 ) -> None:
     """`alone`: the model is a file by itself, beside which only the comparison lies, under its name."""
     if comparison is not None:
         name = f"{model.name}.{CHECK}" if alone else CHECK
-        (folder / name).write_text(check_page(model.name, facts, comparison), encoding="utf-8")
+        (folder / name).write_text(check_page(model.name, facts, comparison, int8), encoding="utf-8")
     if not alone:
         (folder / "labels.txt").write_text("".join(f"{name}\n" for name in facts.names), encoding="utf-8")
         (folder / "README.md").write_text(readme(model.name, facts, form), encoding="utf-8")
 
 
-def check_page(name: str, facts: ExportFacts, comparison: Comparison) -> str:
-    rows = "".join(f"| {what} | {value} | {allowed} |\n" for what, value, allowed in comparison.rows())
+def check_page(name: str, facts: ExportFacts, comparison: Comparison, int8: Int8 | None) -> str:
+    searched = "" if int8 is None else f"\n| int8 | found | target |\n|---|---|---|\n{_lines(int8.rows())}"
+    compared = f"| | found | allowed |\n|---|---|---|\n{_lines(comparison.rows())}"
     return (
-        f"# {name} against {facts.weights}\n\n| | found | allowed |\n|---|---|---|\n{rows}\n"
+        f"# {name} against {facts.weights}\n\n{compared}{searched}\n"
         f"yolofast {facts.version}, {facts.precision}, weights sha256 `{facts.weights_sha256}`.\n"
     )
+
+
+def _lines(rows: list[tuple[str, str, str]]) -> str:
+    return "".join(f"| {what} | {value} | {allowed} |\n" for what, value, allowed in rows)
 
 
 def input_words(facts: ExportFacts) -> str:
@@ -42,7 +55,9 @@ def input_words(facts: ExportFacts) -> str:
     )
 
 
-def output_words(facts: ExportFacts) -> str:
+def output_words(facts: ExportFacts, form: ExportFormat) -> str:
+    if form.raw:
+        return "`out0`, `out1`, …: float32 raw maps of each level, before σ; `yolofast.json` says how they are decoded"
     batch, pixels = facts.batch or "batch", "the image" if facts.image_order else "the input"
     if facts.nms == "none":
         return f"`{PREDICTIONS}`: float32 [{batch}, n, {5 + len(facts.names)}]: cx, cy, w, h, objectness, class scores"
@@ -65,7 +80,7 @@ def readme(name: str, facts: ExportFacts, form: ExportFormat) -> str:
 Exported by yolofast {facts.version} from `{facts.weights}` (sha256 `{facts.weights_sha256}`), {facts.precision}.
 
 - input {input_words(facts)}
-- output {output_words(facts)}
+- output {output_words(facts, form)}
 - suppression: {suppression[facts.nms]}; conf {facts.conf:g}, iou {facts.iou:g}, at most {facts.max_det} detections
 - classes: `labels.txt`, a line each, from 0
 
@@ -109,7 +124,7 @@ canvas[top : top + high, left : left + wide] = cv2.resize(picture, (wide, high))
 
 def _showing(facts: ExportFacts) -> str:
     if facts.nms == "none":
-        return "print(outputs[0].shape)\n"
+        return "print(*(one.shape for one in outputs))\n"
     if len(facts.outputs) > 1:
         return """count, boxes, scores, classes = (output[0] for output in outputs)
 for box, score, label in zip(boxes[: count[0]], scores, classes):

@@ -16,13 +16,19 @@ from yolofast.detect.networks import TrainedModel, in_strides, read_trained, sha
 from yolofast.errors import UserError
 from yolofast.export.check import Comparison, compare, first_difference
 from yolofast.export.folder import write_companions
-from yolofast.export.formats.contract import DecodedNetwork, ExportFormat, export_format, format_of
+from yolofast.export.formats.contract import ExportFormat, export_format
 from yolofast.export.formats.facts import ExportFacts
+from yolofast.export.formats.onnx_based import OnnxBased
+from yolofast.export.formats.onnx_graph import graph_of
+from yolofast.export.int8 import Int8, Sample, find_int8, missed_words
+from yolofast.export.runtimes.contract import format_of, open_session
+from yolofast.extensions import RUNTIMES
 from yolofast.files.atomic_file import name_beside, remove_abandoned
 from yolofast.image_index import ImageIndex
 from yolofast.media.download import sum_of
 from yolofast.media.pictures import read_picture
 from yolofast.pixels import Image
+from yolofast.words import counted
 
 Say = Callable[[str], None]
 
@@ -36,6 +42,7 @@ class Exported:
     """Bytes of the model."""
     comparison: Comparison | None
     """None without a check."""
+    int8: Int8 | None
 
 
 def export(config: ExportConfig, weights: str, say: Say) -> Exported:
@@ -46,23 +53,58 @@ def export(config: ExportConfig, weights: str, say: Say) -> Exported:
     in_folder, target = _target(config, weights, form)
     trained = read_trained(weights, config.cfg or None, config.head_config or None)
     facts = facts_for(config, trained, say)
-    images, index = _images(config, facts, say) if config.check else ([], None)
+    form.refuse(facts)
+    judges = _images(config, facts, say) if config.check and config.to in RUNTIMES else None
     made = name_beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(target.parent, target.name, folders=True)
         made.mkdir()
         model = made / (f"{Path(weights).stem}{form.suffix}" if in_folder else target.name)
-        form.write(DecodedNetwork(trained.model, half=facts.precision == "fp16"), facts, model)
-        comparison = _proven(trained, form, model, images, index) if config.check else None
-        size = sum(file.stat().st_size for file in made.iterdir())
-        write_companions(made, model, facts, form, comparison, alone=not in_folder)
+        comparison, int8 = _written(config, form, facts, trained, model, judges, say)
+        size = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
+        write_companions(made, model, facts, form, comparison, int8, alone=not in_folder)
         _put(made, target, in_folder)
     except OSError as error:
         raise UserError(f"cannot be written: {error.strerror}", where=target, fix="name another --out") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return Exported(target, facts, size, comparison)
+    return Exported(target, facts, size, comparison, int8)
+
+
+_Judges = tuple[list[Image], ImageIndex | None]
+
+
+def _written(
+    config: ExportConfig, form: ExportFormat, facts: ExportFacts, trained: TrainedModel, model: Path,
+    judges: _Judges | None, say: Say,
+) -> tuple[Comparison | None, Int8 | None]:  # fmt: skip
+    """The model, as it was compared; of int8 the best plan that the val images do not find wanting."""
+
+    def compared() -> Comparison | None:
+        return None if judges is None else compare(trained, open_session(model, config.to), *judges)
+
+    int8 = None
+    if config.int8 and isinstance(form, OnnxBased):
+        found = _int8(config, form, facts, trained, say)
+        form.write_graph(found.build(found.best), facts, model)
+        comparison = compared()
+        while comparison is not None and (fault := comparison.fault()) and (safer := found.safer()) is not None:
+            say(f"int8: {found.best.title}: {fault} on other images, so {safer.best.title} is tried")
+            found = safer
+            form.write_graph(found.build(found.best), facts, model)
+            comparison = compared()
+        int8 = found
+        if warning := missed_words(found):
+            say(warning)
+    else:
+        form.write(form.network(trained.model, facts), facts, model)
+        comparison = compared()
+    if judges is not None and comparison is not None and (fault := comparison.fault()):
+        layer = first_difference(trained, open_session(model, config.to), judges[0][0])
+        what = f"the {form.title} file is not the network: {fault}; {layer}"
+        raise UserError(what, fix="report it as a defect; --no-check writes the file all the same")
+    return comparison, int8
 
 
 def _target(config: ExportConfig, weights: str, form: ExportFormat) -> tuple[bool, Path]:
@@ -102,7 +144,11 @@ def _put(made: Path, target: Path, in_folder: bool) -> None:
 
 
 def facts_for(config: ExportConfig, trained: TrainedModel, say: Say) -> ExportFacts:
-    model, suppression = trained.model, config.suppression
+    model, form = trained.model, export_format(config.to)
+    suppression: str = config.suppression
+    if suppression == "onnx" and suppression not in form.suppressions:
+        suppression = form.suppressions[0]
+        say(f"{form.title} files have suppression {suppression}: apply it to what they give")
     stride = max(model.layout.strides)
     if config.img_size and len(config.img_size) == 2:
         wanted: tuple[int, ...] = config.img_size
@@ -128,8 +174,8 @@ def facts_for(config: ExportConfig, trained: TrainedModel, say: Say) -> ExportFa
         threshold_inputs=config.threshold_inputs,
         end2end=config.end2end or suppression == "efficientnms",
         image_order="" if config.with_preprocessing == "none" else config.with_preprocessing,
-        precision=config.precision,
-        opset=config.opset,
+        precision="int8" if config.int8 else config.precision,
+        opset=config.opset if form.of_onnx else 0,
         version=__version__,
         weights=trained.path.name,
         weights_sha256=sum_of(trained.path),
@@ -137,29 +183,30 @@ def facts_for(config: ExportConfig, trained: TrainedModel, say: Say) -> ExportFa
 
 
 def _images(config: ExportConfig, facts: ExportFacts, say: Say) -> tuple[list[Image], ImageIndex | None]:
-    """Of the data set's val split, evenly spread, with their labels; without one, drawn shapes."""
+    """Of the data set's val split, with their labels; without one, drawn shapes."""
     if not config.data:
         return [scene("val", number, 0).image for number in range(config.images)], None
-    index = read_named_split(data_file(config.data, say), "val", say, single_cls=False, fraction=1.0, skip_bad=True)
-    if not len(index):
-        raise UserError("the val split has no images", where=config.data, fix="name another data set, or omit --data")
-    places = np.unique(np.linspace(0, len(index) - 1, min(config.images, len(index))).round().astype(np.int64))
-    chosen = index.take(places)
-    images = [read_picture(chosen.path(place)) for place in range(len(chosen))]
+    images, index = _spread(config.data, "val", config.images, say)
     if len(index.names) != len(facts.names):
         say(f"warning: {config.data} has {len(index.names)} classes, the network {len(facts.names)}: no AP")
         return images, None
-    return images, chosen
+    return images, index
 
 
-def _proven(
-    trained: TrainedModel, form: ExportFormat, model: Path, images: list[Image], index: ImageIndex | None
-) -> Comparison:
-    session = form.open(model)
-    comparison = compare(trained, session, images, index)
-    if fault := comparison.fault():
-        layer = first_difference(trained, session, images[0])
-        where = f"; the first layer that differs is {layer}" if layer else "; no layer differs, but what follows them"
-        what = f"the {form.title} file is not the network: {fault}{where}"
-        raise UserError(what, fix="report it as a defect; --no-check writes the file all the same")
-    return comparison
+def _spread(data: str, split: str, count: int, say: Say) -> tuple[list[Image], ImageIndex]:
+    """Images of a split, evenly spread."""
+    index = read_named_split(data_file(data, say), split, say, single_cls=False, fraction=1.0, skip_bad=True)
+    if not len(index):
+        raise UserError(f"the {split} split has no images", where=data, fix="name another data set, or omit --data")
+    chosen = index.take(np.unique(np.linspace(0, len(index) - 1, min(count, len(index))).round().astype(np.int64)))
+    return [read_picture(chosen.path(place)) for place in range(len(chosen))], chosen
+
+
+def _int8(config: ExportConfig, form: OnnxBased, facts: ExportFacts, trained: TrainedModel, say: Say) -> Int8:
+    images, index = _spread(config.data, "train", config.search_images, say)
+    if len(index.names) != len(facts.names):
+        what = f"{config.data} has {len(index.names)} classes, the network {len(facts.names)}, so AP cannot be measured"
+        raise UserError(what, fix="name the data set that it was trained on")
+    say(f"int8: looking for layers that keep AP, on {counted(len(images), 'train image')}")
+    graph = graph_of(form.network(trained.model, replace(facts, precision="fp32")), facts)
+    return find_int8(config.to, form, graph, facts, trained, Sample(images, index))

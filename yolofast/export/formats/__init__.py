@@ -1,1 +1,1 @@
-"""The formats: each file writes one and runs it; `extensions.EXPORT_FORMATS` lists them."""
+"""The formats: each file writes one; `extensions.EXPORT_FORMATS` lists them."""

@@ -107,6 +107,18 @@ def _keep_layer(node: Any) -> None:
         node.metadata_props.add(key=LAYER, value=modules[-1].removeprefix("network").removeprefix("."))
 
 
+def layer_values(model: Any) -> dict[str, str]:
+    """Layers, in the order of computing, and the value that each gives."""
+    last: dict[str, str] = {}
+    for node in model.graph.node:
+        layer = next((one.value for one in node.metadata_props if one.key == LAYER), "")
+        while layer:  # the last node of a layer is the last of what it is part of
+            last.pop(layer, None)
+            last[layer] = node.output[0]
+            layer = layer.rpartition(".")[0]
+    return last
+
+
 def _put_around(model: Any, before: Nodes, behind: Nodes, facts: ExportFacts) -> None:
     graph, helper, kinds = model.graph, before.onnx.helper, before.onnx.TensorProto
     inner = list(graph.node)

@@ -1,0 +1,165 @@
+"""ExecuTorch, ncnn, LiteRT, CoreML and TensorRT: what is written, what is said, and the facts that lie beside."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.detect.seeing import picture, save_seeing
+from yolofast import Detector
+from yolofast.cli import main
+from yolofast.detect.networks import read_trained
+from yolofast.errors import UserError
+from yolofast.export.check import compare
+from yolofast.export.formats import contract
+from yolofast.export.formats.sidecar import FACTS, facts_beside
+from yolofast.export.formats.traced import EXECUTORCH
+from yolofast.export.runtimes.contract import open_session
+
+
+class Written:
+    """What a converter gives: something that is saved."""
+
+    def __init__(self):
+        self.user_defined_metadata = {}
+
+    def save(self, path):
+        Path(path).mkdir()
+        (Path(path) / "model").write_bytes(b"coreml")
+
+    def export(self, path):
+        Path(path).write_bytes(b"litert")
+
+
+@pytest.fixture
+def converters(monkeypatch):
+    """Stand-ins for packages that cannot be installed beside the others."""
+    seen = {}
+
+    def convert(network, images=None, **settings):
+        seen["network"], seen["settings"] = network, settings
+        return Written()
+
+    tools = SimpleNamespace(
+        convert=convert,
+        TensorType=lambda **fields: fields,
+        precision=SimpleNamespace(FLOAT32="fp32"),
+    )
+    known = {"litert_torch": tools, "coremltools": tools}
+    true = contract.import_module
+    monkeypatch.setattr(contract, "import_module", lambda name: known.get(name) or true(name))
+    return seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("to", "model"), [("litert", "best.tflite"), ("coreml", "best.mlpackage")])
+def test_what_nothing_here_runs_is_written_and_that_is_said(to, model, converters, tmp_path, capsys):
+    weights, out = save_seeing(tmp_path / "best.pt", img_size=64), tmp_path / "made"
+    flags = ["export", "--weights", str(weights), "--to", to, "--out", str(out)]
+    assert main(flags) == 0
+    said = capsys.readouterr().out
+    assert "not compared with the network: nothing here runs" in said and "have suppression none" in said
+    assert sorted(one.name for one in out.iterdir()) == sorted([model, FACTS, "README.md", "labels.txt"])
+    facts = facts_beside(out / model)
+    assert facts.nms == "none" and facts.shape == (64, 64) and facts.outputs == ("predictions",)
+    images = torch.zeros(1, 3, 64, 64)
+    wanted = contract.DecodedNetwork(read_trained(weights).model)(images)
+    torch.testing.assert_close(converters["network"](images), wanted)
+    assert main(flags) == 2 and main([*flags, "--force"]) == 0, "its own folder is replaced, when asked"
+    with pytest.raises(UserError, match="are written by yolofast, but not run"):
+        Detector(out)
+
+
+@pytest.mark.parametrize(
+    ("to", "package", "extra"),
+    [("litert", "litert_torch", "litert"), ("coreml", "coremltools", "coreml"), ("tensorrt", "tensorrt", "tensorrt"),
+     ("executorch", "executorch.exir", "executorch")],
+)  # fmt: skip
+def test_the_extra_is_named(to, package, extra, monkeypatch, tmp_path, capsys):
+    weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    monkeypatch.setattr(contract, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    assert main(["export", "--weights", str(weights), "--to", to, "--out", str(tmp_path / "made")]) == 2
+    said = capsys.readouterr().err
+    assert f"needs {package}, which is not installed" in said and f"pip install 'yolofast[{extra}]'" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["best.pt"]
+
+
+@pytest.mark.parametrize("flag", ["--dynamic", "--half", "--with-preprocessing"])
+def test_what_they_lack(flag, converters, tmp_path, capsys):
+    weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    assert main(["export", "--weights", str(weights), "--to", "litert", flag]) == 2
+    assert f"{flag}: these files take images of one size" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["best.pt"]
+
+
+def test_facts_that_are_missing_or_damaged(tmp_path):
+    model = tmp_path / "best.pte"
+    model.write_bytes(b"x")
+    with pytest.raises(UserError, match="which says what its inputs and outputs mean"):
+        facts_beside(model)
+    for text, words in (("{", "is damaged"), ("[]", "was not exported by yolofast")):
+        (tmp_path / FACTS).write_text(text)
+        with pytest.raises(UserError, match=words):
+            facts_beside(model)
+
+
+@pytest.mark.slow
+def test_executorch_gives_what_the_network_gives(tmp_path, capsys):
+    pytest.importorskip("executorch.runtime", reason="the extra yolofast[executorch] is not installed")
+    pytest.importorskip("torchao", reason="the extra yolofast[executorch] is not installed")
+    weights, out = save_seeing(tmp_path / "best.pt", img_size=64), tmp_path / "made"
+    flags = ["--weights", str(weights), "--to", "executorch", "--out", str(out), "--images", "2"]
+    assert main(["export", *flags]) == 0
+    assert "detections matched one to one" in capsys.readouterr().out
+    ours, theirs = (Detector(one).predict(picture(7, 64, 64))[0] for one in (weights, out))
+    np.testing.assert_array_equal(ours.labels, theirs.labels)
+    np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=1e-3)
+    (out / "best.pte").write_bytes((out / "best.pte").read_bytes()[:500])
+    with pytest.raises(UserError, match="is no ExecuTorch file, or is damaged"):
+        Detector(out)
+    assert EXECUTORCH.suffix == ".pte" and json.loads((out / FACTS).read_text())["nms"] == '"none"'
+
+
+@pytest.fixture(scope="module")
+def ncnn_model(tmp_path_factory):
+    for package in ("ncnn", "pnnx"):
+        pytest.importorskip(package, reason="the extra yolofast[ncnn] is not installed")
+    folder = tmp_path_factory.mktemp("ncnn")
+    weights = save_seeing(folder / "best.pt", img_size=64)
+    flags = ["--weights", str(weights), "--to", "ncnn", "--out", str(folder / "made"), "--images", "2"]
+    assert main(["export", *flags]) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_ncnns_maps_are_decoded_to_the_networks_boxes(ncnn_model, tmp_path):
+    ours, theirs = (Detector(ncnn_model / one).predict(picture(7, 64, 64))[0] for one in ("best.pt", "made"))
+    np.testing.assert_array_equal(ours.labels, theirs.labels)
+    np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=1e-3)
+    assert len(ours.labels) > 5
+
+
+@pytest.mark.slow
+def test_an_ncnn_model_that_is_damaged_or_not_the_network(ncnn_model, tmp_path):
+    made = shutil.copytree(ncnn_model / "made", tmp_path / "made")
+    said = json.loads((made / FACTS).read_text())
+    halved = json.loads(said["raw_maps"])
+    halved["anchors_px"] = (np.array(halved["anchors_px"]) * 2).tolist()
+    (made / FACTS).write_text(json.dumps({**said, "raw_maps": json.dumps(halved)}))
+    trained = read_trained(ncnn_model / "best.pt")
+    assert "boxes differ" in compare(trained, open_session(made, "ncnn"), [picture(7, 64, 64)]).fault()
+    for wrong in ("{}", "[]", json.dumps({**halved, "layout": {"kind": 1}})):
+        (made / FACTS).write_text(json.dumps({**said, "raw_maps": wrong}))
+        with pytest.raises(UserError, match="raw_maps are damaged"):
+            Detector(made)
+    (made / FACTS).write_text(json.dumps(said))
+    (made / "best.param").write_text("7767517\n1 1\nUnheardOf one 0 1 two\n")
+    with pytest.raises(UserError, match="has a layer that ncnn does not know"):
+        Detector(made)
+    (made / "best.bin").unlink()
+    with pytest.raises(UserError, match=r"its \.bin is missing"):
+        Detector(made)
