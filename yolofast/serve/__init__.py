@@ -1,0 +1,1 @@
+"""A network as a small HTTP service: `yolofast serve`."""
