@@ -17,7 +17,7 @@ BUILTIN_DATA = ("shapes",)
 IN_FOLDER = "data.yaml"
 _FILES = {
     "cfg": "model file", "heads": "head config", "data": "data yaml", "hyp": "file of hyper-parameters",
-    "recipe": "recipe", "plan": "plan", "head_params": "file of augmentations",
+    "recipe": "recipe", "plan": "plan", "head_params": "file of augmentations", "experiments": "experiment",
 }  # fmt: skip
 MULTI_HEADS = ("MultiHeadDetect", "MultiHeadDetectAttention")
 """Modules at the end of a model file whose network has several heads (1B4H)."""
@@ -30,6 +30,7 @@ _SHORT_NAMES = {
     "recipe": ("recipes/*.yaml",),
     "plan": ("plans/*.yaml",),
     "head_params": ("data/hyp.head_params.yaml",),
+    "experiments": ("experiments/*.yaml",),
 }
 
 

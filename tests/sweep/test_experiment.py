@@ -1,0 +1,148 @@
+"""Experiment files: every entry is understood or refused with its line, and what they make of trials."""
+
+import numpy as np
+import pytest
+
+from yolofast.commands.sweep import tracksweep_words
+from yolofast.config.reports import SweepConfig
+from yolofast.errors import UserError
+from yolofast.resources import short_names
+from yolofast.sweep.draws import Range, mutated, read_constraint
+from yolofast.sweep.experiment import read_experiment
+from yolofast.sweep.stopping import read_stopping
+from yolofast.sweep.trials import planned
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write(text):
+        path = tmp_path / "experiment.yaml"
+        path.write_text(text)
+        return read_experiment(path)
+
+    return write
+
+
+def test_a_grid_with_a_list_and_seeds(read):
+    text = """
+base: {cfg: mini, epochs: 3}
+list: {short: {}, long: {epochs: 9}}
+grid: {assigner: [anchor, ota], lr0: [0.01, 1e-3]}
+constraints: [epochs * lr0 < 0.05]
+seeds: 2
+"""
+    trials = planned(read(text))
+    assert len(trials) == 12, "of 2 × 2 × 2 the long ones with the larger rate are left out"
+    assert trials[1].name == "001-short-assigner=anchor-lr0=0.01-seed=1"
+    assert trials[1].settings == {"cfg": "mini", "epochs": 3, "assigner": "anchor", "lr0": 0.01, "seed": 1}
+    assert trials[-1].varied == {"list": "long", "assigner": "ota", "lr0": 0.001, "seed": 1}
+    assert {trial.settings["epochs"] for trial in trials if trial.settings["lr0"] == 0.01} == {3}
+
+
+def test_nothing_is_the_default(read):
+    trials = planned(read("base: {cfg: mini}\ngrid: {plan: [null, yolov7-tiny-planned]}"))
+    assert "plan" not in trials[0].settings and trials[1].settings["plan"] == "yolov7-tiny-planned"
+
+
+def test_a_random_search_draws_the_same_again(read):
+    text = """
+base: {cfg: mini}
+grid: {assigner: [anchor, ota]}
+search: {lr0: {log: [1e-4, 1e-2]}, mixup: {uniform: [0, 0.5]}, batch_size: {int: [4, 6]}, optimizer: [sgd, adamw]}
+constraints: ["batch_size != 5"]
+budget: {trials: 24}
+"""
+    trials = planned(read(text))
+    assert [trial.settings for trial in planned(read(text))] == [trial.settings for trial in trials]
+    assert len(trials) == 24 == len({repr(trial.settings) for trial in trials})
+    assert {trial.settings["batch_size"] for trial in trials} == {4, 6}
+    assert {trial.settings["assigner"] for trial in trials} == {"anchor", "ota"}
+    rates = [trial.settings["lr0"] for trial in trials]
+    assert min(rates) >= 1e-4 and max(rates) <= 1e-2 and 6 <= sum(rate < 1e-3 for rate in rates) <= 18
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grdi: {lr0: [1]}", ":1: grdi is no entry of an experiment, did you mean 'grid'"),
+        ("base: {cfg: mini}\ngrid: {lr: [0.1]}", ":2: grid.lr is no setting of train, did you mean"),
+        ("base: {name: x}", "base.name is set by the sweep itself"),
+        ("grid: {lr0: 0.1}", "grid.lr0 is 0.1\n  fix: give a list of values"),
+        ("search: {lr0: {log: [0, 1]}}", "the smaller end first, above 0 for log"),
+        ("search: {lr0: {lgo: [1, 2]}}", "search.lr0 is"),
+        ("method: random", "there is no search"),
+        ("method: grid\nsearch: {lr0: {log: [1e-4, 1]}}", "a grid has no end"),
+        ("method: evolve\ngrid: {epochs: [3]}", "evolve changes hyper-parameters of YOLOv7 alone"),
+        ("constraints: [lr0]", "constraints has 'lr0'"),
+        ("constraints: [batchsize < 3]", "constraints.batchsize is no setting of train, did you mean 'batch_size'"),
+        ("grid: {assigner: [ota]}\nconstraints: [assigner < 3]", "compares 'ota' with 3"),
+        ("grid: {lr0: [0.1]}\nconstraints: [lr0 > 1]", "constraints leave no combination"),
+        ("metric: mpa", "metric is 'mpa', did you mean 'map'"),
+        ("budget: {money: 3}", "needs the price of an hour"),
+        ("budget: {days: 3}", "budget.days is no limit"),
+        ("budget: {hours: -3}", "budget.hours is -3\n  fix: give a number above 0"),
+        ("stop: {asah: {}}", "stop is {'asah': {}}, did you mean 'asha'"),
+        ("stop: {asha: {factor: 1}}", "stop.asha.factor is 1\n  fix: give a whole number of at least 2"),
+        ("seeds: []", "seeds is []"),
+        ("parallel: 0", "parallel is 0"),
+        ("list: {a: 3}", "list.a is 3"),
+        ("grid: {epochs: [0]}", "the trial 000-epochs=0 cannot be run: --epochs is 0"),
+        ("grid: {lr0: [0.1, 99]}", "the trial 001-lr0=99 cannot be run: lr0 is 99"),
+        ("base: {cfg: yolox-nano}\ngrid: {lr0: [0.1]}", "a YOLOX recipe has no 'lr0'"),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(read, text, message):
+    with pytest.raises(UserError) as error:
+        planned(read(text))
+    assert message in str(error.value)
+
+
+def test_constraints_compare_products_and_leave_alone_what_a_trial_does_not_have():
+    area = read_constraint("batch_size * img_size <= 20480")
+    assert area.holds({"batch_size": 64, "img_size": 320}) and not area.holds({"batch_size": 64, "img_size": 640})
+    assert area.holds({"batch_size": 64}) and read_constraint("assigner == ota").holds({"assigner": "ota"})
+    assert not read_constraint("assigner == ota").holds({"assigner": "anchor"})
+
+
+def test_the_rungs_of_asha_and_who_is_promoted():
+    stopping = read_stopping({"asha": {"grace": 2, "factor": 3}}, 20)
+    assert stopping.rungs == (2, 6, 18) and [stopping.next(n) for n in (0, 2, 5, 18)] == [2, 6, 6, None]
+    values = dict(zip("abcdefg", (1, 7, 3, 6, 5, 2, 4), strict=True))
+    assert stopping.promoted(values, all_there=False) == {"b", "d"}
+    assert stopping.promoted({"a": 1, "b": 2}, all_there=False) == set()
+    assert stopping.promoted({"a": 1, "b": 2}, all_there=True) == {"b"}
+    assert read_stopping("asha", 1).rungs == ()
+
+
+def test_the_median_rule():
+    stopping = read_stopping({"median": {"grace": 2}}, 10)
+    assert stopping.rungs == (2, 4, 6, 8)
+    assert stopping.promoted({"a": 1, "b": 2}, all_there=False) == {"a", "b"}, "two have no middle"
+    assert stopping.promoted({"a": 1, "b": 2, "c": 3}, all_there=False) == {"b", "c"}
+
+
+def test_generations_come_from_the_fittest_and_stay_in_their_ranges():
+    ranges = {"lr0": Range("log", (0.009, 0.02)), "mosaic": Range("choice", ())}
+    parents = [({"lr0": 0.01, "mosaic": 0.9, "epochs": n}, float(n)) for n in range(8)]
+    children = [mutated(parents, ranges, np.random.default_rng(seed)) for seed in range(300)]
+    assert {child["epochs"] for child in children} <= {3, 4, 5, 6, 7}, "of the five best"
+    counts = [sum(child["epochs"] == n for child in children) for n in (4, 7)]
+    assert counts[1] > 2 * counts[0], "by their fitness: 4 times as often"
+    assert all(0.009 <= child["lr0"] <= 0.02 and 0 <= child["mosaic"] <= 1 for child in children)
+    assert all((child["lr0"], child["mosaic"]) != (0.01, 0.9) for child in children if child["mosaic"] < 0.9)
+    changed = np.mean([child["lr0"] != 0.01 for child in children])
+    assert 0.7 < changed < 0.95, "with a probability of 0.8, and at least one of two"
+
+
+def test_packaged_experiments_are_read_and_planned():
+    names = short_names("experiments")
+    assert len(names) == 5
+    sizes = dict.fromkeys(names, 0)
+    for name in names:
+        experiment = read_experiment(name)
+        if experiment.command == "tracksweep":
+            words = tracksweep_words(experiment, SweepConfig())
+            assert words[0] == "tracksweep" and "--set" in words
+        else:
+            sizes[name] = len(planned(experiment))
+    assert all(1 < size <= 40 for name, size in sizes.items() if name != "tracker-thresholds"), sizes

@@ -1,0 +1,115 @@
+"""What a sweep says of its trials, from made-up run folders."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from yolofast.cli import main
+from yolofast.config.reports import SweepConfig
+from yolofast.errors import UserError
+from yolofast.sweep.experiment import KEYS, read_experiment
+from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.results import results_of
+from yolofast.sweep.session import open_sweep, write_results
+from yolofast.sweep.trials import planned
+
+FOUR = "base: {cfg: mini, epochs: 2}\ngrid: {lr0: [0.01, 0.02], assigner: [ota, anchor]}\n"
+SCORES = [(0.1, 0.2), (0.3,), (0.5, 0.4), ()]
+
+
+@pytest.fixture
+def swept(tmp_path):
+    """Of four trials one is paused and one has not begun; an epoch takes an hour for OTA, half of one else."""
+    file = tmp_path / "four.yaml"
+    file.write_text(f"{FOUR}price: 2\n")
+    experiment = read_experiment(file)
+    sweep = SweepFolder.new(tmp_path / "runs" / "four", experiment, planned(experiment))
+    for trial, scores in zip(sweep.trials, SCORES, strict=True):
+        folder, seconds = sweep.run(trial), 3600 if trial.settings["assigner"] == "ota" else 1800
+        folder.mkdir()
+        rows = [f"{place},{(place + 1) * seconds},{score}" for place, score in enumerate(scores)]
+        if rows:
+            (folder / "results.csv").write_text("\n".join(["epoch,time,metrics/mAP50-95(B)", *rows, ""]))
+        if len(rows) == 2:
+            (folder / "summary.json").write_text(json.dumps({"epochs": 2}))
+    return sweep
+
+
+def test_rows_effects_and_the_front(swept):
+    found = results_of(swept)
+    assert [row.state for row in found.rows] == ["complete", "paused after 1", "complete", "waits"]
+    assert [row.progress.best() for row in found.rows[:3]] == [0.5, 0.3, 0.2]
+    assert (found.best.progress.best_epoch, found.best.cost) == (1, 4.0)
+    assert "train cfg=mini epochs=2 lr0=0.02 assigner=ota" in found.command.replace("seed=0 ", "")
+    assert [row.progress.best() for row in found.front] == [0.5, 0.3], "the third is worse and no faster"
+    effects = {(one.setting, one.value): one for one in found.effects()}
+    assert set(effects) == {("lr0", "0.01"), ("lr0", "0.02"), ("assigner", "ota"), ("assigner", "anchor")}
+    ota = effects["assigner", "ota"]
+    assert (ota.count, ota.mean, ota.best) == (2, pytest.approx(0.35), 0.5)
+    assert ota.half == pytest.approx(12.706 * 0.15, rel=1e-3), "Student's interval of two values, 0.2 and 0.5"
+    assert effects["assigner", "anchor"].half == float("inf")
+
+
+def test_page_json_and_data_frame_say_the_same(swept):
+    found = write_results(swept)
+    page = (swept.path / "sweep.html").read_text().replace("<wbr>", "")
+    said = json.loads((swept.path / "sweep.json").read_text())
+    assert all(row.trial.name in page for row in found.rows) and "the line is the Pareto front" in page
+    assert [one["name"] for one in said["trials"]] == [row.trial.name for row in found.rows]
+    assert said["best_command"] == found.command and len(said["effects"]) == 4
+    frame = found.to_pandas()
+    assert list(frame["best"][:3]) == [0.5, 0.3, 0.2] and list(frame["cost"]) == [4.0, 1.0, 4.0, 0.0]
+
+
+def test_a_resumed_sweep_may_get_more_trials_but_no_others(swept):
+    file = swept.path / "experiment.yaml"
+    file.write_text(FOUR.replace("[0.01, 0.02]", "[0.01, 0.02, 0.03]"))
+    config = SweepConfig(experiment=str(swept.path), resume=True)
+    assert len(open_sweep(config).trials) == 6
+    file.write_text(FOUR.replace("epochs: 2", "epochs: 3"))
+    with pytest.raises(UserError, match="the experiment has changed: 000"):
+        open_sweep(config)
+
+
+def test_a_damaged_list_of_trials_is_told(swept):
+    for text in ("{", "[]", '{"trials": [{"name": 1}]}'):
+        (swept.path / "trials.json").write_text(text)
+        with pytest.raises(UserError, match=r"trials\.json: cannot be read"):
+            SweepFolder.open(swept.path)
+
+
+def test_a_dry_run_lists_what_differs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", "batch-and-lr", "data=data/shapes.yaml", "epochs=30", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "11 trials:" in out and "lr0=0.02" in out and "epochs=30" in out and "runs pause after epochs 10, 20" in out
+    assert main(["sweep", "tracker-thresholds", "detections=d", "truth=t", "--dry-run"]) == 0
+    assert "--set conf=0.1,0.3,0.5 track_thresh=0.4,0.5,0.6 match_thresh" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_of_the_page(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "small.yaml").write_text(text)
+    experiment = read_experiment(tmp_path / "small.yaml")
+    assert len(planned(experiment)) == 4 and experiment.stopping.rungs == (1,)
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= KEYS.keys() - {"command"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sweep"], "no experiment is named"),
+        (["sweep", "--resume"], "there is no sweep to resume"),
+        (["sweep", "bathc-and-lr"], "did you mean 'batch-and-lr'"),
+        (["sweep", "batch-and-lr", "--resume", "epochs=3"], "--set changes an experiment that is begun"),
+        (["sweep", "batch-and-lr", "--device", "7"], "this machine has"),
+    ],
+)
+def test_commands_that_are_refused(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert message in capsys.readouterr().err

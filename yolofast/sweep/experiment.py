@@ -1,0 +1,208 @@
+"""`experiment.yaml`: what is tried, how it is judged, and how much it may cost. Every entry is checked before a run."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yolofast.config.flags import python_name
+from yolofast.config.hyp import HYP_KEYS, SETTABLE
+from yolofast.config.settings import settings_of
+from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import typed_values
+from yolofast.errors import UserError, nearest, shorten
+from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
+from yolofast.resources import find_resource
+from yolofast.runs.layout import MAP, MAP50, PRECISION, RECALL
+from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
+from yolofast.sweep.stopping import Stopping, read_stopping
+
+KEYS = {
+    "command": "train, or tracksweep for settings of trackers",
+    "base": "settings of every run: any flag of `yolofast train`, and hyper-parameters",
+    "list": "names, and what each changes: {ota: {assigner: ota}, long: {epochs: 300}}",
+    "grid": "settings and values, of which every combination is tried: {assigner: [anchor, ota]}",
+    "search": "settings and ranges to draw from: {lr0: {log: [1e-4, 1e-2]}}; uniform, int and choice, too",
+    "method": "grid, random or evolve; default: grid, with `search` random",
+    "seeds": "a number of seeds, or a list of them: each combination is trained with all",
+    "constraints": "what must hold: [batch_size * img_size <= 20480]",
+    "metric": "map, map50, precision, recall, or another column of results.csv; its best epoch counts",
+    "budget": "{trials: 20, hours: 8, money: 30}: what all trials may take together",
+    "price": "of an hour of one device, in any currency",
+    "stop": "{asha: {grace: 3, factor: 3}} or {median: {grace: 3}}: which runs are not continued",
+    "parallel": "runs at once on each GPU, or on the CPU; default 1",
+    "seed": "of what is drawn",
+}
+METRICS = {"map": MAP.name, "map50": MAP50.name, "precision": PRECISION.name, "recall": RECALL.name}
+"""Short names of columns."""
+METHODS = ("grid", "random", "evolve")
+_BUDGET = ("trials", "hours", "money")
+_COMMANDS = ("train", "tracksweep")
+_OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
+"""Settings that the sweep sets itself."""
+_USUAL_TRIALS, MOST_TRIALS = 20, 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    name: str
+    base: Mapping[str, Any]
+    listed: Mapping[str, Mapping[str, Any]]
+    grid: Mapping[str, Sequence[Any]]
+    search: Mapping[str, Range]
+    method: str
+    seeds: tuple[int, ...]
+    constraints: tuple[Constraint, ...]
+    metric: str
+    trials: int
+    hours: float | None
+    price: float | None
+    stopping: Stopping | None
+    parallel: int
+    seed: int
+    text: str
+    """The file, as it is kept in the sweep's folder."""
+    command: str = "train"
+
+    @property
+    def epochs(self) -> int:
+        """Of a run that says nothing else."""
+        return int(self.base.get("epochs", TrainConfig.epochs))
+
+
+def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment:
+    """Of a file, or a packaged one by its short name; `changes` are entries of `base`, as `key=value`."""
+    path = find_resource(name, "experiments")
+    file, text = read_yaml(path), path.read_text(encoding="utf-8")
+    if changes:
+        base = file.values.get("base") or {}
+        more = typed_values(changes, {}, "epochs=30")
+        file.values["base"] = {**base, **more} if isinstance(base, dict) else base
+        text = dump_yaml(file.values)
+    try:
+        found = _read(file, path.stem, text)
+    except UserError as error:
+        line = error.line if error.line is not None else file.line(error.what.split()[0].strip("'").split(".")[0])
+        raise UserError(error.what, where=error.where or path, line=line, fix=error.fix) from None
+    return found
+
+
+def _read(file: YamlFile, name: str, text: str) -> Experiment:
+    values = file.values
+    for key in values:
+        if key not in KEYS:
+            what = f"{key} is no entry of an experiment{nearest(str(key), KEYS)}"
+            raise UserError(what, fix=f"use {', '.join(KEYS)}")
+    command = _one_of(values, "command", _COMMANDS, "train")
+    base, listed, grid = (_mapping(values, key) for key in ("base", "list", "grid"))
+    ranges = {key: read_range(key, one) for key, one in _mapping(values, "search").items()}
+    method = _one_of(values, "method", METHODS, "random" if ranges else "grid")
+    for key, one in listed.items():
+        if not isinstance(one, dict):
+            raise UserError(f"list.{key} is {shorten(one)}", fix=f"give what it changes: {key}: {{epochs: 300}}")
+    for key, one in grid.items():
+        if not isinstance(one, list) or not one:
+            raise UserError(f"grid.{key} is {shorten(one)}", fix=f"give a list of values: {key}: [0, 1]")
+    budget = {key: _positive(f"budget.{key}", one) for key, one in _mapping(values, "budget").items()}
+    for key in budget:
+        if key not in _BUDGET:
+            raise UserError(f"budget.{key} is no limit{nearest(str(key), _BUDGET)}", fix=f"use {', '.join(_BUDGET)}")
+    price = None if values.get("price") is None else _positive("price", values["price"])
+    if "money" in budget and price is None:
+        raise UserError("budget.money needs the price of an hour", fix="add price: 2.5")
+    hours = [budget[key] / part for key, part in (("hours", 1.0), ("money", price or 1.0)) if key in budget]
+    if method == "grid" and ranges:
+        raise UserError("search has ranges, of which a grid has no end", fix="method: random, or lists in grid")
+    if method == "random" and not ranges:
+        raise UserError("method is random, but there is no search", fix="search: {lr0: {log: [1e-4, 1e-2]}}")
+    usual = MOST_TRIALS if method == "grid" else _USUAL_TRIALS
+    experiment = Experiment(
+        name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
+        constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
+        metric=str(values.get("metric", "map")), trials=round(budget.get("trials", usual)),
+        hours=min(hours, default=None), price=price, stopping=None, parallel=_whole(values, "parallel", 1),
+        seed=_whole(values, "seed", 0), text=text, command=command,
+    )  # fmt: skip
+    if experiment.metric not in METRICS and not re.search("loss|/", experiment.metric):
+        raise UserError(
+            f"metric is {shorten(experiment.metric)}{nearest(experiment.metric, METRICS)}", fix=KEYS["metric"]
+        )
+    if command == "train":
+        _check_names(experiment)
+        stopping = read_stopping(values.get("stop"), experiment.epochs)
+        experiment = dataclasses.replace(experiment, stopping=stopping)
+    return experiment
+
+
+def _check_names(experiment: Experiment) -> None:
+    """Of settings; their values are checked with each trial."""
+    declared = settings_of(TrainConfig)
+    names = {*declared, *(python_name(flag) for one in declared.values() for flag in one.flags)}
+    given = {"base": experiment.base, "grid": experiment.grid, "search": experiment.search}
+    given |= {f"list.{name}": one for name, one in experiment.listed.items()}
+    given["constraints"] = {
+        part: None for one in experiment.constraints for part in one.left if not re.fullmatch(r"[\d.eE+-]+", part)
+    }
+    for place, settings in given.items():
+        for name in settings:
+            if name in _OWN:
+                raise UserError(
+                    f"{place}.{name} is set by the sweep itself", fix="remove it; --device is a flag of sweep"
+                )
+            if name not in names and name not in SETTABLE:
+                what = f"{place}.{name} is no setting of train{nearest(str(name), names | SETTABLE)}"
+                raise UserError(what, fix="docs/flags.md lists them")
+    if experiment.method == "evolve":
+        wrong = [name for name in experiment.search if name not in HYP_KEYS]
+        if wrong or experiment.grid or experiment.listed:
+            what = f"evolve changes hyper-parameters of YOLOv7 alone, not {', '.join(wrong) or 'grid or list'}"
+            raise UserError(what, fix="method: random, or leave it out")
+
+
+def _mapping(values: Mapping[Any, Any], key: str) -> dict[str, Any]:
+    found = values.get(key) or {}
+    if not isinstance(found, dict):
+        raise UserError(f"{key} is {shorten(found)}", fix=f"give {KEYS[key]}")
+    return {str(name): one for name, one in found.items()}
+
+
+def _listing(values: Mapping[Any, Any], key: str) -> list[Any]:
+    found = values.get(key) or []
+    if not isinstance(found, list):
+        raise UserError(f"{key} is {shorten(found)}", fix=f"give {KEYS[key]}")
+    return found
+
+
+def _one_of(values: Mapping[Any, Any], key: str, words: Sequence[str], default: str) -> str:
+    found = values.get(key, default)
+    if found not in words:
+        raise UserError(f"{key} is {shorten(found)}{nearest(str(found), words)}", fix=f"use {', '.join(words)}")
+    return str(found)
+
+
+def _positive(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+        raise UserError(f"{key} is {shorten(value)}", fix="give a number above 0")
+    return float(value)
+
+
+def _whole(values: Mapping[Any, Any], key: str, default: int) -> int:
+    found = values.get(key, default)
+    if type(found) is not int or not min(default, 1) <= found <= 2**31:
+        raise UserError(f"{key} is {shorten(found)}", fix=f"give a whole number, {KEYS[key]}")
+    return found
+
+
+def _seeds(values: Mapping[Any, Any], base: Mapping[str, Any]) -> tuple[int, ...]:
+    given = values.get("seeds", [base.get("seed", 0)])
+    seeds = list(range(given)) if type(given) is int and 0 < given <= 1000 else given
+    if not isinstance(seeds, list) or not seeds or any(type(one) is not int or one < 0 for one in seeds):
+        raise UserError(f"seeds is {shorten(given)}", fix="give a number of seeds, or a list: [0, 1, 2]")
+    return tuple(dict.fromkeys(seeds))
+
+
+def folder_name(text: str) -> str:
+    """Of letters that every file system takes."""
+    return re.sub(r"[^\w.=+-]+", "-", text).strip("-.") or "sweep"

@@ -1,0 +1,219 @@
+"""The queue: trials on the GPUs of this machine, or its cores, each a process of `yolofast train`.
+
+What is next follows from the run folders alone. So a sweep that was killed goes on where it was, and a trial whose
+process was killed is resumed, which ends in the same weights.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from yolofast.errors import UserError
+from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
+from yolofast.sweep.folder import Progress, Say, SweepFolder
+from yolofast.sweep.trials import Trial, next_generation, without_effect, words_of
+from yolofast.words import counted, duration
+
+_POLL_S = 0.1
+_MOST_RESTARTS = 2
+"""Of a trial that ends without having got further."""
+Start = Callable[..., subprocess.Popen[Any]]
+"""As `subprocess.Popen`."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Room for one trial."""
+
+    device: str
+    number: int
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device == "cpu"
+
+
+def slots_of(device: str, parallel: int) -> list[Slot]:
+    """`device` as for `train`: the GPUs named, or all; the CPU if there is none."""
+    found = list(map(str, range(torch.cuda.device_count()))) or ["cpu"]
+    named = device.split(",") if device else found
+    if any(one not in ("cpu", *found) for one in named):
+        raise UserError(f"--device {device}: this machine has {', '.join(found)}", fix="name those, or leave it out")
+    return [Slot(one, number) for one in named for number in range(parallel)]
+
+
+@dataclass
+class _Running:
+    trial: Trial
+    process: subprocess.Popen[Any]
+    epochs: int
+    began: float = field(default_factory=time.monotonic)
+
+
+class Queue:
+    def __init__(self, sweep: SweepFolder, slots: Sequence[Slot], say: Say, start: Start = subprocess.Popen) -> None:
+        self._sweep, self._slots, self._say, self._start = sweep, slots, say, start
+        self._running: dict[Slot, _Running] = {}
+        self._progress: dict[str, Progress] = {}
+        self.why_over = ""
+        """Empty if all was done."""
+
+    def run(self, ended: Callable[[], object] = lambda: None) -> None:
+        """`ended` is called after each process. An interrupt stops them all, resumably."""
+        for trial in self._sweep.trials:
+            trial.problem = ""  # a resumed sweep tries again
+        try:
+            while True:
+                for slot, one in list(self._running.items()):
+                    if one.process.poll() is not None:
+                        del self._running[slot]
+                        self._end(one)
+                        ended()
+                waits = self._fill()
+                if not self._running and not waits:
+                    return
+                time.sleep(_POLL_S)
+        finally:
+            self._stop_all()
+
+    def _fill(self) -> bool:
+        """Starts what there is room for; whether something is left that another process trains."""
+        busy = {one.trial.name for one in self._running.values()}
+        elsewhere: set[str] = set()
+        for slot in self._slots:
+            while slot not in self._running:
+                job = self._next(busy | elsewhere)
+                if job is None:
+                    break
+                trial, until = job
+                if self._sweep.is_locked(trial):
+                    elsewhere.add(trial.name)
+                    self._progress.pop(trial.name, None)
+                    continue
+                self._running[slot] = self._begin(trial, until, slot)
+                busy.add(trial.name)
+        return bool(elsewhere)
+
+    def progress(self, trial: Trial) -> Progress:
+        """Read again after each process of the trial."""
+        if trial.name not in self._progress:
+            self._progress[trial.name] = self._sweep.progress(trial)
+        return self._progress[trial.name]
+
+    def _next(self, busy: set[str]) -> tuple[Trial, int | None] | None:
+        """A trial and the epoch where it pauses. Those that have come further go first."""
+        if self._is_spent():
+            return None
+        stopping, experiment = self._sweep.experiment.stopping, self._sweep.experiment
+        free = [one for one in self._sweep.trials if one.name not in busy and not one.problem]
+        free = [one for one in free if not self.progress(one).is_complete]
+        at = {one.name: self.progress(one).epochs for one in free}
+        rungs = () if stopping is None else stopping.rungs
+        begun = [one for one in free if at[one.name] not in (0, *rungs)]
+        if begun:
+            return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
+        new = next((one for one in free if at[one.name] == 0), None)
+        for rung in reversed(rungs):
+            promoted = self._promoted(rung, all_there=new is None and not busy)
+            here = [one for one in free if at[one.name] == rung and one.name in promoted]
+            if here and stopping is not None:
+                return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
+        if new is None and experiment.method == "evolve" and len(self._sweep.trials) < experiment.trials:
+            new = self._next_generation(busy)
+        return None if new is None else (new, None if stopping is None else stopping.next(0))
+
+    def _promoted(self, rung: int, *, all_there: bool) -> set[str]:
+        stopping = self._sweep.experiment.stopping
+        reached = {one.name: self.progress(one) for one in self._sweep.trials if not one.problem}
+        worth = {name: one.worth(rung) for name, one in reached.items() if one.epochs >= rung}
+        return set() if stopping is None else stopping.promoted(worth, all_there=all_there)
+
+    def _next_generation(self, busy: set[str]) -> Trial | None:
+        """None until the first has ended: there is no parent yet."""
+        sweep = self._sweep
+        done = [(one, self.progress(one).worth()) for one in sweep.trials if one.name not in busy]
+        done = [(one, worth) for one, worth in done if self.progress(one).epochs and worth > -float("inf")]
+        if not done:
+            return None
+        trial = next_generation(sweep.experiment, done, len(sweep.trials))
+        sweep.trials.append(trial)
+        sweep.save()
+        return trial
+
+    def _begin(self, trial: Trial, until: int | None, slot: Slot) -> _Running:
+        sweep = self._sweep
+        words = ["--project", str(sweep.path), "--name", trial.name, "--resume", "auto", "--device", slot.device]
+        words += [] if until is None else ["--until-epoch", str(until)]
+        left = self._seconds_left()
+        words += [] if left is None else ["--time-limit", f"{max(left / len(self._slots), 1):.0f}s"]
+        progress = self.progress(trial)
+        what = f"goes on after epoch {progress.epochs}" if progress.epochs else "starts"
+        self._say(f"{trial.name}: {what}{f', until epoch {until}' if until else ''}, on {slot.device}")
+        sweep.log(trial).parent.mkdir(exist_ok=True)
+        with sweep.log(trial).open("ab") as log:
+            process = self._start(
+                [sys.executable, "-m", "yolofast", "train", *words, *words_of(trial.settings)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment(slot),
+                start_new_session=True,
+            )  # fmt: skip
+        return _Running(trial, process, progress.epochs)
+
+    def _environment(self, slot: Slot) -> Mapping[str, str]:
+        """Trials side by side share the cores: threads that fight over them wait for one another."""
+        threads = max(1, (os.cpu_count() or 1) // len(self._slots))
+        return {"OMP_NUM_THREADS": str(threads), **os.environ} if slot.is_cpu else dict(os.environ)
+
+    def _end(self, one: _Running) -> None:
+        sweep, trial, code = self._sweep, one.trial, one.process.returncode
+        trial.seconds += time.monotonic() - one.began
+        self._progress.pop(trial.name, None)
+        progress = self.progress(trial)
+        if code in (EXIT_OK, EXIT_PAUSED):
+            if wrong := without_effect(trial, sweep.run(trial)):
+                trial.problem = f"its settings did not take effect: {'; '.join(wrong)}"
+        elif progress.epochs > one.epochs:
+            trial.restarts = 0
+        else:
+            trial.restarts += 1
+            if code == EXIT_BAD_INPUT or trial.restarts > _MOST_RESTARTS:
+                trial.problem = f"exit code {code}: {sweep.last_words(trial)}"
+        value = f"{sweep.experiment.metric} {progress.best():.4g}" if progress.epochs else "no epoch"
+        state = trial.problem or (
+            f"ended with exit code {code}, is resumed" if code not in (EXIT_OK, EXIT_PAUSED) else value
+        )
+        self._say(f"{trial.name}: {counted(progress.epochs, 'epoch')}, {duration(trial.seconds)}, {state}")
+        sweep.save()
+
+    def _seconds_left(self) -> float | None:
+        """Of the budget, on one device."""
+        hours = self._sweep.experiment.hours
+        if hours is None:
+            return None
+        spent = sum(one.seconds for one in self._sweep.trials)
+        spent += sum(time.monotonic() - one.began for one in self._running.values())
+        return 3600 * hours - spent
+
+    def _is_spent(self) -> bool:
+        left = self._seconds_left()
+        if left is not None and left < 1:
+            self.why_over = "the budget is spent: raise it in experiment.yaml of the sweep's folder, and --resume"
+            return True
+        return False
+
+    def _stop_all(self) -> None:
+        """As Ctrl+C would: each keeps its last state and its report."""
+        for one in self._running.values():
+            one.process.send_signal(signal.SIGTERM)
+        for one in self._running.values():
+            one.process.wait()
+            one.trial.seconds += time.monotonic() - one.began
+        if self._running:
+            self._sweep.save()
+        self._running.clear()

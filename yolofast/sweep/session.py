@@ -1,0 +1,182 @@
+"""A sweep from its file to its results: what `yolofast sweep`, `train --evolve` and `yolofast.sweep` call."""
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from yolofast.config.flags import from_settings
+from yolofast.config.reports import SweepConfig
+from yolofast.config.resumed import plain_values
+from yolofast.config.train import TrainConfig
+from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_whole
+from yolofast.files.own_file import mark
+from yolofast.files.yaml_file import dump_yaml
+from yolofast.pages.html import render_page
+from yolofast.runs.layout import FILES
+from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
+from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
+from yolofast.sweep.page import page_of
+from yolofast.sweep.queue import Queue, Start, slots_of
+from yolofast.sweep.results import SweepResults, differing, results_of
+from yolofast.sweep.trials import Trial, planned
+from yolofast.words import counted, duration
+
+MADE_BY = "yolofast sweep"
+PAGE, JSON, BEST_HYP = "sweep.html", "sweep.json", "best-hyp.yaml"
+_GENERATIONS = 300
+"""Published for YOLOv7's `--evolve`."""
+_NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
+
+
+def sweep(
+    experiment: str | Path | None = None, *, on_line: Say = print, start: Start = subprocess.Popen, **settings: Any
+) -> SweepResults:
+    """Runs the experiment of a file, or a packaged one, and returns its results; the best trial comes first.
+
+    `settings` are the flags of `yolofast sweep`: `resume=True, device="0", name="again"`. `on_line` gets what the
+    command prints. `.to_pandas()` of the results is a data frame.
+    """
+    named = {} if experiment is None else {"experiment": str(experiment)}
+    config = from_settings(SweepConfig, {**settings, **named})
+    return run_sweep(open_sweep(config), config.device, on_line, start)
+
+
+def open_sweep(config: SweepConfig) -> SweepFolder:
+    """A new one, or with `--resume` one that was begun."""
+    if config.experiment is None and not config.resume:
+        raise UserError(
+            "no experiment is named", fix="yolofast sweep experiment.yaml, or --resume for the latest sweep"
+        )
+    if config.resume and config.values:
+        raise UserError("--set changes an experiment that is begun", fix="edit experiment.yaml in the sweep's folder")
+    project = Path(config.project)
+    if not config.resume:
+        experiment = read_experiment(str(config.experiment), config.values)
+        folder = project / folder_name(config.name or experiment.name)
+        slots_of(config.device, experiment.parallel)
+        return SweepFolder.new(folder, experiment, planned(experiment))
+    named = Path(config.experiment) if config.experiment else None
+    if named is not None and named.is_dir():
+        folder = named
+    elif config.name or named is not None:
+        folder = project / folder_name(config.name or Path(str(named)).stem)
+    else:
+        folder = latest_sweep(project)
+    return _with_new_trials(SweepFolder.open(folder))
+
+
+def _with_new_trials(opened: SweepFolder) -> SweepFolder:
+    """Its `experiment.yaml` may have been given more values, seeds or budget; what was tried stays."""
+    if opened.experiment.method == "evolve":
+        return opened
+    plan = {one.name: one for one in planned(opened.experiment)}
+    for trial in opened.trials:
+        if trial.name not in plan or plan[trial.name].settings != trial.settings:
+            what = f"the experiment has changed: {trial.name} is not among its trials, or has other settings"
+            fix = "add values at the end of lists only, or begin another sweep with --name"
+            raise UserError(what, where=opened.path / EXPERIMENT, fix=fix)
+        del plan[trial.name]
+    opened.trials += plan.values()
+    opened.save()
+    return opened
+
+
+def run_sweep(opened: SweepFolder, device: str, say: Say, start: Start = subprocess.Popen) -> SweepResults:
+    slots = slots_of(device, opened.experiment.parallel)
+    with opened.lock() as lock:
+        lock.take(opened.path)
+        say(f"sweep: {opened.path}, {counted(len(opened.trials), 'trial')}, {len(slots)} at once on {_devices(slots)}")
+        queue = Queue(opened, slots, say, start)
+        queue.run(lambda: write_results(opened))
+        if queue.why_over:
+            say(queue.why_over)
+        return write_results(opened)
+
+
+def _devices(slots: list[Any]) -> str:
+    return ", ".join(dict.fromkeys("the CPU" if one.is_cpu else f"GPU {one.device}" for one in slots))
+
+
+def write_results(opened: SweepFolder) -> SweepResults:
+    """The page and JSON, also of a sweep that is not over."""
+    found = results_of(opened)
+    write_whole(opened.path / PAGE, (render_page(page_of(found)) + mark(MADE_BY)).encode("utf-8", "replace"))
+    write_whole(opened.path / JSON, (json.dumps(found.as_json(), indent=2) + "\n").encode())
+    best = found.best
+    if opened.experiment.method == "evolve" and best is not None:
+        hyp = opened.run(best.trial) / FILES.hyp
+        if hyp.is_file():
+            write_whole(opened.path / BEST_HYP, hyp.read_bytes())
+    return found
+
+
+def dry_run(config: SweepConfig) -> Iterator[str]:
+    """What would be trained and, where trials of the sweep have run already, how long that takes."""
+    if config.resume:
+        opened = open_sweep(config)
+        experiment, trials = opened.experiment, opened.trials
+        yield from _trial_lines(trials)
+        yield from _estimate(opened)
+    else:
+        experiment = read_experiment(str(config.experiment), config.values)
+        yield from _trial_lines(planned(experiment))
+        yield "time: unknown before a trial has run; then --dry-run --resume estimates it"
+    yield from _rules(experiment)
+
+
+def _trial_lines(trials: list[Trial]) -> Iterator[str]:
+    yield f"{counted(len(trials), 'trial')}:"
+    width = max(len(trial.name) for trial in trials)
+    for trial in trials:
+        yield f"  {trial.name:<{width}}  {differing(trial.varied) or 'the base settings'}"
+
+
+def _rules(experiment: Experiment) -> Iterator[str]:
+    yield f"base: {differing(experiment.base) or 'the defaults of train'}"
+    if experiment.stopping is not None:
+        rungs = ", ".join(map(str, experiment.stopping.rungs)) or "none"
+        yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; the better ones are continued"
+    if experiment.method == "evolve":
+        yield f"evolve: up to {counted(experiment.trials, 'generation')}, each from the fittest before"
+    if experiment.hours is not None:
+        yield f"budget: {duration(3600 * experiment.hours)} of one device"
+
+
+def _estimate(opened: SweepFolder) -> Iterator[str]:
+    """By the time an epoch took in trials that have run: an upper limit where some are stopped early."""
+    rows = results_of(opened).rows
+    done = [row for row in rows if row.progress.epochs]
+    epochs = sum(row.progress.epochs for row in done)
+    if not epochs:
+        yield "time: unknown before a trial has run"
+        return
+    per_epoch = 3600 * sum(row.progress.hours for row in done) / epochs
+    left = sum(row.epochs_planned - row.progress.epochs for row in rows if row.state not in ("complete", "failed"))
+    seconds, price = per_epoch * left, opened.experiment.price
+    cost = "" if price is None else f", {price * seconds / 3600:.2f} of money"
+    yield f"time: at most {duration(seconds)} on one device{cost}: {left} epochs of {duration(per_epoch)}, as so far"
+
+
+def evolve(config: TrainConfig, given: dict[str, Any], say: Say, start: Start = subprocess.Popen) -> SweepResults:
+    """`train --evolve`: generations of YOLOv7's hyper-parameters, as a sweep beside the runs."""
+    usual = plain_values(TrainConfig())
+    base = {name: value for name, value in plain_values(config).items() if value != usual[name]}
+    base = {name: value for name, value in base.items() if name not in _NOT_OF_A_TRIAL}
+    unsaid = {"workers"} if Path(config.weights).exists() else {"workers", "weights"}
+    for name in unsaid - given.keys():  # published defaults, for which `train` has words of its own
+        base.pop(name, None)
+    values = {"base": base, "method": "evolve", "budget": {"trials": _GENERATIONS}}
+    folder, number = Path(config.project) / "evolve" / config.name, 1
+    if folder.exists() and config.exist_ok:
+        return run_sweep(SweepFolder.open(folder), config.device, say, start)
+    while folder.exists():
+        number += 1
+        folder = folder.with_name(f"{config.name}{number}")
+    folder.mkdir(parents=True)
+    write_whole(folder / EXPERIMENT, dump_yaml(values).encode())
+    experiment = dataclasses.replace(read_experiment(folder / EXPERIMENT), name=folder.name)
+    return run_sweep(SweepFolder.new(folder, experiment, planned(experiment)), config.device, say, start)
