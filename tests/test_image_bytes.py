@@ -3,13 +3,14 @@
 import ast
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
-from yolofast.image_bytes import decode_image
+from yolofast.image_bytes import TooCostlyError, decode_image
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 255, (16, 24, 3), dtype=np.uint8)
@@ -106,7 +107,9 @@ def test_any_flipped_byte_gives_what_opencv_gives(capfd):
         changed = bytearray(content)
         changed[place] ^= int(rng.integers(1, 256))
         expected = cv2.imdecode(np.frombuffer(bytes(changed), np.uint8), cv2.IMREAD_COLOR)
-        found = decode_image(bytes(changed))
+        found = None
+        with suppress(TooCostlyError):  # of a header that announces too much
+            found = decode_image(bytes(changed))
         assert (found is None) == (expected is None), place
         assert found is None or np.array_equal(found, expected), place
     capfd.readouterr()

@@ -17,7 +17,7 @@ from yolofast.checkpoint.read import read_weights
 from yolofast.errors import UserError
 
 UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]  # busy machines are slow, not wrong
-fuzz = settings(deadline=None, max_examples=150, suppress_health_check=UNCHECKED)
+fuzz = settings(deadline=None, max_examples=80, suppress_health_check=UNCHECKED)
 places = st.floats(0, 1, exclude_max=True)
 edits = st.lists(
     st.tuples(places, st.sampled_from(["flip", "delete", "insert"]), st.binary(min_size=1, max_size=8)),

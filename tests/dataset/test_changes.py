@@ -41,6 +41,7 @@ def said(before, data):
     return "\n".join(changes_of(before, records(data)))
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_what_is_unchanged(data, tmp_path):
     before = stored(data, tmp_path / "images.npz")
     assert changes_of(before, records(data)) == []

@@ -269,7 +269,7 @@ entries = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)  # busy machines are slow, not wrong
+@settings(deadline=None, max_examples=40)  # busy machines are slow, not wrong
 @given(annotations=st.lists(entries, max_size=3), images=st.lists(entries, max_size=2))
 def test_any_annotations_are_read_or_a_user_error(tmp_path_factory, annotations, images):
     folder = tmp_path_factory.getbasetemp() / "coco_fuzz"

@@ -44,8 +44,9 @@ COMMANDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("data", ["shapes", "data/shapes.yaml"])
+@pytest.mark.parametrize(
+    ("command", "data"), [*((command, "shapes") for command in COMMANDS), ("check", "data/shapes.yaml")]
+)
 def test_every_command_knows_the_built_in_data_set(tmp_path, capsys, command, data):
     (tmp_path / "here" / "shapes").mkdir()  # a folder of that name is no data set
     code = main([command, "--data", data, *COMMANDS[command]])
@@ -67,6 +68,7 @@ def test_a_folder_without_one_is_no_data_set(tmp_path, capsys):
     assert "few: is a folder without data.yaml, and of no form that is known" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", SAMPLES)
 def test_a_foreign_data_set_is_answered_with_the_command_that_converts_it(form, capsys):
     """And that command, as it is printed, makes one that can be checked."""
@@ -106,7 +108,7 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     err = answer("plain/annotations/instances_train2017.json", capsys)
     assert "COCO JSON" in err and "or write a data yaml with `train: plain/annotations/instances_train2017.json`" in err
     cvat(Path("cvat"))
-    assert "it looks like CVAT XML" in answer("cvat/annotations.xml", capsys)
+    assert "is an xml file, not a data yaml: it looks like CVAT XML" in answer("cvat/annotations.xml", capsys)
     darknet(Path("darknet"))
     assert "it looks like YOLO labels (obj.data of Darknet)" in answer("darknet/obj.data", capsys)
     voc(Path("voc"))
@@ -132,6 +134,11 @@ def test_a_yaml_of_another_name_and_other_folders(capsys):
     err = answer("my export.zip", capsys)
     assert "is a zip file, not a data yaml: it looks like Pascal VOC XML (3 XML files in Annotations)" in err
     assert main(shlex.split(err.split("fix: ")[1])[1:]) == 0, "its own command converts it"
+    shutil.make_archive("own", "zip", make_shapes("packed", n=3).parent)
+    assert "it looks like YOLO labels (data.yaml)" in answer("own.zip", capsys), "the COCO files beside it are a choice"
+    coco_files(Path("coco-files"))
+    shutil.make_archive("coco-files", "zip", "coco-files")
+    assert "COCO JSON" in (err := answer("coco-files.zip", capsys)) and "write a data yaml" not in err
     Path("broken.zip").write_text("x")
     assert "cannot be read as a zip file" in answer("broken.zip", capsys)
 
@@ -146,6 +153,20 @@ def test_labels_of_another_form_beside_the_images_are_named(capsys):
     assert "  command: " in out and "convert" in out.split("  command: ")[1].splitlines()[0]
     assert main(["pack", "--data", "voc.yaml"]) == 2
     assert "fix: convert it: " in capsys.readouterr().err
+
+
+def test_lists_of_pascal_voc_are_answered_with_what_they_belong_to(capsys):
+    """They name pictures without their endings, so no line is an image."""
+    voc(Path("BCCD"))
+    write(Path("voc.yaml"), "path: BCCD\ntrain: ImageSets/Main/train.txt\nval: JPEGImages\nnames: [cat, dog]\n")
+    assert main(["check", "--data", "voc.yaml"]) == 1
+    out = capsys.readouterr().out
+    assert "the train split holds no image, but " in out and "BCCD looks like Pascal VOC XML (3 XML files" in out
+    assert "convert " in out.split("the train split holds no image")[1].split("  command: ")[1].splitlines()[0]
+    write(Path("plain.txt"), "a\n")
+    write(Path("plain.yaml"), "train: plain.txt\nval: plain.txt\nnames: [cat, dog]\n")
+    assert main(["check", "--data", "plain.yaml"]) == 1
+    assert "the train split holds no image\n" in capsys.readouterr().out, "of the folder of the list nothing is known"
 
 
 @pytest.mark.slow
@@ -213,13 +234,14 @@ def deny(monkeypatch, name, ending):
     real = getattr(os, name)
 
     def denied(path, *more, **named):
-        if os.fspath(path).endswith(ending):
+        if not isinstance(path, int) and os.fspath(path).endswith(ending):  # pytest removes folders by descriptor
             raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
         return real(path, *more, **named)
 
     monkeypatch.setattr(os, name, denied)
 
 
+@pytest.mark.slow
 def test_an_image_folder_that_may_not_be_read(capsys, monkeypatch):
     make_shapes("few", n=3)
     deny(monkeypatch, "scandir", "images/train")
@@ -228,6 +250,7 @@ def test_an_image_folder_that_may_not_be_read(capsys, monkeypatch):
     assert "images/train: cannot be read: Permission denied\n  fix: check the permissions of that folder" in out
 
 
+@pytest.mark.slow
 def test_a_label_that_may_not_be_read(capsys, monkeypatch):
     make_shapes("few", n=3)
     deny(monkeypatch, "open", "train/000001.txt")

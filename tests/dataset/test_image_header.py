@@ -20,6 +20,8 @@ from tests.dataset.make import (
     with_exif,
 )
 from yolofast.dataset.check import check_image
+from yolofast.dataset.data_yaml import IMAGE_SUFFIXES
+from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.image_header import (
     BadImageError,
     ImageHeader,
@@ -27,6 +29,8 @@ from yolofast.dataset.image_header import (
     exif_orientation,
     read_image_header,
 )
+from yolofast.errors import UserError
+from yolofast.media.pictures import read_picture
 
 
 def put(tmp_path, content, name="image.jpg"):
@@ -38,13 +42,6 @@ def put(tmp_path, content, name="image.jpg"):
 def decoded_size(path):
     height, width = cv2.imread(str(path), cv2.IMREAD_COLOR).shape[:2]
     return width, height
-
-
-@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp", ".tiff"])
-def test_every_format(tmp_path, suffix):
-    path = put(tmp_path, encoded(suffix, 50, 30), "image" + suffix)
-    assert read_image_header(path) == ImageHeader(50, 30)
-    assert check_image(str(path)).fault is None
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -142,6 +139,38 @@ def test_what_is_no_image(tmp_path, content):
         read_image_header(put(tmp_path, content))
 
 
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"GIF89a" + bytes(40), "GIF"),
+        (b"\0\0\0 ftypavif" + bytes(40), "AVIF"),
+        (b"\0\0\0 ftypheic" + bytes(40), "HEIC"),
+        (b"\0\0\0 ftypisom" + bytes(40), "MP4 or similar"),
+        (b"P6\n60 40\n255\n" + bytes(7200), "PNM (PPM, PGM)"),
+        (b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(40), "JPEG 2000"),
+        (b"II+\0" + bytes(40), "BigTIFF"),
+    ],
+)
+def test_another_format_of_that_name_is_named(tmp_path, content, name):
+    path = put(tmp_path, content)
+    fault = check_image(str(path)).fault
+    assert (fault.kind, fault.what) == (FaultKind.UNSUPPORTED, f"is {name}, which is not read, whatever its name says")
+    assert fault.fatal and fault.fix.startswith("convert it to JPEG or PNG")
+    with pytest.raises(UserError, match="which is not read") as caught:
+        read_picture(path)
+    assert (caught.value.what, caught.value.fix) == (fault.what, fault.fix)
+
+
+@pytest.mark.parametrize("suffix", sorted(IMAGE_SUFFIXES))
+def test_every_name_of_an_image_can_be_read(tmp_path, suffix):
+    content = encoded({".dng": ".tiff", ".mpo": ".jpg"}.get(suffix, suffix), 50, 30)
+    if suffix == ".mpo":
+        content *= 2  # a second view behind the first
+    path = put(tmp_path, content, "image" + suffix)
+    assert read_image_header(path) == ImageHeader(50, 30) and check_image(str(path)).fault is None
+    assert read_picture(path).shape == (30, 50, 3)
+
+
 def test_damage_inside_a_png_is_found_by_its_checksum(tmp_path):
     path = put(tmp_path, damaged_png(), "image.png")
     read_image_header(path)  # which does not look there
@@ -169,6 +198,7 @@ def test_any_file_ends_in_a_header_or_the_error(tmp_path_factory, content, start
     assert min(header.width, header.height) >= 1
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60))
 def test_any_exif_has_an_orientation(content):
     assert 1 <= exif_orientation(exif(6)[:8] + content) <= 8

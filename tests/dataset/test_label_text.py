@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.index_cache import MOST_LISTED
 from yolofast.dataset.yolo_labels import parse_labels
 
 
@@ -52,6 +53,21 @@ def test_faults_name_file_line_value_and_fix(row, kind, message):
     assert message in fault.what
     assert (fault.kind, fault.where, fault.line, fault.image) == (kind, "labels/a.txt", 2, "images/a.jpg")
     assert fault.fatal and fault.fix
+
+
+def test_of_many_warnings_the_first_are_listed_and_the_rest_counted():
+    rows = parse("0 .5 .5 .5 .5\n" * 1001 + "0 .5 .5 1 1.5\n" + "1 .5 .5 .5 .5\n")
+    assert rows.all_faults()[-1].what == "900 more of this kind are not listed"
+    kinds = [(fault.kind, fault.fatal) for fault in rows.all_faults()]
+    assert kinds.count((FaultKind.DUPLICATE_ROW, False)) == MOST_LISTED + 1
+    assert kinds.count((FaultKind.OUT_OF_RANGE, True)) == 1, "what comes behind them is found"
+    assert len(rows.labels) == 2
+
+
+def test_a_file_of_wrong_rows_is_read_no_further():
+    faults = parse("x\n" * 1000 + "7 .5 .5 .5 .5\n").all_faults()
+    assert {fault.kind for fault in faults} == {FaultKind.COLUMNS} and len(faults) == MOST_LISTED + 1
+    assert faults[-1].what == "more of this kind are not listed" and faults[-1].fatal and faults[-1].line is None
 
 
 def test_every_fault_of_a_file_is_found():

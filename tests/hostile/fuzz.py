@@ -94,6 +94,7 @@ def costs(sound: Sound, work: Path) -> dict[str, Outcome]:
         cases = [Case("sound", command) for command in commands]
         if name == "resume":
             copy = sound.copy_run(work / "sound-run")
+            shutil.rmtree(copy / "weights")  # it starts again: the most that a sound resume costs
             cases = [Case("sound", ("train", "--resume", str(copy), "--epochs", "4", "--device", "cpu"))]
         outcomes = []
         for case in cases or [Case("nothing", call=lambda: 0)]:

@@ -8,8 +8,9 @@ import zipfile
 import pytest
 
 from tests.dataset.formats import samples
-from tests.dataset.make import write
+from tests.dataset.make import image, write
 from tests.hostile.cost import cheap, refused
+from yolofast.cli import main
 from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
 from yolofast.dataset.formats.recognise import recognise
@@ -174,3 +175,15 @@ def test_a_folder_that_links_to_itself_is_looked_at_once(tmp_path):
     (tmp_path / "voc" / "root").symlink_to("/", target_is_directory=True)
     with cheap():
         assert recognise(tmp_path / "voc").format == "voc"
+
+
+@pytest.mark.parametrize("row", ["0 .5 .5 .2 .2", "x", "0 .5 .5 1 .{n}", "0 0 0 0 .{n}", "{n} 0 0 0 0"])
+def test_a_megabyte_of_odd_rows_is_a_short_report(tmp_path, row, capsys):
+    """Repeated, without sense, beyond the image, too small, of no class."""
+    image(tmp_path / "images/train/a.jpg")
+    data, count = tmp_path / "data.yaml", 1_000_000 // len(row.format(n=10_000) + "\n")
+    write(data, "train: images/train\nnames: [a]\n")
+    write(tmp_path / "labels/train/a.txt", "".join(f"{row}\n".format(n=n) for n in range(count)))
+    with cheap():
+        assert main(["check", "--data", str(data), "--splits", "train", "--json"]) == 1
+    assert len(capsys.readouterr().out) < 300_000

@@ -18,6 +18,7 @@ from yolofast.dataset.check import check_image
 from yolofast.dataset.image_header import BadImageError, read_image_header
 from yolofast.files.budget import Room
 from yolofast.files.threads import in_order, in_threads
+from yolofast.image_bytes import stored_size
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import decode_picture
 from yolofast.media.sources import _batches
@@ -110,7 +111,7 @@ def png(*more):
 
 
 def test_a_picture_of_more_pixels_than_are_decoded():
-    with refused(r"x\.png: says it has more pixels"):
+    with refused(r"x\.png: says it has 40000×40000 pixels"):
         decode_picture(png(chunk(b"IDAT", b""), chunk(b"IEND", b"")), "x.png")
 
 
@@ -120,17 +121,79 @@ OTHERS = {
     "hdr": b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 16384 +X 16384\n" + bytes(100),
     "sun raster": struct.pack(">8I", 0x59A66A95, 16384, 16384, 24, 0, 1, 0, 0) + bytes(100),
 }
+TIFF = struct.pack("<2sHIH", b"II", 42, 8, 4)
+TILES = (256, 9), (257, 9), (322, 2**14), (323, 2**14)
+TOO_LARGE = {
+    "jpeg": b"\xff\xd8" + b"junk" + b"\xff\xc0\0\x11\x08\x40\0\x40\0\x03" + bytes(9) + b"\xff\xda",
+    "old bmp": b"BM" + bytes(12) + struct.pack("<IHHHH", 12, 16384, 16384, 1, 24),
+    "bmp": b"BM" + bytes(12) + struct.pack("<IiiHH", 40, 16384, -16384, 1, 24) + bytes(30),
+    "webp": b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(4) + b"\xff\x3f\0\xff\x3f\0",
+    "tiff": TIFF + b"".join(struct.pack("<HHII", tag, 4, 1, 16384) for tag in (256, 257, 257, 258)),
+    "tiles": TIFF + b"".join(struct.pack("<HHII", t, 4, 1, n) for t, n in TILES),
+    "png": png(chunk(b"IDAT", b""), chunk(b"IEND", b"")),
+}  # fmt: skip
+
+
+@pytest.fixture
+def never_decoded(monkeypatch):
+    """OpenCV has a limit only if yolofast was imported before it: so it is not asked."""
+    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("OpenCV is given the file"))
 
 
 @pytest.mark.parametrize("content", OTHERS.values(), ids=OTHERS)
-def test_formats_whose_headers_are_not_read_here(tmp_path, content):
-    """OpenCV itself refuses them: it has the same limit, from before it is imported."""
+def test_formats_whose_headers_are_not_read_are_not_decoded(tmp_path, never_decoded, content):
     (tmp_path / "x.jpg").write_bytes(content)
     with cheap():
         fault = check_image(str(tmp_path / "x.jpg")).fault
     assert fault is not None and fault.fatal
-    with refused("more pixels than the 67,108,864 that are allowed|is not an image"):
+    with refused("is not an image|is .+, which is not read"):
         decode_picture(content, "x.jpg")
+
+
+@pytest.mark.parametrize("content", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_headers_are_read_before_anything_is_decoded(never_decoded, content):
+    with refused(r"says it has \d+×\d+ pixels, more than the 67,108,864 that are allowed"):
+        decode_picture(content, "x.jpg")
+
+
+@pytest.mark.slow
+def test_whatever_was_imported_first():
+    content = np.frombuffer(OTHERS["ppm"].replace(b"16384", b"10000"), np.uint8)
+    program = "import cv2; from yolofast.image_bytes import decode_image; import sys\n"
+    program += "assert decode_image(sys.stdin.buffer.read()) is None"
+    subprocess.run([sys.executable, "-c", program], input=content.tobytes(), check=True)
+
+
+def test_many_scans():
+    """Each of 40 bytes visits all pixels: a megabyte would take minutes."""
+    whole = cv2.imencode(".jpg", np.zeros((1000, 1000), np.uint8), [cv2.IMWRITE_JPEG_PROGRESSIVE, 1])[1].tobytes()
+    last, end = whole.rindex(b"\xff\xda"), whole.rindex(b"\xff\xd9")
+    assert decode_picture(whole, "x.jpg").shape == (1000, 1000, 3)
+    with refused("scans of"):
+        decode_picture(whole[:end] + whole[last:end] * 3000 + whole[end:], "x.jpg")
+
+
+def test_a_jpeg_whose_numbers_are_all_kept_takes_more(monkeypatch):
+    """Of three components in full, six bytes a pixel, beside the picture's three."""
+    rows = [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_SAMPLING_FACTOR]
+    monkeypatch.setattr("yolofast.image_bytes.MAX_PIXELS", 64 * 64)
+    full, half = (
+        cv2.imencode(".jpg", np.zeros((64, 64, 3), np.uint8), [*rows, factor])[1].tobytes()
+        for factor in (cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420)
+    )
+    assert decode_picture(half, "x.jpg").shape == (64, 64, 3)
+    with refused("64×64 pixels, more than the 2,730 that are allowed"):
+        decode_picture(full, "x.jpg")
+
+
+def test_a_tiff_whose_strip_is_unpacked_whole_takes_more(monkeypatch):
+    monkeypatch.setattr("yolofast.image_bytes.MAX_PIXELS", 64 * 64)
+    picture, one_strip = np.zeros((64, 64, 3), np.uint16), [cv2.IMWRITE_TIFF_ROWSPERSTRIP, 64]
+    wide, narrow = (cv2.imencode(".tiff", picture.astype(kind), one_strip)[1].tobytes() for kind in ("u2", "u1"))
+    in_strips = cv2.imencode(".tiff", picture, [cv2.IMWRITE_TIFF_ROWSPERSTRIP, 8])[1].tobytes()
+    assert all(decode_picture(content, "x.tif").shape == (64, 64, 3) for content in (narrow, in_strips))
+    with refused("64×64 pixels, more than the 2,730 that are allowed"):
+        decode_picture(wide, "x.tif")
 
 
 def test_many_huge_images_are_said_and_not_decoded(tmp_path):
@@ -185,10 +248,11 @@ def test_a_scan_without_end(tmp_path):
         read_image_header(tmp_path / "x.jpg")
 
 
+WEBP_SMALL = TOO_LARGE["webp"].replace(b"\xff\x3f", b"\x0f\0")
 STARTS = {
     "jpeg": (JPEG, 2**29, "536,870,912 bytes, far more than 16×16 pixels need"),
     "png": (png(chunk(b"IEND", b"")), 2**34, "17,179,869,184 bytes, more than the 1,073,741,824 that are allowed"),
-    "unknown": (b"abc", 2**34, "17,179,869,184 bytes, more than the 1,073,741,824 that are allowed"),
+    "webp": (WEBP_SMALL, 2**34, "17,179,869,184 bytes, more than the 1,073,741,824 that are allowed"),
 }
 
 
@@ -210,7 +274,7 @@ WEBP = {"lossy": (LOSSY, 3), "lossless": ([], 3), "extended": (LOSSY, 4)}
 def test_the_size_of_a_webp_is_known_before_it_is_decoded(quality, channels):
     picture = np.random.default_rng(0).integers(0, 255, (70, 50, channels), dtype=np.uint8)
     content = cv2.imencode(".webp", picture, quality)[1].tobytes()
-    assert image_header._webp_size(content[:34]) == (50, 70)
+    assert stored_size(lambda place, length: content[place : place + length]) == (50, 70)
 
 
 def test_a_webp_that_promises_too_much(tmp_path):

@@ -78,6 +78,19 @@ def test_one_that_hangs_again_ends_the_run(tmp_path):
     assert not loader.processes()
 
 
+@pytest.mark.parametrize("persistent", [False, True], ids=["new workers", "the same workers"])
+def test_one_that_hangs_again_in_a_later_epoch_ends_the_run(tmp_path, persistent):
+    """Else a run whose workers hang once in every batch would go on without end, and at no pace."""
+    marks, said = tmp_path / "marks", []
+    loader = stopping_loader(marks, 1, said, workers=1, persistent=persistent)
+    assert len(list(loader.epoch(0))) == 3 and len(said) == 1
+    (marks / "0").unlink()
+    with pytest.raises(UserError, match="and so was the one before it"):
+        list(loader.epoch(1))
+    assert len(said) == 1
+    wait_until_gone(stopped_in(marks))
+
+
 def test_half_of_an_answer(tmp_path):
     """A worker that is stopped while it sends: its parent has begun to read, and must not wait for the rest."""
     first = tmp_path / "first"

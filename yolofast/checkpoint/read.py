@@ -23,6 +23,7 @@ from yolofast.files.budget import Budget
 # The largest model that can be built takes half of this in float32; reading more would only take memory.
 _MAX_BYTES = 16 * 2**30
 _MOST_AXES = 8
+_EXPORTED = (".onnx", ".xml", ".engine", ".pte", ".tflite", ".param")
 _MOST_HEADER = 2**22
 """Bytes of the header of safetensors: 60,000 tensors."""
 
@@ -88,6 +89,9 @@ def _read(path: Path) -> WeightFile:
         if header > _MOST_HEADER:
             raise damaged(f"its header has {header:,} bytes")
         return _read_safetensors(path)
+    if path.suffix.lower() in _EXPORTED:
+        what = "this is an exported file, which can be run but neither trained nor changed"
+        raise UserError(what, fix="name the weights it was made of: best.pt")
     raise UserError(
         "this is no weight file: neither torch nor safetensors wrote it, or its beginning is damaged",
         fix="give a .pt, .pth or .safetensors file; a web page saved under that name is a failed download",

@@ -168,7 +168,7 @@ def read_coco(
         *_repeated_images(pairs, path),
         *unmatched_faults(unmatched, document, path),
         *repeated_ids(document, path),
-        *(fault for one in rows for fault in one.faults),
+        *(fault for one in rows for fault in one.all_faults()),
     ]
     return Reading(build_index(rows, sizes, classes, ids, path), faults, stamps, key)
 

@@ -6,7 +6,6 @@ where to put it are choices.
 """
 
 import os
-import re
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
@@ -100,12 +99,15 @@ def refuse_foreign_data(data: str | Path) -> None:
     if len(own) == 1:
         fix = f"name the file: --data {path / own[0]}"
         raise UserError(f"is a folder without {IN_FOLDER}, but with {own[0]}", where=path, fix=fix)
-    kind = "a folder without data.yaml" if path.is_dir() else f"a {path.suffix[1:].lower()} file, not a data yaml"
+    ending = path.suffix.lower()
+    file = f"{'an' if ending == '.xml' else 'a'} {ending[1:]} file, not a data yaml"
+    kind = "a folder without data.yaml" if path.is_dir() else file
     seen = recognise(path)
     if seen is None:
         fix = "name a data yaml; docs/data.md says what is in one, and which other forms are known"
         raise UserError(f"is {kind}, and of no form that is known", where=path, fix=fix)
-    also = f"; or write a data yaml with `train: {text}`" if seen.format == "coco" and path.is_file() else ""
+    readable = seen.format == "coco" and ending == ".json"
+    also = f"; or write a data yaml with `train: {text}`" if readable else ""
     also += ", which can be converted from coco to yolo" if seen.format == "mot" else ""
     raise UserError(f"is {kind}: it looks like {seen.title} ({seen.seen})", where=path, fix=f"{seen.command}{also}")
 
@@ -113,5 +115,4 @@ def refuse_foreign_data(data: str | Path) -> None:
 def _yamls(folder: Path) -> list[str]:
     """Those that name splits, in the folder itself."""
     with evidence_of(folder) as evidence:
-        names = [name for name in evidence.ending(*_YAML) if "/" not in name]
-        return [name for name in names if re.search(r"^train\s*:", evidence.head(name), re.MULTILINE)]
+        return [name for name in evidence.data_yamls() if "/" not in name]

@@ -25,11 +25,13 @@ from yolofast.dataset.image_header import (
     BadImageError,
     HugeImageError,
     ImageHeader,
+    OtherFormatError,
     TruncatedImageError,
     decoded_size,
     read_image_header,
 )
 from yolofast.files.budget import DECODING, PIXELS_VARIABLE
+from yolofast.files.other_formats import HOW_TO_CONVERT
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import PNG_START, png_chunks
@@ -170,6 +172,8 @@ def image_fault(image: str, error: OSError | BadImageError) -> Fault:
         fix = "check the file and its permissions"
     elif _stamp(image)[0] == 0:
         kind, what, fix = FaultKind.EMPTY_FILE, "is an empty file", "copy it again, or remove it"
+    elif isinstance(error, OtherFormatError):
+        kind, what, fix = FaultKind.UNSUPPORTED, str(error), HOW_TO_CONVERT
     elif isinstance(error, TruncatedImageError):
         kind, what, fix = FaultKind.TRUNCATED, str(error), "copy it again, or remove it"
     elif isinstance(error, HugeImageError):

@@ -1,24 +1,25 @@
 """Size, EXIF rotation and completeness of an image from its first and last bytes, without decoding a pixel.
 
 Every start of a training run looks at every image, and decoding them all would take minutes. JPEG, PNG and BMP are read
-here; images of other formats are decoded whole. Pillow would need 44 instead of 19 µs for a JPEG, decodes a PNG to find
+here; WebP and TIFF are decoded whole. Pillow would need 44 instead of 19 µs for a JPEG, decodes a PNG to find
 its EXIF, warns of damaged EXIF, and takes the orientation from XMP, which OpenCV does not. A file damaged in its middle
 is found by `require_decodable` of `image_facts` only.
 """
 
+import io
 import os
 import re
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import cv2
 
 from yolofast.files.budget import DECODING, MAX_PIXELS, Budget
+from yolofast.files.other_formats import other_format
 from yolofast.files.yaml_file import open_regular
-from yolofast.image_bytes import PNG_START, decode_image
+from yolofast.image_bytes import PNG_START, START_BYTES, TooCostlyError, decode_image, stored_size, tiff_number
 
 _MOST_BYTES = 2**30
 _MOST_PARTS = 500_000
@@ -32,10 +33,8 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_END, _JPEG_START_OF_SCAN, _JPEG_EXIF = 0xD9, 0xDA, 0xE1
 _JPEG_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd7\xff]")
 """Other than those that are inside a scan."""
-_WIDTH_TAG, _HEIGHT_TAG, _ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
-_TIFF_SHORT = 3
+_ORIENTATION_TAG = 0x0112
 _SIDEWAYS = frozenset({5, 6, 7, 8})  # orientations that swap width and height
-_BMP_HEADER = 34
 _CUT_SHORT = "ends before the image does"
 
 
@@ -45,6 +44,10 @@ class BadImageError(ValueError):
 
 class HugeImageError(BadImageError):
     """The image has more pixels than are allowed."""
+
+
+class OtherFormatError(BadImageError):
+    """The image is of a format that is not read."""
 
 
 class TruncatedImageError(BadImageError):
@@ -63,7 +66,7 @@ class ImageHeader:
 def read_image_header(path: str | Path) -> ImageHeader:
     """Raises OSError if the file cannot be read and BadImageError if it is not a whole image."""
     with open_regular(path) as file:
-        start = file.read(_BMP_HEADER)
+        start = file.read(START_BYTES)
         if start[:2] == b"\xff\xd8":
             header = _jpeg_header(file)
         elif start[:8] == PNG_START:
@@ -76,6 +79,25 @@ def read_image_header(path: str | Path) -> ImageHeader:
         raise BadImageError(f"is an image of {header.width}×{header.height} pixels")
     _require_pixels_in_reason(header.width, header.height)
     return header
+
+
+def announced_size(content: bytes) -> tuple[int, int]:
+    """Width and height before it is turned, of JPEG, PNG, BMP and WebP; others are refused. Nothing is decoded."""
+    file, start = io.BytesIO(content), content[:START_BYTES]
+    file.seek(len(start))
+    if start[:2] == b"\xff\xd8":
+        header = _jpeg_header(file)
+    elif start[:8] == PNG_START:
+        header = _png_header(file)
+    elif start[:2] == b"BM":
+        header = _bmp_header(file, start)
+    elif start[:4] == b"RIFF":
+        header = ImageHeader(*(stored_size(lambda place, length: content[place : place + length]) or (0, 0)))
+    else:
+        raise BadImageError("is not JPEG, PNG, BMP or WebP")
+    if min(header.width, header.height) < 1:
+        raise BadImageError(f"is an image of {header.width}×{header.height} pixels")
+    return header.width, header.height
 
 
 def _require_pixels_in_reason(width: int, height: int) -> None:
@@ -164,7 +186,7 @@ def _png_header(file: BinaryIO) -> ImageHeader:
 
 
 def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
-    if len(start) < _BMP_HEADER:
+    if len(start) < START_BYTES:
         raise TruncatedImageError(_CUT_SHORT)
     pixels_at, width, height, bits, compression = struct.unpack_from("<I4xii2xHI", start, 10)
     height = abs(height)  # negative when rows run from the top
@@ -175,46 +197,37 @@ def _bmp_header(file: BinaryIO, start: bytes) -> ImageHeader:
 
 
 def _header_by_decoding(file: BinaryIO, start: bytes) -> ImageHeader:
-    """WebP, TIFF, GIF and whatever else is known. Pixels come out turned already; the orientation is for messages."""
+    """WebP and TIFF. Pixels come out turned already; the orientation is for messages."""
 
     def read(place: int, length: int) -> bytes:
         file.seek(place)
         return file.read(length)
 
-    is_webp = start[:4] == b"RIFF"
-    if start[:4] == b"GIF8":
-        width, height = struct.unpack("<HH", start[6:10].ljust(4, b"\0"))
-    else:
-        width, height = _webp_size(start) if is_webp else (_tiff_value(read, tag) for tag in (_WIDTH_TAG, _HEIGHT_TAG))
+    width, height = stored_size(read) or _unknown(start)
     _require_pixels_in_reason(width, height)
     size = _size_in_reason(file, width, height)
-    # Of other formats nothing is known, so they are decoded alone.
-    with DECODING.hold(max(width * height or MAX_PIXELS, size // BYTES_HELD_AS_PIXEL)):
+    with DECODING.hold(max(width * height, size // BYTES_HELD_AS_PIXEL)):
         content = read(0, size)
         width, height = decoded_size(content)
-        return ImageHeader(width, height, exif_orientation(_webp_exif(content) if is_webp else content))
+        return ImageHeader(width, height, exif_orientation(_webp_exif(content) if start[:4] == b"RIFF" else content))
 
 
-def _webp_size(start: bytes) -> tuple[int, int]:
-    """By the three kinds of first parts; 0 if it is none of them."""
-    if start[12:16] == b"VP8X":
-        return int.from_bytes(start[24:27], "little") + 1, int.from_bytes(start[27:30], "little") + 1
-    if start[12:16] == b"VP8L":
-        bits = int.from_bytes(start[21:25], "little")
-        return bits % 2**14 + 1, (bits >> 14) % 2**14 + 1
-    if start[12:16] == b"VP8 ":
-        return int.from_bytes(start[26:28], "little") % 2**14, int.from_bytes(start[28:30], "little") % 2**14
-    return 0, 0
+def _unknown(start: bytes) -> NoReturn:
+    if (name := other_format(start)) is not None:
+        raise OtherFormatError(f"is {name}, which is not read, whatever its name says")
+    raise BadImageError("is not an image that can be decoded: it is damaged, cut short or of an unknown format")
 
 
 def decoded_size(content: bytes) -> tuple[int, int]:
     """Width and height as decoded and turned. From memory: OpenCV 5 fails to turn a TIFF that it reads from a file."""
     try:
         pixels = decode_image(content)
+    except TooCostlyError as error:
+        raise HugeImageError(str(error)) from None
     except cv2.error:  # such as more pixels than the library is willing to hold
         pixels = None
     if pixels is None:
-        raise BadImageError("is not an image that can be decoded: it is damaged, cut short or of an unknown format")
+        _unknown(content)
     height, width = pixels.shape[:2]
     return width, height
 
@@ -232,28 +245,8 @@ def _webp_exif(content: bytes) -> bytes:
 
 def exif_orientation(tiff: bytes) -> int:
     """The orientation in an EXIF block; 1, upright, if it has none or a wrong one, which decoders ignore too."""
-    value = _tiff_value(lambda place, length: tiff[place : place + length], _ORIENTATION_TAG)
+    value = tiff_number(lambda place, length: tiff[place : place + length], _ORIENTATION_TAG)
     return value if 1 <= value <= 8 else 1
-
-
-def _tiff_value(read: Callable[[int, int], bytes], tag: int) -> int:
-    """A number in the first directory of a TIFF, which is also the form of an EXIF block; 0 if it is not there.
-
-    `read` gives so many bytes from a place on.
-    """
-    order = read(0, 2)
-    if order not in (b"II", b"MM"):
-        return 0
-
-    def number(place: int, size: int) -> int:
-        return int.from_bytes(read(place, size), "little" if order == b"II" else "big")
-
-    directory = number(4, 4)
-    for entry in range(min(number(directory, 2), 1000)):
-        place = directory + 2 + 12 * entry
-        if number(place, 2) == tag:
-            return number(place + 8, 2 if number(place + 2, 2) == _TIFF_SHORT else 4)
-    return 0
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -28,6 +29,8 @@ from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
 SMALLEST_BOX_PX = 2.0
+MOST_LISTED = 100
+"""Faults of one kind in the labels of one image: a megabyte of text can have half a million."""
 _ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
 _DAMAGED = (
     *(OSError, ValueError, LookupError, TypeError, EOFError, AttributeError),
@@ -75,6 +78,10 @@ class ImageRows:
     crowd: list[bool] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    """The first of each kind; `all_faults` says that there were more."""
+    unlisted: Counter[tuple[FaultKind, bool]] = field(default_factory=Counter)
+    """How many more, by kind and whether they are fatal."""
+    _listed: Counter[tuple[FaultKind, bool]] = field(default_factory=Counter)
 
     def add(self, label: int, box: Box, polygon: list[float], place: Place, crowd: bool = False) -> None:
         self.labels.append(label)
@@ -84,9 +91,24 @@ class ImageRows:
         self.crowd.append(crowd)
 
     def note(self, kind: FaultKind, what: str, fix: str, *, line: int | None = None, fatal: bool = True) -> None:
-        self.faults.append(
-            Fault(kind=kind, where=self.where, line=line, what=what, fix=fix, fatal=fatal, image=self.image)
-        )
+        if self._listed[kind, fatal] == MOST_LISTED:
+            self.unlisted[kind, fatal] += 1
+            return
+        self._listed[kind, fatal] += 1
+        self.faults.append(self._fault(kind, what, fix, line, fatal))
+
+    def _fault(self, kind: FaultKind, what: str, fix: str, line: int | None, fatal: bool) -> Fault:
+        return Fault(kind=kind, where=self.where, line=line, what=what, fix=fix, fatal=fatal, image=self.image)
+
+    def all_faults(self) -> list[Fault]:
+        """With one more for each kind of which not all are listed."""
+        rest = []
+        for (kind, fatal), count in self.unlisted.items():
+            # A reader may stop at the first fatal one that is not listed, so that their number is not known.
+            what = f"{'' if fatal else f'{count:,} '}more of this kind are not listed"
+            fix = "correct those that are listed, then check again"
+            rest.append(self._fault(kind, what, fix, None, fatal))
+        return [*self.faults, *rest]
 
     def note_tiny_boxes(self, size: Ints) -> None:
         """Boxes under two pixels of the image as stored: nothing can be learned from them."""

@@ -65,10 +65,14 @@ def command_for(fault: Fault, repair: str) -> str | None:
 
 
 def repair_command(data: str | Path) -> str:
+    return f"{own_command()} check --data {shlex.quote(str(data))} --fix {shlex.quote(copy_of(data))}"
+
+
+def copy_of(data: str | Path) -> str:
+    """What the repaired copy is called where no name is given: `set-fixed`."""
     path = Path(data)
     name = path.stem if path.is_file() and path.name != "data.yaml" else path.resolve().parent.name
-    name = path.resolve().name if path.is_dir() else name
-    return f"{own_command()} check --data {shlex.quote(str(data))} --fix {shlex.quote(f'{name}-fixed')}"
+    return f"{path.resolve().name if path.is_dir() else name}-fixed"
 
 
 class Repair(Conversion):

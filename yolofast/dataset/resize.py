@@ -42,7 +42,7 @@ from yolofast.errors import UserError
 from yolofast.files.budget import DECODING
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import dump_yaml
-from yolofast.image_bytes import decode_image
+from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.image_index import fitted_size
 
 QUALITY = 95
@@ -238,7 +238,10 @@ def _targets(images: list[str], split: str) -> list[str]:
 def write_pixels(file: str, target: Path, wanted: tuple[int, int], size: tuple[int, int], quality: int) -> None:
     """The image as it is shown, in another size, without EXIF; raises `UserError` if it cannot be decoded."""
     with DECODING.hold(size[0] * size[1]):
-        pixels = decode_image(Path(file).read_bytes())
+        try:
+            pixels = decode_image(Path(file).read_bytes())
+        except TooCostlyError as error:
+            raise UserError(str(error), where=file, fix="save it anew, or remove it") from None
         if pixels is None or pixels.shape[1::-1] != size:
             fault = image_fault(file, BadImageError("is damaged: its pixels cannot be decoded"))
             raise UserError(fault.what, where=file, fix=fault.fix)

@@ -6,7 +6,7 @@ are YOLO's. Without either a COCO file is looked for in the usual places.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -151,13 +151,21 @@ def _without_labels(request: _Request, listing: Listing) -> Fault:
     """No label file at all. Labels of another form may lie beside the images, or one folder up."""
     first, split = listing.images[0], request.split
     what = f"none of the {len(listing.images)} {split} images has a label file"
-    for folder in (listing.sources[0], listing.sources[0].parent):
+    source = listing.sources[0]
+    if found := _of_another_form(request, what, [source, source.parent]):
+        return found
+    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
+    return request.fault(what, fix, fatal=_needs_boxes(split))
+
+
+def _of_another_form(request: _Request, what: str, folders: Sequence[Path]) -> Fault | None:
+    for folder in folders:
         seen = recognise(folder) if folder.is_dir() else None
         if seen is not None and FORMATS[seen.format].holds == "images" and seen.format != "yolo":
             what = f"{what}, but {folder} looks like {seen.title} ({seen.seen})"
-            return request.fault(what, "convert it", fatal=_needs_boxes(split), command=seen.command)
-    fix = f"put the labels of {first} into {label_path(first)}, or name a COCO file under `annotations:`"
-    return request.fault(what, fix, fatal=_needs_boxes(split))
+            fatal = _needs_boxes(request.split)
+            return request.fault(what, "convert it", fatal=fatal, command=seen.command)
+    return None
 
 
 def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> SplitReport:
@@ -212,7 +220,9 @@ def _yolo_classes(data: DataYaml) -> Classes:
 def _empty(request: _Request, listing: Listing) -> SplitReport:
     data, split = request.data, request.split
     fix = f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
-    fault = request.fault(f"the {split} split holds no image", fix)
+    what = f"the {split} split holds no image"
+    voc = [folder.parent for source in listing.sources[:1] for folder in source.parents if folder.name == "ImageSets"]
+    fault = _of_another_form(request, what, voc) or request.fault(what, fix)
     classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
     index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
     return SplitReport(index, (*listing.faults, fault))

@@ -43,14 +43,19 @@ class RowError(ValueError):
 def parse_labels(text: str, nc: int | None, where: str, image: str) -> ImageRows:
     """`nc` None accepts any class number, for training without classes (`single_cls`)."""
     rows = ImageRows(where, image)
-    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    polygons = any(len(fields) > _LONGEST_BOX_ROW for _, fields in lines)
+    lines = text.split("\n")
+    # Split twice: the parts of a million rows, kept, would cost more than all that is made of them.
+    polygons = any(len(line.split()) > _LONGEST_BOX_ROW for line in lines)
     first_line: dict[tuple[float, ...], int] = {}
-    for number, fields in lines:
+    for number, line in enumerate(lines, 1):
+        if not (fields := line.split()):
+            continue
         try:
             row = _parse_row(fields, polygons, nc)
         except RowError as error:
             rows.note(error.kind, error.what, error.fix, line=number)
+            if rows.unlisted[error.kind, True]:  # the image is not used in any case
+                break
             continue
         if (earlier := first_line.setdefault(row, number)) != number:
             what = f"repeats line {earlier}; it counts once"
@@ -154,7 +159,7 @@ def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: s
     index = build_index([rows for _, rows in files], sizes, classes, _image_ids(images))
     if single_cls:
         index.labels[:] = 0
-    faults += [fault for _, rows in files for fault in rows.faults]
+    faults += [fault for _, rows in files for fault in rows.all_faults()]
     return Reading(index, faults, stamps, yolo_key([digest for digest, _ in files], images, settings))
 
 

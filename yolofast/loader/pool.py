@@ -10,9 +10,9 @@ Each worker has a connection of its own. There is no lock in common that a kille
 death is an end of file. A worker whose parent is gone finds that out within a second.
 
 A worker notes every image it begins in memory that it shares with its parent. One that has work and begins nothing for
-`timeout` seconds, in a drive that does not answer, is stuck: it is ended, and a new one gets its tasks. If that gets
-stuck in the same task too, the run ends. Only seconds in which the parent itself waits count, so that processes which
-were stopped together continue together.
+`timeout` seconds, in a drive that does not answer, is stuck: it is ended, and a new one gets its tasks. Each worker is
+replaced once; if the new one gets stuck too, in whatever task or epoch, the run ends. Only seconds in which the parent
+itself waits count, so that processes which were stopped together continue together.
 """
 
 import contextlib
@@ -68,12 +68,15 @@ class WorkerPool:
         timeout: float = 0,
         image_name: Callable[[int], str] = str,
         say: Callable[[str], None] = warnings.warn,
+        replaced: set[int] | None = None,
     ) -> None:
-        """`timeout` 0 waits without end; `say` gets a message for each worker that is replaced."""
+        """`timeout` 0 waits without end; `say` gets a message for each worker that is replaced.
+
+        `replaced` are the numbers of those that were, for pools that follow one another.
+        """
         self._work, self._timeout, self._image_name, self._say = work, timeout, image_name, say
         self._beats = Beats(count, workers_are_forked())
-        self._tried: set[int] = set()
-        """Tasks in which a worker was stuck."""
+        self._replaced = set() if replaced is None else replaced
         self._workers: list[_Worker] = []
         self._answers: dict[int, tuple[Answer, int | None]] = {}
         self._stop = weakref.finalize(self, _stop, self._workers, self._answers, os.getpid())
@@ -192,17 +195,16 @@ class WorkerPool:
         return worker.silent >= self._timeout
 
     def _replace(self, worker: _Worker) -> None:
-        """A stuck worker, by one that gets all it had to do; the task it was at is tried twice."""
-        task = min(worker.tasks)
+        """A stuck worker, by one that gets all it had to do, once."""
         _, image = self._beats.last(worker.number)
         place = self._image_name(image) if image >= 0 else "its start"
         what = (
             f"data worker {worker.number} (process {worker.process.pid}) was stuck for {self._timeout:g} s at {place}"
         )
-        if task in self._tried:
+        if worker.number in self._replaced:
             fix = "see whether its drive answers, then continue with --resume; --worker-timeout 0 waits without end"
             raise UserError(f"{what}, and so was the one before it", fix=fix)
-        self._tried.add(task)
+        self._replaced.add(worker.number)
         self._say(f"warning: {what}; another one makes its batches")
         with interrupts_wait():
             _end([worker])

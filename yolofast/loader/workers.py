@@ -64,7 +64,7 @@ class WorkerLoader:
         requested; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many
         batches per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches,
         which have no mosaics; nor has any epoch from `close_mosaic_from` on. A worker that begins no image for
-        `timeout` seconds is replaced (0: never). `say` is called with skipped images and replaced workers.
+        `timeout` seconds is replaced once (0: never). `say` is called with skipped images and replaced workers.
         """
         if workers < 0:
             raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
@@ -79,6 +79,7 @@ class WorkerLoader:
         self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from)
         self._timeout, self._say = timeout, say
         self._reported: set[str] = set()
+        self._replaced: set[int] = set()
         self._pool: WorkerPool | None = None
         self._outdated = False
         self._turn = 0  # of the batch that is handed out next
@@ -168,7 +169,7 @@ class WorkerLoader:
         else:
             self._pool = WorkerPool(
                 self._workers, _Work(self.maker, carrier),
-                timeout=self._timeout, image_name=partial(_name_of, self.maker), say=self._say,
+                timeout=self._timeout, image_name=partial(_name_of, self.maker), say=self._say, replaced=self._replaced,
             )  # fmt: skip
         return self._pool
 

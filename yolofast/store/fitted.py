@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.budget import DECODING
-from yolofast.image_bytes import decode_image
+from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.image_index import fitted_size
 from yolofast.pixels import Image
 
@@ -87,6 +87,8 @@ def decoded(content: bytes, file: Path, size: npt.NDArray[np.int64]) -> Image:
     """The image as `cv2.imread` shows it: three channels, turned as its EXIF entry says."""
     try:
         image = decode_image(content)
+    except TooCostlyError as error:
+        raise UserError(str(error), where=file, fix="save it anew, make it smaller, or remove it") from None
     except (cv2.error, MemoryError):  # raised for what a header announces, before any pixel is looked at
         what = f"cannot be decoded: {size[0]}×{size[1]} pixels may be too many for OpenCV or for the free memory"
         raise UserError(what, where=file, fix="make the image smaller, or remove it") from None

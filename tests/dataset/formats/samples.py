@@ -3,6 +3,8 @@ same three objects. `a.jpg` has a cat and a dog, `b.jpg` a dog, `c.jpg` shows no
 """
 
 import json
+import struct
+import zlib
 
 from tests.dataset.make import coco, image, write
 
@@ -16,6 +18,13 @@ OBJECTS = {"a": [("cat", CAT), ("dog", DOG)], "b": [("dog", BIG_DOG)], "c": []}
 def images(folder, names="abc", suffix=".jpg"):
     for seed, name in enumerate(names):
         image(folder / f"{name}{suffix}", seed=seed)
+
+
+def png_head(width, height):
+    """All that a reader of headers sees of a picture with nothing behind it."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    end = b"\0\0\0\0IEND\xaeB`\x82"
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + end
 
 
 def voc(root, polygon=False):

@@ -1,5 +1,6 @@
 """Every form gives the same boxes, outlines and classes as the others, and is read again as it was written."""
 
+import base64
 import json
 import os
 import zipfile
@@ -191,7 +192,59 @@ def test_labelme_groups_are_one_object_and_lines_are_left_out(tmp_path):
     assert found.dropped["lines and points, which have no area"] == 1
     assert found.dropped["outlines of masks, whose boxes are kept"] == 1
     (missing,) = found.faults
-    assert "no image 'gone.jpg' near it; the one inside (imageData) is not read" in missing.what
+    assert "there is no image 'gone.jpg' near it" in missing.what
+
+
+@pytest.mark.parametrize("form", ["yolo", "coco"])
+def test_labelme_images_inside_of_their_files(tmp_path, form):
+    """One is still beside its file, two are only in it; all come out, where their labels are, with the same bytes."""
+    samples.labelme(tmp_path / "x/train")
+    samples.images(tmp_path, "b", ".png")  # of the same name, but of something else
+    inside = {"a.jpg": (tmp_path / "x/train/a.jpg").read_bytes(), "b.png": (tmp_path / "b.png").read_bytes()}
+    for name, content in inside.items():
+        path = tmp_path / f"x/train/{name[0]}.json"
+        whole = json.loads(path.read_text()) | {"imageData": base64.b64encode(content).decode()}
+        write(path, json.dumps(whole))
+        (tmp_path / f"x/train/{name[0]}.jpg").unlink()
+    made = convert(tmp_path / "x", tmp_path / "out", form, splits=("train=2", "val=1"), group="folder")
+    assert made.found.changed["pictures taken from their JSON files"] == 2
+    images = {path.name: path for path in (tmp_path / "out/images").rglob("*.*g")}
+    assert sorted(images) == ["a.jpg", "b.png", "c.jpg"] and images["c.jpg"].is_symlink()
+    assert {name: images[name].read_bytes() for name in inside} == inside
+    assert len({path.parent for path in images.values()}) == 1, "one folder, one group"
+    found = objects_of(tmp_path / "out", [images["a.jpg"].parent.name])
+    np.testing.assert_allclose(found["a"][0][2].ravel(), OUTLINE, atol=1e-4)
+    assert [name for name, _, _ in found["b"]] == ["dog"]
+    assert not list(tmp_path.glob(".*")), "what was put aside is gone"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("iVBORw0=", "is no .png or .jpg in base64"),
+        ("/etc/passwd", "is no .png or .jpg in base64"),
+        ("not base64!", "is no .png or .jpg in base64"),
+        ([1], "is no .png or .jpg in base64"),
+        (base64.b64encode(b"\xff\xd8\xff\xe0 cut").decode(), "ends before the image does"),
+        (
+            base64.b64encode(samples.png_head(60_000, 60_000)).decode(),
+            "says it has 60000×60000 pixels, more than the 67,108,864 that are allowed",
+        ),
+    ],
+)
+def test_labelme_images_that_cannot_be_used(tmp_path, data, reason):
+    samples.labelme(tmp_path / "x")
+    path = tmp_path / "x/a.json"
+    write(path, json.dumps(json.loads(path.read_text()) | {"imageData": data}))
+    (tmp_path / "x/a.jpg").unlink()
+    with pytest.raises(UserError, match="1 fault") as caught:
+        convert(tmp_path / "x", tmp_path / "out")
+    assert f"{path}: there is no image" in str(caught.value) and f"the one inside (imageData) {reason}" in str(
+        caught.value
+    )
+    assert os.listdir(tmp_path) == ["x"]
+    convert(tmp_path / "x", tmp_path / "out", skip_bad=True)
+    assert sorted(objects_of(tmp_path / "out")) == ["b", "c"]
 
 
 def test_label_studio_turned_boxes_skipped_tasks_and_json_min(tmp_path):

@@ -34,6 +34,8 @@ _HEAD, _WHOLE = 2**16, 2**26
 
 
 def recognise(evidence: Evidence) -> str | None:
+    if evidence.data_yamls():
+        return None  # which says what is read, be it these files or labels beside them
     files = [name for name in _candidates(evidence.ending(".json"))[:8] if _is_coco(evidence, name)]
     return ", ".join(files[:3]) if files else None
 

@@ -78,9 +78,9 @@ class Conversion:
 
     def write(self, folder: Path) -> None:
         request = self.request
-        with _source(request.source, folder) as (source, place):
+        with _source(request.source, folder) as (source, place), _aside(folder) as aside:
             self.form = known_form(request.source, request.form)
-            self.found = found = read_labelled(source, self.form, request.images)
+            self.found = found = read_labelled(source, self.form, request.images, aside)
             self._say(f"read: {counted(len(found.images), 'image')} of {FORMATS[self.form].title}")
             onto_images(found)
             if not request.skip_bad:
@@ -88,7 +88,8 @@ class Conversion:
             without_bad_images(found)
             self.names = choose(found, request.choice, crowds=self.to == "coco")
             divide(found, request.splits, request.group, request.seed)
-            self.write_found(folder, copy_image if request.copy else place)
+            place = copy_image if request.copy else place
+            self.write_found(folder, lambda file, to: (move_image if aside in Path(file).parents else place)(file, to))
 
     def write_found(self, folder: Path, place: Place) -> None:
         found, request = self.found, self.request
@@ -131,6 +132,13 @@ def _source(source: Path, folder: Path) -> Iterator[tuple[Path, Place]]:
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(unpacked), move_image
 
 
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """Beside the new folder, so pictures are moved there without being copied."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".pictures-") as aside:
+        yield Path(aside)
+
+
 def known_form(source: Path, form: str) -> str:
     """The form asked for, or the one that the content shows."""
     if form != "auto":
@@ -147,8 +155,8 @@ def known_form(source: Path, form: str) -> str:
     return seen.format
 
 
-def read_labelled(source: Path, form: str, images: Path | None) -> Labelled:
-    """As the source has it: nothing is checked against the images yet."""
+def read_labelled(source: Path, form: str, images: Path | None, aside: Path | None = None) -> Labelled:
+    """As the source has it: nothing is checked against the images yet. Pictures in label files are put `aside`."""
     found = Labelled()
     if images is not None and not images.is_dir():
         raise UserError("is not a folder", where=images, fix="give the folder of the images after --images")
@@ -158,9 +166,9 @@ def read_labelled(source: Path, form: str, images: Path | None) -> Labelled:
         root = root_of(source)
         # Exports often have annotations and images side by side, and the annotations' folder is named.
         near = [root] if images is None else [images]
-        places = ImagePlaces(near)
+        places = ImagePlaces(near, aside)
         if not len(places) and images is None and root.parent != root:
-            places = ImagePlaces([root.parent])
+            places = ImagePlaces([root.parent], aside, guessed=True)
     import_module(FORMATS[form].code).read(source, places, found)
     if not found.images and not any(fault.fatal for fault in found.faults):
         what = f"holds no labels of {FORMATS[form].title} for {counted(len(places), 'image')}"

@@ -46,7 +46,7 @@ def onto_images(found: Labelled, *, decode: bool = False) -> None:
         if image.stated not in (None, SHARES):
             compare_shapes(rows, image.stated, size)
         image.objects = _fitted(image, rows)
-        found.faults += rows.faults
+        found.faults += rows.all_faults()
         image.stated = image.size
 
 

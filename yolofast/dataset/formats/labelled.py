@@ -56,6 +56,11 @@ class LabelledImage:
     """A video, or whatever else must not be in two splits; empty: the image stands for itself."""
     size: tuple[int, int] = (0, 0)
     """As the image is shown; known once it has been looked at."""
+    called: str = ""
+    """The path it goes by; that of the file unless that was only made to be read."""
+
+    def __post_init__(self) -> None:
+        self.called = self.called or self.file
 
 
 @dataclass

@@ -2,9 +2,11 @@
 
 Outlines of one label and `group_id` are the parts of one object, as LabelMe's own converters have it. A rectangle may
 have its corners in any order. Lines and points have no area and are left out; of a mask the box is kept. An image
-without a file was not annotated.
+without a file was not annotated. One that is not beside its file may stand in it, in base64 (`imageData`).
 """
 
+import base64
+import binascii
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +17,16 @@ from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, PixelBox, box_around
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
+from yolofast.dataset.image_header import BadImageError, read_image_header
 from yolofast.dataset.yolo_labels import RowError
 from yolofast.errors import UserError, shorten
 from yolofast.files.threads import in_threads
+from yolofast.image_bytes import PNG_START
 
 _HEAD = 2**16
 _WITHOUT_AREA = ("line", "linestrip", "point", "points")
+_STARTS = {PNG_START: ".png", b"\xff\xd8\xff": ".jpg"}
+"""What LabelMe puts into its files."""
 _FIX = "draw it again in LabelMe, or remove the shape"
 
 
@@ -34,53 +40,89 @@ def recognise(evidence: Evidence) -> str | None:
 @dataclass
 class _File:
     path: str
-    image: str = ""
+    name: str = ""
+    """Of the image, as the file has it."""
+    image: str | None = None
+    inside: bool = False
+    """Whether the image stood in the file."""
+    why_not: str = ""
+    """That image cannot be used."""
     size: tuple[int, int] | None = None
     objects: list[LabelledObject] = field(default_factory=list)
     faults: list[RowError] = field(default_factory=list)
     without_area: int = 0
     masks: int = 0
-    holds_image: bool = False
     refusal: UserError | None = None
     is_labelme: bool = True
 
 
 def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
     root, annotated = root_of(place), 0
-    for file in in_threads(_read_file, files_ending(place, ".json")):
+    for file in in_threads(lambda path: _read_file(path, images), files_ending(place, ".json")):
         if file.refusal is not None:
             found.note_refusal(file.refusal, file.path)
             continue
         if not file.is_labelme:
             found.dropped["JSON files that are not of LabelMe"] += 1
             continue
-        stem = os.path.splitext(os.path.basename(file.path))[0]
-        image = images.of_stem(stem, file.path) or (images.find(file.image, file.path) if file.image else None)
-        if image is None:
-            _note_missing(found, file, stem)
+        if file.image is None:
+            _note_missing(found, file)
             continue
-        annotated += 1
+        annotated += not file.inside
         for error in file.faults:
-            found.note_row(error, file.path, None, image)
+            found.note_row(error, file.path, None, file.image)
         if file.without_area:
             found.dropped["lines and points, which have no area"] += file.without_area
         if file.masks:
             found.dropped["outlines of masks, whose boxes are kept"] += file.masks
-        found.images.append(LabelledImage(image, file.path, file.size, file.objects, split_of(image, root)))
+        called = f"{os.path.splitext(file.path)[0]}{os.path.splitext(file.image)[1]}" if file.inside else file.image
+        split = split_of(called, root)
+        found.images.append(LabelledImage(file.image, file.path, file.size, file.objects, split, called=called))
+        if file.inside:
+            found.changed["pictures taken from their JSON files"] += 1
     if len(images) > annotated:
         found.dropped["images without a JSON file, which were not annotated"] += len(images) - annotated
 
 
-def _note_missing(found: Labelled, file: _File, stem: str) -> None:
-    if not file.holds_image:
-        found.note_missing(file.image or stem, file.path)
+def _note_missing(found: Labelled, file: _File) -> None:
+    name = file.name or os.path.splitext(os.path.basename(file.path))[0]
+    if not file.why_not:
+        found.note_missing(name, file.path)
         return
-    what = f"there is no image {shorten(file.image or stem)} near it; the one inside (imageData) is not read"
+    what = f"there is no image {shorten(name)} near it, and the one inside (imageData) {file.why_not}"
     fix = "put the image beside the file, name the folder of the images with --images DIR, or --skip-bad"
     found.note(FaultKind.MISSING_IMAGE, file.path, what, fix)
 
 
-def _read_file(path: str) -> _File:
+def _find_image(file: _File, data: object, images: ImagePlaces) -> None:
+    stem = os.path.splitext(os.path.basename(file.path))[0]
+    near = images.of_stem(stem, file.path) or (images.find(file.name, file.path) if file.name else None)
+    if near is not None and not (data and images.guessed):
+        file.image = near
+    elif data and images.aside is not None:
+        try:
+            file.image, file.inside = _put_aside(data, Path(file.path), images.aside), True
+        except BadImageError as error:
+            file.why_not = str(error)
+
+
+def _put_aside(data: object, path: Path, aside: Path) -> str:
+    """The picture as a file that is named like the labels. Raises `BadImageError`."""
+    try:
+        content = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
+    except (binascii.Error, ValueError):
+        content = b""
+    suffix = next((suffix for start, suffix in _STARTS.items() if content.startswith(start)), None)
+    if suffix is None:
+        raise BadImageError(f"is no {' or '.join(_STARTS.values())} in base64")
+    target = (aside / path.relative_to(path.anchor)).with_suffix(suffix)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    read_image_header(target)
+    return str(target)
+
+
+def _read_file(path: str, images: ImagePlaces) -> _File:
     try:
         content = load_json(Path(path))
     except UserError as error:
@@ -90,8 +132,8 @@ def _read_file(path: str) -> _File:
     name = content.get("imagePath")
     width, height = content.get("imageWidth"), content.get("imageHeight")
     stated = (width, height) if isinstance(width, int) and isinstance(height, int) and width and height else None
-    file = _File(path, name if isinstance(name, str) else "", stated)
-    file.holds_image = bool(content.get("imageData"))
+    file = _File(path, name if isinstance(name, str) else "", size=stated)
+    _find_image(file, content.get("imageData"), images)
     groups: dict[tuple[str, str], LabelledObject] = {}
     for number, shape in enumerate(content["shapes"]):
         try:

@@ -58,7 +58,11 @@ def files_ending(place: Path, *endings: str) -> list[str]:
 class ImagePlaces:
     """The images below some folders, found by what annotations call them."""
 
-    def __init__(self, folders: Collection[Path]) -> None:
+    def __init__(self, folders: Collection[Path], aside: Path | None = None, guessed: bool = False) -> None:
+        self.aside = aside
+        """A new folder for pictures that stand in label files; None: they are not asked for."""
+        self.guessed = guessed
+        """Whether nobody named these folders, and they do not hold the labels either."""
         self._by_name: dict[str, list[str]] = {}
         self._by_stem: dict[str, list[str]] = {}
         self._all: dict[str, None] = {}

@@ -41,6 +41,11 @@ class Evidence:
     def ending(self, *endings: str) -> list[str]:
         return [name for name in self.names if name.lower().endswith(endings)]
 
+    def data_yamls(self) -> list[str]:
+        """Those that name splits, at the top or in the only folder that was packed."""
+        near = [name for name in self.ending(".yaml", ".yml") if name.count("/") < 2]
+        return [name for name in near if re.search(r"^train\s*:", self.head(name), re.MULTILINE)]
+
     def called(self, *names: str) -> list[str]:
         return [name for name in self.names if os.path.basename(name) in names]
 

@@ -64,13 +64,13 @@ def _parsed(text: str) -> tuple[str, float | str]:
 def _grouping(group: str) -> Callable[[LabelledImage], str]:
     """What names an image's group."""
     if group == "none":
-        return lambda image: image.file
+        return lambda image: image.called
     if group == "folder":
-        return lambda image: os.path.dirname(image.file)
+        return lambda image: os.path.dirname(image.called)
     if group == "video":
-        return lambda image: image.group or _video(image.file)
+        return lambda image: image.group or _video(image.called)
     if group == "auto":
-        return lambda image: image.group or _original(image.file)
+        return lambda image: image.group or _original(image.called)
     try:
         pattern = re.compile(group)
     except re.error as error:
@@ -78,8 +78,8 @@ def _grouping(group: str) -> Callable[[LabelledImage], str]:
         raise UserError(f"--group is {shorten(group)}: {error}", fix=fix) from None
 
     def matched(image: LabelledImage) -> str:
-        part = pattern.search(image.file)
-        return image.file if part is None else part[1] if pattern.groups else part[0]
+        part = pattern.search(image.called)
+        return image.called if part is None else part[1] if pattern.groups else part[0]
 
     return matched
 
@@ -128,7 +128,7 @@ class _Named:
         self._images: dict[str, list[LabelledImage]] = defaultdict(list)
         self._groups: dict[str, list[LabelledImage]] = defaultdict(list)
         for image in images:
-            name = os.path.basename(image.file)
+            name = os.path.basename(image.called)
             for word in {name, os.path.splitext(name)[0]}:
                 self._images[word].append(image)
             for word in {image.group, os.path.basename(image.group)}:
@@ -138,7 +138,7 @@ class _Named:
         """The one image of that name, whose path ends so if several have it; else the group of that name."""
         same = self._images.get(os.path.basename(word), [])
         tail = f"/{word.lstrip('/')}"
-        ends = [one for one in same if one.file.endswith(tail) or os.path.splitext(one.file)[0].endswith(tail)]
+        ends = [one for one in same if one.called.endswith(tail) or os.path.splitext(one.called)[0].endswith(tail)]
         exact = ends if len(ends) == 1 else same if len(same) == 1 else []
         return exact or self._groups.get(word) or self._groups.get(os.path.basename(word.rstrip("/")), [])
 
@@ -232,8 +232,8 @@ def _remark_on_leaks(found: Labelled, group: str) -> None:
         )
     if group != "auto" or len(found.images) < _MANY_FRAMES:
         return
-    videos = {_video(image.file) for image in found.images}
-    in_two = len({(_video(image.file), image.split) for image in found.images}) > len(videos)
+    videos = {_video(image.called) for image in found.images}
+    in_two = len({(_video(image.called), image.split) for image in found.images}) > len(videos)
     if 1 < len(videos) <= min(_FEW_VIDEOS, len(found.images) // _MANY_FRAMES) and in_two:
         found.remarks.append(
             f"by their names these may be frames of {len(videos)} videos, some of them in several splits: "

@@ -64,7 +64,7 @@ def write_data_set(
     category = dict(zip(names, ids if has_ids else range(1, len(names) + 1), strict=True))
     label = {name: number for number, name in enumerate(names)}
     for split, own in splits.items():
-        paths, target = new_names([image.file for image in own]), folder / "images" / split
+        paths, target = new_names([image.called for image in own]), folder / "images" / split
         _make_folders(target, paths)
         pairs = [(image.file, target / path) for image, path in zip(own, paths, strict=True)]
         in_threads(lambda pair: place(*pair), pairs)

@@ -30,9 +30,8 @@ _ROW = re.compile(r"\d+(\.0*)?(\s+-?[0-9.]+(e-?\d+)?){4,}\s*", re.IGNORECASE)
 
 
 def recognise(evidence: Evidence) -> str | None:
-    for name in evidence.ending(".yaml", ".yml"):
-        if name.count("/") < 2 and re.search(r"^train\s*:", evidence.head(name), re.MULTILINE):
-            return name
+    if named := evidence.data_yamls():
+        return named[0]
     if evidence.called("obj.data"):
         return "obj.data of Darknet"
     if evidence.place.suffix == ".data":
@@ -115,7 +114,7 @@ def _add_images(images: list[str], splits: list[str], names: list[str] | None, f
     nc = None if names is None else len(names)
     for split, (rows, stated) in zip(splits, in_threads(lambda image: _read_image(image, nc), images), strict=True):
         one = LabelledImage(rows.image, rows.where, SHARES, split=split)
-        found.faults += rows.faults
+        found.faults += rows.all_faults()
         if stated:
             for label, (cx, cy, w, h), polygon, (line, _) in zip(
                 rows.labels, rows.boxes, rows.polygons, rows.places, strict=True
