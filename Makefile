@@ -78,8 +78,8 @@ package: install .venv-tools/installed
 quick: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 
-# One worker per core, one thread each; CI machines have two. Each begins with a half of its own, so files are seldom
-# shared.
+# One worker more than cores (tests/conftest.py), one thread each: some tests wait. Each begins with a part of its own,
+# so files are seldom shared.
 test: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 

@@ -1,10 +1,10 @@
-import fcntl
 import os
 import shutil
 import signal
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from tests.quick_gate import QuickGate
@@ -42,13 +42,22 @@ for number in STOPS:
         signal.signal(number, signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One more than cores: tests wait for processes, pages and clocks, and others compute meanwhile."""
+    return (os.cpu_count() or 2) + 1
+
+
 def pytest_configure(config):
     config.pluginmanager.register(QuickGate())
 
 
 @pytest.fixture(autouse=True)
 def _fixed_seed():
-    torch.manual_seed(0)
+    if torch.cuda.is_available():
+        torch.manual_seed(0)
+    else:  # without 2 ms for notes of who seeded GPUs
+        torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +75,7 @@ def trained_folder(shared_folder):
     trains it: whoever changes something copies it.
     """
     folder = shared_folder / "trained"
-    with folder.with_suffix(".lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(folder.with_suffix(".lock")), pytest.MonkeyPatch.context() as patch:
         if not (folder / "runs" / "run" / "report.html").exists():  # the last thing a run leaves
             shutil.rmtree(folder, ignore_errors=True)
             patch.setenv("YOLOFAST_CACHE", str(folder / "cache"))

@@ -2,7 +2,8 @@
 
 A server that has the modules of a training in memory starts them by forking: one for each test worker, begun with the
 first program and ended with the worker. It has no threads, and nothing but imports has happened in it. What a program
-reads from its environment while torch or Triton are imported it does not see: tests of that start Python themselves.
+reads from its environment while torch or Triton are imported it does not see, but for the number of threads: tests of
+that start Python themselves.
 """
 
 import importlib
@@ -125,6 +126,8 @@ def _become(request, streams):
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    if threads := os.environ.get("OMP_NUM_THREADS"):  # torch has read the server's
+        sys.modules["torch"].set_num_threads(int(threads))
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr

@@ -37,7 +37,7 @@ def test_the_examples_run_as_printed(place, monkeypatch, capsys):
     monkeypatch.setenv("YOLOFAST_CACHE", str(place / "cache"))
     section = PAGE.read_text(encoding="utf-8").split("### `yolofast.Detector(")[1].split("\n### `yolofast.Targets")[0]
     examples = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     names = {}
     exec(compile("\n".join(examples), str(PAGE), "exec"), names)
     numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.split(" ")[0].isdecimal()]
@@ -81,7 +81,7 @@ def test_validation_refuses_unknown_settings_too(place):
         ({"half": True}, 'precision="fp16" needs a GPU', "leave it at auto"),
         ({"heads": 3}, "heads=3 needs to know", "head_config"),
         ({"lr_mult_head": 3.0}, "lr_mult_head changes a value of stage", 'add stage="stage1_neck_tune"'),
-        ({"evolve": True}, "^evolve: one run trains", "compare RUN"),
+        ({"evolve": True}, "^evolve: one run trains", "sweep FILE"),
     ],
 )
 def test_messages_name_no_flags(place, settings, what, fix):

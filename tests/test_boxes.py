@@ -90,7 +90,7 @@ def test_pairwise_is_every_pair():
 @pytest.mark.slow
 @pytest.mark.parametrize("overlap", OVERLAPS)
 @given(a=any_box, b=any_box)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_finite_with_finite_gradients_for_any_boxes(overlap, a, b):
     first = torch.tensor(a, dtype=torch.float32, requires_grad=True)
     second = torch.tensor(b, dtype=torch.float32)

@@ -9,10 +9,11 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from yolofast._version import __version__
+from yolofast.extensions import ROOMS_TO_CALL
 from yolofast.files.budget import limit_decoder
 
 if TYPE_CHECKING:
-    from yolofast.api.detector import Detector
+    from yolofast.api.detector import Detector, train
     from yolofast.checkpoint.load import load_weights
     from yolofast.decoding import decode
     from yolofast.detect.results import ImageDetections
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from yolofast.model.fuse import fuse
     from yolofast.model.network import build_model
     from yolofast.structures import Targets
+    from yolofast.sweep.session import sweep
     from yolofast.track.score.scores import score_tracks
     from yolofast.track.trackers.table import build_tracker
     from yolofast.train.losses.loss_schedule import build_loss
@@ -39,6 +41,8 @@ __all__ = [
     "load_weights",
     "reparameterise",
     "score_tracks",
+    "sweep",
+    "train",
 ]
 
 _HOME = {
@@ -60,6 +64,8 @@ limit_decoder()
 
 
 def __getattr__(name: str) -> Any:
+    if name in ROOMS_TO_CALL:
+        return importlib.import_module(f"yolofast.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'yolofast' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

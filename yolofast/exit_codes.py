@@ -13,6 +13,8 @@ from yolofast.interrupts import INTERRUPTED, exit_code, interrupts_raise, stops_
 from yolofast.terminal.escaping import escaped_output
 
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
+EXIT_PAUSED = 75
+"""EX_TEMPFAIL of sysexits.h: the same command with `--resume` goes on."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -4,8 +4,10 @@ An entry says where its code is as `module:name`, so that settings know the name
 of experiments (`LOGGERS`) have a table where they are used.
 """
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Literal
 
 from yolofast.errors import UserError, nearest, shorten
@@ -102,8 +104,25 @@ FORMATS: dict[str, FormatPlaces] = {
 
 EXPORT_FORMATS: dict[str, str] = {
     "onnx": "yolofast.export.formats.onnx:ONNX",
+    "openvino": "yolofast.export.formats.openvino:OPENVINO",
+    "tensorrt": "yolofast.export.formats.tensorrt:TENSORRT",
+    "torchscript": "yolofast.export.formats.torchscript:TORCHSCRIPT",
+    "executorch": "yolofast.export.formats.traced:EXECUTORCH",
+    "ncnn": "yolofast.export.formats.ncnn:NCNN",
+    "coreml": "yolofast.export.formats.traced:COREML",
+    "litert": "yolofast.export.formats.traced:LITERT",
 }
-"""What a network can be exported to: an `ExportFormat`, which writes such files and runs them."""
+"""What a network can be exported to: an `ExportFormat`, which writes such files."""
+
+RUNTIMES: dict[str, str] = {
+    "onnx": "yolofast.export.runtimes.onnx_runtime:open_onnx",
+    "openvino": "yolofast.export.runtimes.openvino_runtime:open_openvino",
+    "tensorrt": "yolofast.export.runtimes.tensorrt_runtime:open_tensorrt",
+    "executorch": "yolofast.export.runtimes.executorch_runtime:open_executorch",
+    "ncnn": "yolofast.export.runtimes.ncnn_runtime:open_ncnn",
+    "torchscript": "yolofast.export.runtimes.torchscript_runtime:open_torchscript",
+}
+"""What runs the files of a format: a `Loader`, by the format's name. Of the others nothing runs here."""
 
 
 def found(where: str) -> Any:
@@ -137,3 +156,22 @@ def assigner_for(name: str, *, anchors: bool) -> str:
     words = [f"{one}, its counterpart" if one == other else one for one in serving]
     fix = f"use {', '.join(words[:-1])} or {words[-1]}"
     raise UserError(f"assigner is {shorten(name)}, but this head has {kind}", fix=fix)
+
+
+ROOMS_TO_CALL = {"train": "yolofast.api.detector", "sweep": "yolofast.sweep.session"}
+"""Rooms whose name is that of a function of the Python API, and the module it is in. Written unlike the tables above:
+a step imports those, so what they name counts as compiled (`gears/compiling.py`)."""
+
+
+class RoomToCall(ModuleType):
+    """`yolofast.train` is a room with files, and `yolofast.train(data=…)` trains."""
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        name = self.__name__.rpartition(".")[2]
+        function = getattr(import_module(ROOMS_TO_CALL[name]), name)
+        return import_module("yolofast.api.python_names").spoken_in_python(function)(*arguments, **settings)
+
+    @classmethod
+    def make(cls, name: str) -> None:
+        """Of the room of that name."""
+        sys.modules[name].__class__ = cls

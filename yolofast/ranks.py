@@ -41,34 +41,34 @@ def is_first() -> bool:
     return rank() == 0
 
 
-def _counts_are_shared() -> bool:
+def counts_are_shared() -> bool:
     return _shared and torch.is_grad_enabled() and world() > 1
 
 
 def per_rank(count: Tensor) -> Tensor:
     """What to divide a rank's sum by: its count, or the mean of all ranks' counts; never less than 1 in all."""
-    if not _counts_are_shared():
+    if not counts_are_shared():
         return count.clamp(min=1)
     return sum_over_ranks(count).clamp(min=1) / world()
 
 
 def mean_of_cells(loss: Tensor) -> Tensor:
     """The mean of a loss; ranks with more images than others count more."""
-    if not _counts_are_shared():
+    if not counts_are_shared():
         return loss.mean()
     return loss.sum() / per_rank(torch.full((), loss.numel(), device=loss.device))
 
 
 def whole_batch(images: int, device: torch.device) -> int | Tensor:
     """Images of the batch on all ranks. Times it, a loss averaged over the ranks is the sum over the batch."""
-    if not _counts_are_shared():
+    if not counts_are_shared():
         return images * (world() if torch.is_grad_enabled() else 1)
     return sum_over_ranks(torch.full((), images, device=device))
 
 
 def follow_all(values: Tensor) -> Tensor:
     """The mean over the ranks of what a loss remembers of its batches."""
-    return sum_over_ranks(values) / world() if _counts_are_shared() else values
+    return sum_over_ranks(values) / world() if counts_are_shared() else values
 
 
 def wait_for_all() -> None:

@@ -93,6 +93,7 @@ def extents(recipe, seed, polygons, render="cv2"):
             yield None if corners is None else corners * SIZE, extent, whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("render", ["cv2", "torch"])
 @pytest.mark.parametrize("polygons", [False, True])
 @pytest.mark.parametrize("name", UPRIGHT)
@@ -112,6 +113,7 @@ def test_upright(name, polygons, render):
     assert compared >= BATCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("polygons", [False, True])
 @pytest.mark.parametrize("name", TURNED)
 def test_turned(name, polygons):

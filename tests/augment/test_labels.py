@@ -43,12 +43,13 @@ def _fits(row, expected):
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(sorted(set(RECIPES) - {"copy", "paste"})), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_against_plain_loops(seed, name, polygons):
     index, images = random_set(seed % 50, 8, WIDTH, HEIGHT, polygons, crowd=0.2)
     assert_as_reference(RECIPES[name], index, images, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("polygons", [False, True])
 @pytest.mark.parametrize("name", ["turned", "nine", "perspective", "letterbox", "yolox"])
 def test_the_comparison_compares_something(name, polygons):

@@ -253,6 +253,7 @@ def parts(planned):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_plan_replays_whatever_the_batch(name):
     """Any split into batches, any order, other positions beside it: the same image."""

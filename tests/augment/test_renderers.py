@@ -40,6 +40,7 @@ def both(recipe, index, images, width=64, height=64, batch=6, rgb=True, epoch=0)
     return by_cv2.astype(int), by_torch.numpy().astype(int), plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (96, 48)])
 @pytest.mark.parametrize("name", RECIPES)
 def test_opencv_and_torch_agree(name, width, height):

@@ -62,7 +62,7 @@ def test_every_fault_has_a_command_and_the_copy_has_none(spoilt, capsys):
     assert len(kinds) >= 13 and out.count("  command: ") == len(kinds)
     assert "check --data set --fix set-fixed  (clips the box)" in out
 
-    assert main(["check", "--data", "set", "--fix", "set-fixed"]) == 0
+    assert main(["check", "--data", "set", "--fix"]) == 0  # called so without a name, too
     out = capsys.readouterr().out
     assert "set-fixed/data.yaml: no faults, no warnings" in out
     assert "left out: images with faults (6)" in out and "left out: images that another split has too (1)" in out

@@ -26,7 +26,7 @@ def few(folder):
 
 
 @pytest.mark.slow
-def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
+def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd, monkeypatch):
     trace = folder / "traces" / "trace.json"
     trace.parent.mkdir()
     assert main(["profile", *few, "--trace", str(trace), "--output", str(folder / "out")]) == 0
@@ -48,8 +48,10 @@ def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
     refuse_other_than_trace(trace)
     packed = trace.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(trace.read_bytes()))
+    monkeypatch.setenv("DIAGNOSE_COMPILE", "1")  # the environment may ask for the compiler's report too
     assert main(["profile", *few, "--trace", str(packed), "--output", str(folder / "out")]) == 0
     assert json.loads((folder / "out" / "profile.json").read_text())["made_by"] == "yolofast profile"
+    assert "graphs: 1, breaks: 0" in capfd.readouterr().out
 
 
 @pytest.mark.slow
@@ -101,13 +103,6 @@ def test_mistakes_are_reported_before_anything_is_measured(words, message, capsy
     captured = capsys.readouterr()
     assert code == 2
     assert message in captured.err
-
-
-@pytest.mark.slow
-def test_the_environment_may_ask_for_the_compilers_report(few, capsys, monkeypatch):
-    monkeypatch.setenv("DIAGNOSE_COMPILE", "1")
-    assert main(["profile", *few]) == 0
-    assert "graphs: 1, breaks: 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 
-from tests.train.small_run import flags
+from tests.train.small_run import NETWORK, flags
 from tests.train.test_resume import assert_same_state
 from yolofast.cli import main
 from yolofast.config.resumed import from_yaml, is_gone, with_lasting_names
@@ -24,7 +24,7 @@ FILES = ("net.yaml", "hyp.yaml")
 def folder(tmp_path_factory):
     """With a run of one epoch, started from files of its own by relative names."""
     folder = tmp_path_factory.mktemp("start")
-    shutil.copy(find_resource("mini", "cfg"), folder / "net.yaml")
+    shutil.copy(NETWORK, folder / "net.yaml")
     # Neither is what would be taken without the file.
     (folder / "hyp.yaml").write_text("lr0: 0.003\nloss_ota: 0\n")
     with pytest.MonkeyPatch.context() as here:

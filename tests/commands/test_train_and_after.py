@@ -82,7 +82,6 @@ def test_predict(trained, capsys):
         (["predict", "--source", "nowhere/*.jpg", "--weights", "x.pt"], "holds no image"),
         (["predict", "--weights", "x.pt"], "--source is empty"),
         (["val", "--weights", "missing.pt"], "missing.pt"),
-        (["train", "--evolve", "--device", "cpu"], "hyper-parameters are not searched"),
         (["train", "--batch-size", "-1", "--device", "cpu"], "this run is on the CPU"),
         (["train", "--epohcs", "3"], "did you mean"),
         (["train", "--resume", "--project", "empty"], "no run to resume"),

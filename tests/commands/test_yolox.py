@@ -29,7 +29,7 @@ def test_info_prints_every_module(capsys):
         row = [line for line in out.splitlines() if line.split() and line.split()[0].endswith(f".{short}")]
         assert (len(row) == 1 and f"{count:,}" in row[0]) or name == "head"
     assert "54,152,612" in out and "head 7,553,572" in out and "7,553,572 (13.9%)" in out
-    assert main(["info", "--model", "yolox-l", "--freeze", "10"]) == 2
+    assert main(["info", "--model", "yolox-nano", "--freeze", "10"]) == 2
     assert "have no numbers" in capsys.readouterr().err
 
 

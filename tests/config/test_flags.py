@@ -9,6 +9,7 @@ import pytest
 from tests.patience import PATIENCE
 from yolofast.config.commands import COMMANDS
 from yolofast.config.flags import FlagParser, add_flags, from_args, given_settings, parse_flags, with_full_flags
+from yolofast.config.predict import PredictConfig
 from yolofast.config.section import HEADINGS
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
@@ -52,6 +53,32 @@ def test_values_of_a_recipe_add_up():
     )
     assert more.recipe_values == (*train(line).recipe_values, "ema=false")
     assert train("--img 320 --img 416").img_size == (416,)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("epochs=3 data=a.yaml batch=4", {"epochs": 3, "data": "a.yaml", "batch_size": 4}),
+        ("img_size=320,640 freeze=[backbone,neck]", {"img_size": (320, 640), "freeze": ("backbone", "neck")}),
+        ("nosave=true plots=False quad=no", {"nosave": True, "plots": False, "quad": False}),
+        ("--nosave=True --plots=0 --epochs=2", {"nosave": True, "plots": False, "epochs": 2}),
+        ("cos-lr=1 weights= epoch=7", {"lr_schedule": "cosine", "weights": "", "epochs": 7}),
+        ("--img 64 epochs=3 --quad", {"img_size": (64,), "epochs": 3, "quad": True}),
+        ("--cache epochs=3", {"cache": "ram", "epochs": 3}),
+        ("--name epochs=3 --batch -1", {"name": "epochs=3", "epochs": 100, "batch_size": -1}),
+        ("lr0=0.001 epochs=2 mosaic=0.5", {"epochs": 2, "recipe_values": ("lr0=0.001", "mosaic=0.5")}),
+        ("--set lr0=0.1 epochs=2", {"epochs": 100, "recipe_values": ("lr0=0.1", "epochs=2")}),
+    ],
+)
+def test_name_and_value_in_one_word(line, expected):
+    config = train(line)
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+def test_a_word_that_stands_alone_is_no_value_of_a_flag_that_was_a_pair():
+    words = ["classes=0,2", "a=b.jpg", "photo.jpg", "source=x"]
+    assert with_full_flags(words, PredictConfig) == ["a=b.jpg", "photo.jpg", "--classes", "0", "2", "--source=x"]
+    assert with_full_flags(["batch=3", "--", "batch=3"], PredictConfig) == ["--batch=3", "--", "batch=3"]
 
 
 def test_a_plain_parser_knows_the_flags_too():

@@ -72,6 +72,30 @@ def test_a_file_may_say_only_what_it_changes(tmp_path):
     assert hyp == {**tiny, "lr0": 0.002, "autobalance": True, "label_smoothing": 0.1}
 
 
+def test_values_set_on_the_command_line_go_above_the_file(tmp_path):
+    path = str(write(tmp_path, "lr0: 0.002\nmosaic: 0.9\n"))
+    values = ("lr0=1e-3", "mixup=0", "loss_ota=0", "assigner=[[0,anchor],[70,ota]]")
+    before, hyp = hyp_of(TrainConfig(hyp=path)), hyp_of(TrainConfig(hyp=path, recipe_values=values))
+    steps = [[0, "anchor"], [70, "ota"]]
+    assert hyp == {**before, "lr0": 0.001, "mixup": 0, "loss_ota": 0, "assigner": steps}
+    assert hyp_of(TrainConfig(cfg="yolox-s", recipe="yolox-s", recipe_values=("mosaic_prob=0.5",)))["mosaic"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("lr=0.1", "--set: there is no hyper-parameter 'lr', did you mean 'lr"),
+        ("lr0=fast", "--set: lr0 is 'fast'\n  fix: give a number above 0"),
+        ("lr0", "--set 'lr0' sets nothing\n  fix: give KEY=VALUE, such as lr0=0.001"),
+        ("label_smoothing=0.1", "has a flag of its own\n  fix: --label-smoothing 0.1"),
+    ],
+)
+def test_values_that_cannot_be_set(value, message):
+    with pytest.raises(UserError) as error:
+        hyp_of(TrainConfig(recipe_values=(value,)))
+    assert message in str(error.value)
+
+
 def test_assigners(tmp_path):
     path = str(write(tmp_path, "assigner: [[0, anchor], [70, ota]]\n"))
     assert AssignerSchedule.from_hyp(hyp_of(TrainConfig(hyp=path))).steps == ((0, "anchor"), (70, "ota"))

@@ -9,7 +9,8 @@ import shlex
 
 import pytest
 
-from tests.docs.pages import NEEDS, PAGES, ROOT, commands_of
+from benchmarks.bench_train import configuration
+from tests.docs.pages import NEEDS, PAGES, README, ROOT, commands_of
 from yolofast.cli import build_parser
 from yolofast.config.commands import COMMANDS
 from yolofast.config.flags import from_args
@@ -44,6 +45,22 @@ def test_commands_leave_nothing_open(page):
     """What a shell fills in (`$seed`) is for blocks that say what they need."""
     typed = [one for one in commands_of(page) if one.program == "yolofast" and not one.needs]
     assert [one.line for one in typed if OPEN.search(one.line)] == []
+
+
+def test_the_speed_table_of_the_readme_says_what_was_measured():
+    """A figure is one of the page that its row names, and its command one that the benchmark takes."""
+    rows = re.findall(
+        r"^\| (.*) \| ([\d.]+) m?s \| .* \| `(.+)` .*\((.+)\)\) \|$", README.read_text("utf-8"), re.MULTILINE
+    )
+    assert len(rows) == 4
+    for what, figure, command, page in rows:
+        numbers = map(float, re.findall(r"\d+\.\d+", (ROOT / page).read_text("utf-8")))
+        assert float(figure) in {float(f"{number:.3g}") for number in numbers}, what
+        words = shlex.split(command)
+        assert (ROOT / f"{words[2].replace('.', '/')}.py").is_file()
+        for case in words[words.index("--cases") + 1 :] if "--cases" in words else []:
+            config = configuration(case, "data.yaml", "auto")
+            assert config.img_size == (640,) and config.batch_size == 64 and config.cfg in what.lower()
 
 
 def test_every_command_has_an_example():

@@ -81,7 +81,7 @@ def test_every_page_has_its_place_in_the_site():
 
 def test_the_reference_has_every_public_name():
     page = (ROOT / "docs" / "python-reference.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^::: yolofast\.(\w+)$", page, re.MULTILINE)) == sorted(
+    assert sorted(re.findall(r"^::: yolofast\.(?:[\w.]+\.)?(\w+)$", page, re.MULTILINE)) == sorted(
         name for name in yolofast.__all__ if not name.startswith("_")
     )
 
@@ -95,6 +95,6 @@ def test_contributing_says_what_ci_runs():
 
 def test_the_readme_is_one_screen_and_its_pictures_are_small():
     text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 95 and "make demo" in text and "make test" in text
+    assert len(text.splitlines()) <= 85 and "make demo" in text and "make test" in text
     pictures = sorted((ROOT / "docs" / "images").iterdir())
     assert len(pictures) >= 2 and all(picture.stat().st_size < 150_000 for picture in pictures)

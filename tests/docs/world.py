@@ -8,6 +8,7 @@ import cv2
 from tests.dataset.formats import samples
 from tests.detect.seeing import picture, save_seeing, save_video
 from tests.report.logs.logs import falling, results_txt
+from tests.track.nuscenes.made_up import make_root
 from yolofast import build_model
 from yolofast.checkpoint.save import model_content, save_checkpoint
 from yolofast.cli import main
@@ -20,6 +21,7 @@ RUNS = ("exp", "exp2", "base", "new", "base_s0", "base_s1", "new_s0", "new_s1")
 def make_world(folder, trained):
     """`trained` is the folder of a finished run."""
     make_shapes(folder, n=12)  # data.yaml, images, labels
+    (folder / "small.yaml").write_text("base: {data: data.yaml, cfg: mini}\ngrid: {lr0: [0.01, 0.02]}\n")
     make_shapes(folder / "shapes", n=12)
     for name in ("best.pt", "last.pt"):
         save_seeing(folder / name, names=NAMES, img_size=64)
@@ -32,12 +34,14 @@ def make_world(folder, trained):
     (folder / "path" / "to").mkdir(parents=True)
     losses = falling(20)
     (folder / "path" / "to" / "results.txt").write_text(results_txt(losses, losses, losses))
-    samples.voc(folder / "VOC")
+    for name in ("VOC", "VOCdevkit/VOC2007"):
+        samples.voc(folder / name)
     _pictures(folder)
     _sequences(folder)
     _foreign(folder)
+    make_root(folder / "nuscenes_tables", drawn=True)
     (folder / "my_hyp.yaml").write_text("mosaic: 0.5\n")
-    (folder / "my_recipe.yaml").write_text("model: yolox-nano\nepochs: 3\n")
+    (folder / "my_recipe.yaml").write_text("model: yolox-nano\nepochs: 60\nno_aug_epochs: 10\n")
     (folder / "mine.yaml").write_text("plan:\n- {until: 50%, train: [head]}\n- {train: [head, neck]}\n")
     return folder
 

@@ -71,7 +71,7 @@ def test_large_batches_take_smaller_blocks():
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(0, 90),

@@ -25,6 +25,8 @@ STOPPED = {
     "killed,compiled,exact": -signal.SIGKILL, "assertion": 2, "address": 2, "memory": 2, "capture": 0,
 }  # fmt: skip
 """With the exit code that each ends with."""
+BOUND = 0.1
+"""Of the sum of the losses, where kernels add in any order or are tuned anew; docs/training.md says why."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,11 @@ def difference(losses, others):
     return max(abs(losses[name] / other - 1) for name, other in others.items() if other)
 
 
+def sums_apart(note, other):
+    """Relative, of the sums of their terms."""
+    return abs(sum(note["losses"].values()) / sum(other["losses"].values()) - 1)
+
+
 @pytest.mark.parametrize("modes", [modes for modes, code in STOPPED.items() if code < 0])
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(modes, runs, capsys):
     found = runs[modes].result()
@@ -89,11 +96,11 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(modes, runs, capsys):
     assert "a lower gear" not in found.said + found.said_again
     assert_resumed(found)
     apart = [difference(found.notes_again[batch]["losses"], note["losses"]) for batch, note in found.notes.items()]
+    sums = [sums_apart(found.notes_again[batch], note) for batch, note in found.notes.items()]
     with capsys.disabled():
-        print(f"\n{modes}: state exact, next losses apart by", *(f"{one:.1e}" for one in apart))
-    # Else kernels add in any order, or are tuned anew, and a single box that is assigned to another cell is percents of
-    # the loss of eight small images: there is no bound to test beside the state.
-    assert max(apart) == 0 or "exact" not in modes
+        print(f"\n{modes}: state exact, next losses apart by", *(f"{one:.1e}" for one in apart), end="; ")
+        print("their sums by", *(f"{one:.1e}" for one in sums))
+    assert max(apart) == 0 if "exact" in modes else max(sums) <= BOUND
 
 
 @pytest.mark.parametrize(

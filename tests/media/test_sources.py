@@ -117,6 +117,7 @@ def test_streams_end_one_by_one_each_with_one_message(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_stream_over_http(tmp_path):
     class Camera(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -215,6 +216,7 @@ def test_files_are_named_after_addresses():
         assert names.of(address) == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=f\r\n\r\n"]
 )

@@ -10,10 +10,10 @@ from rich.progress import Progress, TextColumn
 from rich.text import Text
 
 import yolofast
-from yolofast.commands.console import console, table
 from yolofast.commands.predict import folder_name
 from yolofast.errors import UserError
 from yolofast.exit_codes import call
+from yolofast.terminal.console import console, table
 from yolofast.terminal.escaping import SafeConsole, escaped_output, shown_escaped
 from yolofast.train.display import Display
 

@@ -20,6 +20,7 @@ class LateClock(HostClock):
         return self.past
 
 
+@pytest.mark.slow
 def test_only_asking_for_batches_counts():
     wait, within, around = DataWait(HostClock()), 0.0, 0.0
     for _ in range(3):

@@ -64,6 +64,7 @@ def test_a_short_epoch_says_nothing_on_the_way():
     assert text.getvalue() == ""
 
 
+@pytest.mark.slow
 def test_plain_lines_come_no_more_often_than_asked():
     display, text = plain(plain_every=0.1)
     start, looks = time.monotonic(), []
@@ -93,6 +94,7 @@ def test_figures_of_a_running_epoch():
     assert 0.7 - 0.5 <= 60 * minutes + seconds <= 7 * took + 0.5  # an eighth of the run is done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_terminal_has_a_line_that_moves_and_goes_away(width):
     text = io.StringIO()

@@ -32,12 +32,14 @@ def fitted(model, index, size=320):
     return line
 
 
+@pytest.mark.slow
 def test_anchors_that_suit_the_boxes_stay(model):
     before = model.anchors_px.clone()
     assert "kept" in fitted(model, index_with((0.1, 0.5)))
     assert torch.equal(model.anchors_px, before)
 
 
+@pytest.mark.slow
 def test_anchors_far_too_large_are_replaced_in_both_copies(model):
     line = fitted(model, index_with((0.005, 0.02)))
     assert "fitted" in line and "--noautoanchor" in line
@@ -69,6 +71,7 @@ def test_a_number_of_anchors_is_fitted_whatever_it_starts_from():
     assert anchor_fit(index.boxes[:, 2:] * 320, model.anchors_px.numpy()).bpr == 1
 
 
+@pytest.mark.slow
 def test_without_boxes_nothing_happens(model):
     index = made_up_index(random_sizes(3), boxes_per_image=0)
     before = model.anchors_px.clone()

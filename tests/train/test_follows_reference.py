@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tests.reference.trainer import ReferenceTrainer
+from tests.train.small_run import NETWORK
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.train.display import Display
@@ -76,7 +77,7 @@ def test_the_same_steps(tmp_path, monkeypatch, in_float64, hyp, epochs):
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
     config = dataclasses.replace(
         TrainConfig.published(), data=str(make_shapes(tmp_path / "shapes", n=BATCHES * BATCH)), img_size=(SIZE,),
-        batch_size=BATCH, hyp=hyp, epochs=epochs, workers=0, device="cpu", cfg="yolov7-tiny", weights="", cache="off",
+        batch_size=BATCH, hyp=hyp, epochs=epochs, workers=0, device="cpu", cfg=str(NETWORK), weights="", cache="off",
         nosave=True,
     )  # fmt: skip
     run = prepare_run(config, lambda text: None)

@@ -27,6 +27,14 @@ def test_a_run_without_epochs_has_a_summary_too():
     assert summary["images_per_second"] == 0 and summary["best_epoch"] is None
 
 
+def test_columns_that_nobody_knows_are_left_out(tmp_path):
+    """Of a checkpoint from elsewhere."""
+    recorder = Recorder(tmp_path, [{**ROWS[0], "\0": 1.0, "{{7*7}}": None}])
+    recorder.epoch(ROWS[1])
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert len(lines) == 3 and "{" not in lines[0] and len({line.count(",") for line in lines}) == 1
+
+
 def test_files_are_json(tmp_path):
     recorder = Recorder(tmp_path)
     recorder.environment()

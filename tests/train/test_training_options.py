@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.train.small_run import flags, state_of
+from tests.train.small_run import NETWORK, flags, state_of
 from tests.train.test_resume import assert_same_state
 from yolofast.cli import main
 from yolofast.train.checkpoints import Checkpoints
@@ -15,7 +15,7 @@ HEADS = [[0, 1], [2, 3], [4, 5], [6, 7]]
 RUNS = {
     "adam, weighted images, sizes, balance": "--adam --image-weights --multi-scale --hyp {autobalance}",
     "adamw, rectangles": "--optimizer adamw --rect",
-    "four as one, four heads": "--quad --cfg yolov7-tiny-1b4h --head-config {heads} --class-aware-aug",
+    "four as one, four heads": "--quad --cfg {four} --head-config {heads} --class-aware-aug",
 }
 
 
@@ -48,6 +48,7 @@ def run_to_first_checkpoint(monkeypatch, words):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("options")
+    (folder / "four.yaml").write_text(NETWORK.read_text().replace("IDetect", "MultiHeadDetect"))
     (folder / "autobalance.yaml").write_text("autobalance: true\n")
     heads = "".join(f"  head_{head}: {{classes: {classes}}}\n" for head, classes in enumerate(HEADS))
     (folder / "heads.yaml").write_text(f"nc: 8\nheads: 4\ngrouping: by hand\nhead_assignments:\n{heads}")
@@ -58,7 +59,8 @@ def folder(tmp_path_factory):
 def test_a_stopped_run_resumes_exactly(folder, monkeypatch, options):
     monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
     name = str(list(RUNS.values()).index(options))
-    words = options.format(autobalance=folder / "autobalance.yaml", heads=folder / "heads.yaml").split()
+    files = {name: folder / f"{name}.yaml" for name in ("autobalance", "heads", "four")}
+    words = options.format(**files).split()
     usual = [*flags(folder, epochs=2), "--no-plots"]
     assert main(["train", *usual, *words, "--name", f"whole{name}"]) == 0
     run_to_first_checkpoint(monkeypatch, ["train", *usual, *words, "--name", f"stopped{name}"])

@@ -104,13 +104,18 @@ def lives_on(run):
 
 
 @pytest.mark.parametrize(("words", "given", "threads"), [([], None, 1), ([], "3", 3), (["--cfg", "mini"], None, 3)])
-def test_the_demonstration_computes_in_one_thread(words, given, threads, monkeypatch):
+def test_the_demonstration_computes_in_one_thread(words, given, threads, monkeypatch, tmp_path):
     """Two wait for one another as long as they compute; a real network keeps all cores, and the user's wish counts."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if given:
         monkeypatch.setenv("OMP_NUM_THREADS", given)
     counted, before = [], torch.get_num_threads()
-    monkeypatch.setattr("yolofast.commands.train.train", lambda config, given: counted.append(torch.get_num_threads()))
+
+    def trained(config, given):
+        counted.append(torch.get_num_threads())
+        return tmp_path
+
+    monkeypatch.setattr("yolofast.commands.train.train", trained)
     torch.set_num_threads(3)
     try:
         assert main(["train", *words]) == 0

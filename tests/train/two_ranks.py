@@ -46,7 +46,7 @@ def small_config(folder: Path, **changes) -> TrainConfig:
 
 def deep_config(config: TrainConfig) -> TrainConfig:
     """58 convolutions at 64 pixels: the deepest maps have 2 × 2 places, and young weights amplify every rounding."""
-    return dataclasses.replace(config, cfg="mini", img_size=(64,), epochs=2, plan="", test_batch_size=8)
+    return dataclasses.replace(config, cfg="mini", img_size=(64,), epochs=1, plan="", test_batch_size=8)
 
 
 class Listening(EagerGear):

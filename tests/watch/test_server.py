@@ -174,6 +174,7 @@ def test_what_is_not_http_does_no_harm(runs, request_text, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [b"", b"GET /", b"GET / HTTP/1.0\r\n", b"GET / HTTP/1.0\r\nX: "])
 def test_a_connection_that_drips_is_ended(runs, monkeypatch, start):
     monkeypatch.setattr(_Handler, "timeout", 0.3)

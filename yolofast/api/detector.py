@@ -4,13 +4,15 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yolofast.api.python_names import items_in_python, method_in_python, spoken_in_python
 from yolofast.config.flags import from_settings, resolve
+from yolofast.config.hyp import with_set_values
+from yolofast.config.track import USUAL_TRACKER
 from yolofast.config.train import TrainConfig
 from yolofast.config.val import ValConfig
-from yolofast.detect.detector import DetectionFilter, FrameDetections, ImageDetector, checked_size, raise_fault
+from yolofast.detect.detector import DetectionFilter, FrameDetections, Gear, ImageDetector, checked_size, raise_fault
 from yolofast.detect.networks import read_all_trained
 from yolofast.detect.validation import Validation, open_subject, validate
 from yolofast.errors import UserError
@@ -34,7 +36,10 @@ from yolofast.track.pipeline import (
 from yolofast.track.timeline import open_sources
 from yolofast.words import own_command
 
-__all__ = ["Detector", "TrackedFrame", "TrainedRun", "Validation"]
+if TYPE_CHECKING:
+    from yolofast.train.guard import OnEpoch
+
+__all__ = ["Detector", "TrackedFrame", "TrainedRun", "Validation", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,8 @@ class Detector(ImageDetector):
 
     Several weights form an ensemble. `cfg` names the network for weights that do not hold theirs. `size` is the long
     side pictures are resized to, for YOLOX also height and width, by default as in training. Without weights `cfg`
-    names a network to be trained: `Detector(cfg="yolov7-tiny").train("data.yaml")`.
+    names a network to be trained: `Detector(cfg="yolov7-tiny").train("data.yaml")`. `gear="graph"` captures
+    detection on a GPU as one graph.
     """
 
     @method_in_python(**_SIZE)
@@ -71,6 +77,7 @@ class Detector(ImageDetector):
         device: str | int = "",
         precision: Name = "auto",
         head_config: str | Path | None = None,
+        gear: Gear = "eager",
     ) -> None:
         named = None if cfg is None else str(cfg)
         if weights is None and named is None:
@@ -79,8 +86,9 @@ class Detector(ImageDetector):
         self.head_config, self._own_size = None if head_config is None else str(head_config), size is not None
         if weights is not None:
             super().__init__(
-                weights, cfg=named, size=size, device=str(device), precision=precision, head_config=self.head_config
-            )
+                weights, cfg=named, size=size, device=str(device), precision=precision, head_config=self.head_config,
+                gear=gear,
+            )  # fmt: skip
             return
         family_named(str(named))  # a name that means nothing is refused at once
         self.weights, self.names, self.cfg, self.device = (), (), named, str(device)
@@ -121,13 +129,13 @@ class Detector(ImageDetector):
         return items_in_python(seen, _CALLED)
 
     @method_in_python()
-    def train(self, data: str | Path, **settings: Any) -> TrainedRun:
+    def train(self, data: str | Path, *, on_epoch: "OnEpoch | None" = None, **settings: Any) -> TrainedRun:
         """Trains this network further on a data set, or from zero if it has no weights, in a run folder of its own.
 
-        This detector stays as it is. `settings` are the flags of `yolofast train`: `epochs=10, batch_size=32`.
+        This detector stays as it is. `settings` are the flags of `yolofast train` and hyper-parameters: `epochs=10,
+        batch_size=32, lr0=0.001`. `on_epoch` gets what `results.csv` says of each epoch, by column, and returns True to
+        stop the run.
         """
-        from yolofast.train.session import train  # takes a second, which prediction does not need
-
         if len(self.weights) > 1:
             raise UserError(f"{len(self.weights)} networks cannot be trained together", fix="train one of them")
         own: dict[str, Any] = {
@@ -139,24 +147,13 @@ class Detector(ImageDetector):
         own |= {"img_size": _size_setting(self)} if self.weights or self._own_size else {}
         own |= {"head_config": self.head_config} if self.head_config else {}
         _refuse_own(settings, "weights", "cfg", "model", "data", "resume", "explain")
-        config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
-        given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
-        folder = train(config, {name: getattr(config, name) for name in given})
-        run = RunFolder(folder)
-        best = run.best_row()
-        map50, map50_95 = (0.0 if best is None else float(run.column(one.name)[best]) for one in (MAP50, MAP))
-        return TrainedRun(
-            folder=folder,
-            map50=map50,
-            map=map50_95,
-            detector=Detector(folder / FILES.weights / FILES.best, device=self.device),
-        )
+        return _trained(own, settings, on_epoch)
 
     @method_in_python(**_CALLED)
     def track(
         self,
         source: str | Path | Sequence[str | Path],
-        tracker: str = "botsort",
+        tracker: str = USUAL_TRACKER,
         *,
         batch: int = 16,
         every: int = 1,
@@ -204,9 +201,35 @@ class Detector(ImageDetector):
         config = from_settings(ValConfig, settings, base)
         if config.task in ("speed", "study"):
             raise UserError(f"task is {config.task}", fix=f"use the command: {own_command()} val --task {config.task}")
-        trained = read_all_trained(self.weights, self.cfg, config.head_config or None)
+        trained = read_all_trained(self.weights, self.cfg, config.head_config or None, config.device)
         subject = open_subject(config, trained, lambda text: None)
         return validate(subject, new_run_folder(config.project, config.name, config.exist_ok))
+
+
+def train(*, on_epoch: "OnEpoch | None" = None, **settings: Any) -> TrainedRun:
+    """Trains a network from the flags of `yolofast train`, resumed runs too, and hyper-parameters.
+
+    `yolofast.train(data="data.yaml", cfg="yolov7-tiny", epochs=10, lr0=0.001)`. `on_epoch` is as for `Detector.train`.
+    """
+    _refuse_own(settings, "explain", "against")
+    return _trained({}, settings, on_epoch)
+
+
+def _trained(own: Mapping[str, Any], settings: Mapping[str, Any], on_epoch: "OnEpoch | None") -> TrainedRun:
+    from yolofast.train.session import train  # takes a second, which prediction does not need
+
+    settings = with_set_values(settings)
+    config = from_settings(TrainConfig, settings, from_settings(TrainConfig, own))
+    given = [*own, *(resolve(TrainConfig, key, value)[0] for key, value in settings.items())]
+    folder = train(config, {name: getattr(config, name) for name in given}, on_epoch)
+    run = RunFolder(folder)
+    best = run.best_row()
+    map50, map50_95 = (0.0 if best is None else float(run.column(one.name)[best]) for one in (MAP50, MAP))
+    files = [folder / FILES.weights / name for name in (FILES.best, FILES.last)]  # one that paused may have no best yet
+    weights = next((one for one in files if one.exists()), files[0])
+    return TrainedRun(
+        folder=folder, map50=map50, map=map50_95, detector=Detector(weights, device=config.device)
+    )  # fmt: skip
 
 
 def _size_setting(detector: ImageDetector) -> tuple[int, ...]:
@@ -219,5 +242,5 @@ def _refuse_own(settings: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if name in settings:
             command = f"use the command: {own_command()} train --{name}"
-            fix = command if name in ("resume", "explain") else "make another Detector of it"
+            fix = command if name in ("resume", "explain", "against") else "make another Detector of it"
             raise UserError(f"{name} cannot be set here: it belongs to the detector or the call", fix=fix)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import CacheConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import DATA_CACHE, user_cache_folder
+from yolofast.terminal.console import console, table
 from yolofast.words import amount, counted, own_command
 
 _DAY = 86_400

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from yolofast.commands.console import console, decoding_progress, table
 from yolofast.commands.convert_images import print_conversion
 from yolofast.config.flags import from_args
 from yolofast.config.tools import CheckConfig
@@ -19,8 +18,9 @@ from yolofast.dataset.data_argument import data_file
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.formats.write import DATA_YAML
 from yolofast.dataset.overview_picture import draw_overview
-from yolofast.dataset.repair import Repair, command_for, repair_command
+from yolofast.dataset.repair import Repair, command_for, copy_of, repair_command
 from yolofast.errors import UserError
+from yolofast.terminal.console import console, decoding_progress, table
 from yolofast.terminal.escaping import SafeConsole
 from yolofast.words import counted
 
@@ -78,7 +78,7 @@ def _fix(path: Path, config: CheckConfig) -> bool:
     """Writes the copy and checks it; whether something is still wrong."""
     out = SafeConsole(stderr=True, highlight=False, markup=False, emoji=False) if config.json else console()
     repair = Repair(path, lambda line: None)
-    folder = repair.make(str(config.fix))
+    folder = repair.make(config.fix or copy_of(config.data))
     out.print(f"\nrepaired copy: {folder / DATA_YAML}", soft_wrap=True)
     print_conversion(repair, out)
     splits = check_data(folder / DATA_YAML)

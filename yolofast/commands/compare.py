@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from yolofast.checkpoint.read import contents_of
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.reports import CompareConfig
 from yolofast.errors import UserError
@@ -25,6 +24,7 @@ from yolofast.report.compare.comparison_page import page_of, tracking_of
 from yolofast.report.compare.figures import Row
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.runs.layout import FILES, SPEED, metrics
+from yolofast.terminal.console import console, table
 from yolofast.words import own_command
 
 _SIDE_BY_SIDE = 3

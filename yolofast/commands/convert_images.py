@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.config.sequences import ConvertConfig
 from yolofast.dataset.faults import Fault
 from yolofast.dataset.formats.convert import REPORT, Conversion, Request
@@ -15,6 +14,7 @@ from yolofast.dataset.formats.write import DATA_YAML
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import FORMATS
 from yolofast.files.yaml_file import read_yaml
+from yolofast.terminal.console import console, table
 from yolofast.words import counted, own_command
 
 _SHOWN = 3

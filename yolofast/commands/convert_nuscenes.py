@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from yolofast.commands.console import console, table
 from yolofast.config.sequences import ConvertConfig
+from yolofast.terminal.console import console, table
 from yolofast.track.nuscenes.boxes import Filters
 from yolofast.track.nuscenes.export import DATA_YAML, NuscenesExport
 from yolofast.track.nuscenes.read_tables import Tell

@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from yolofast.commands.console import console, folded, table
 from yolofast.config.flags import from_args
 from yolofast.config.reports import DiagnoseConfig
 from yolofast.errors import UserError
@@ -23,6 +22,7 @@ from yolofast.report.diagnose.verdicts import LEAST_STD
 from yolofast.report.logs.history import History
 from yolofast.report.logs.read_run import read_history
 from yolofast.runs.layout import FILES
+from yolofast.terminal.console import console, folded, table
 from yolofast.words import counted
 
 _SHARES = {

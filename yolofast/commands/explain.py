@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 from torch import nn
 
-from yolofast.commands.console import console, folded, table
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole
 from yolofast.loader.order import mosaic_is_closed
+from yolofast.terminal.console import console, folded, table
 from yolofast.train.explain.explanation import CHANCES, Explanation, RunSoFar, explain
 from yolofast.train.explain.remarks import remarks
 from yolofast.train.explain.schedule_picture import explain_picture

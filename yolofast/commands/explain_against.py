@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from yolofast.commands.console import console, folded, table
 from yolofast.commands.explain import draw, facts, in_range
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
+from yolofast.terminal.console import console, folded, table
 from yolofast.train.explain.against import second_configuration
 from yolofast.train.explain.explanation import Explanation, explain
 from yolofast.train.explain.schedule_picture import against_picture

@@ -6,7 +6,6 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import AnchorsConfig, HeadsConfig
 from yolofast.dataset.data_argument import data_file
@@ -17,6 +16,7 @@ from yolofast.image_index import ImageIndex
 from yolofast.model.autoanchor import anchor_fit, autoanchor, boxes_at_image_size
 from yolofast.model.grouping import LabelStatistics, geometry_grouping, hybrid_grouping
 from yolofast.model.head_config import write_head_config
+from yolofast.terminal.console import console, table
 
 
 def heads(args: argparse.Namespace) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from rich.console import Console
 
 from yolofast.checkpoint.load import LoadReport
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import InfoConfig
 from yolofast.detect.networks import in_strides, load_model
@@ -17,6 +16,7 @@ from yolofast.model.contract import Network
 from yolofast.model.freeze import frozen_of
 from yolofast.model.fuse import fuse
 from yolofast.model.summary import LayerRow, Summary, summarise
+from yolofast.terminal.console import console, table
 
 _COLUMNS = ("module", "layers", ">parameters", ">share", "state", ">GFLOPs", "output")
 

@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-from yolofast.commands.console import decoding_progress
 from yolofast.config.flags import from_args
 from yolofast.config.tools import ResizeConfig, ShapesConfig, ShapesVideoConfig
 from yolofast.dataset.data_argument import data_file
@@ -14,6 +13,7 @@ from yolofast.dataset.shapes.files import split_sizes
 from yolofast.dataset.shapes.made_once import is_made, make_shapes
 from yolofast.dataset.shapes.outline import NAMES
 from yolofast.errors import UserError, shorten
+from yolofast.terminal.console import decoding_progress
 from yolofast.track.formats import shapes_video as moving
 from yolofast.words import counted, own_command
 

@@ -5,7 +5,6 @@ import json
 import math
 from pathlib import Path
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.motion import MotionTrainConfig, MotionValConfig
 from yolofast.errors import UserError
@@ -17,6 +16,7 @@ from yolofast.motion.training.tracks import jittered, read_tracks
 from yolofast.motion.weights import read_motion
 from yolofast.pages.text import UNKNOWN
 from yolofast.precision import device_of
+from yolofast.terminal.console import console, table
 
 _STANDARD_OUTPUT = "-"
 

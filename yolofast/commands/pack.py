@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from yolofast.commands.console import console
 from yolofast.config.flags import from_args
 from yolofast.config.tools import PackConfig
 from yolofast.dataset.data_argument import data_file
@@ -21,6 +20,7 @@ from yolofast.image_index import ImageIndex
 from yolofast.store import PackedStore, pack, store_folder, store_name, verify
 from yolofast.store.fitted import Fit
 from yolofast.store.packing import Flavour
+from yolofast.terminal.console import console
 from yolofast.words import amount
 
 _MOST_NAMED = 10

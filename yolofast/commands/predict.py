@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import Tensor
 
-from yolofast.commands.console import console
 from yolofast.config.flags import from_args
 from yolofast.config.predict import PredictConfig
 from yolofast.detect.detector import DetectionFilter, ImageDetector
@@ -28,6 +27,7 @@ from yolofast.media.window import Window
 from yolofast.pixels import Image
 from yolofast.runs.folder import new_run_folder
 from yolofast.structures import Detections
+from yolofast.terminal.console import console
 from yolofast.terminal.escaping import STEERING
 from yolofast.track.storing import DetectionStore
 from yolofast.track.timeline import Timeline

@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.reports import ProfileConfig
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
@@ -31,14 +30,14 @@ from yolofast.profile.output import comparison_json, phase_rows, profile_json, t
 from yolofast.profile.records import Profile
 from yolofast.profile.step_statistics import in_words
 from yolofast.runs.layout import FILES
+from yolofast.terminal.console import console, table
 from yolofast.terminal.escaping import SafeConsole
 from yolofast.train.explain.against import second_configuration
 from yolofast.train.fitting_batch import with_fitting_batch
 from yolofast.train.gears.compiling import compile_request
-from yolofast.train.guard import fix_if_memory_runs_out
+from yolofast.train.guard import fix_if_memory_runs_out, refuse_several_runs
 from yolofast.train.resume import beginning
 from yolofast.train.run import Run, prepare_run
-from yolofast.train.session import refuse_unbuilt
 from yolofast.words import counted
 
 _MADE_BY = "yolofast profile"
@@ -109,7 +108,7 @@ def _configured(config: TrainConfig, given: dict[str, Any]) -> TrainConfig:
         raise UserError("--resume: a profile starts from settings, not from a run", fix="give the flags of that run")
     if len(config.devices) > 1:
         raise UserError(f"--device {config.device}: one GPU is profiled", fix=f"--device {config.devices[0]}")
-    refuse_unbuilt(config)
+    refuse_several_runs(config)
     return beginning(config, given).config
 
 

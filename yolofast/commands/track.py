@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.track import TrackConfig
 from yolofast.detect.detector import ImageDetector
@@ -18,6 +17,7 @@ from yolofast.errors import UserError, shorten
 from yolofast.media.faults import Faults
 from yolofast.media.window import Window
 from yolofast.runs.folder import new_run_folder
+from yolofast.terminal.console import console, table
 from yolofast.track.choices import check_warps, eye_of, making_of, tracker_maker, tracking_filter
 from yolofast.track.counting import Shape, parse_shape
 from yolofast.track.explain import explain

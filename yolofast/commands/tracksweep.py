@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from yolofast.commands.console import console, folded, table
 from yolofast.config.flags import from_args
 from yolofast.config.sequences import TracksweepConfig
 from yolofast.errors import UserError
@@ -21,6 +20,7 @@ from yolofast.files.own_file import mark, refuse_foreign
 from yolofast.interrupts import INTERRUPTED, exit_code
 from yolofast.pages.html import render_page
 from yolofast.report.tracks.sweep_page import COLUMNS, DEFAULTS, MATCH_THRESH, how_to_use, page_of, verdicts
+from yolofast.terminal.console import console, folded, table
 from yolofast.track.formats.sequence import Floats
 from yolofast.track.selection import refuse_higher, refuse_without_features
 from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure

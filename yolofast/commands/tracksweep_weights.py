@@ -6,7 +6,6 @@ from typing import Any
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.commands.tracksweep import MADE_BY, searched
 from yolofast.config.sequences import TracksweepConfig
 from yolofast.files.atomic_file import write_output
@@ -17,6 +16,7 @@ from yolofast.report.diagnose.tracked_epochs import agreement_elements
 from yolofast.runs.layout import FILES, MAP
 from yolofast.runs.reader import RunFolder
 from yolofast.runs.tracking import Agreement
+from yolofast.terminal.console import console, table
 from yolofast.track.sweep.checkpoints import (
     Checkpoint,
     DetectWith,
@@ -26,7 +26,7 @@ from yolofast.track.sweep.checkpoints import (
     write_tracking,
 )
 from yolofast.track.sweep.figures import shown_figure
-from yolofast.track.sweep.inputs import read_truth, scenes_of, without_camera
+from yolofast.track.sweep.inputs import read_truth, scenes_of
 from yolofast.track.sweep.space import NMS, Range, Space, Trial, with_usual, words_of
 from yolofast.words import counted
 
@@ -39,7 +39,6 @@ def run(config: TracksweepConfig, space: Space, trials: Sequence[Trial]) -> int 
     out = console()
     if len(trials) > 1:  # otherwise all are tracked with the one that is given
         trials = with_usual(trials, space.trackers)
-    trials = without_camera(trials)
     assert config.weights is not None
     checkpoints = read_checkpoints(config.weights)
     for one in checkpoints:

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.sequences import TrackvalConfig
 from yolofast.errors import UserError
@@ -26,6 +25,7 @@ from yolofast.report.tracks.tracks_page import (
     explained,
     page_of,
 )
+from yolofast.terminal.console import console, table
 from yolofast.track.formats.mot import read_seqmap
 from yolofast.track.score.combine import Scores
 from yolofast.track.score.scores import TrackScores, score_tracks

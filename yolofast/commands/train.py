@@ -7,16 +7,20 @@ import torch
 
 from yolofast.commands.explain import explain_training
 from yolofast.commands.explain_against import explain_against
+from yolofast.commands.sweep import print_results
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.errors import UserError
+from yolofast.exit_codes import EXIT_PAUSED
 from yolofast.resources import short_names
+from yolofast.sweep.session import evolve
 from yolofast.train.display import Display
 from yolofast.train.distributed.join import first_rank_speaks
+from yolofast.train.finish import is_paused_for_time
 from yolofast.train.session import train
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int | None:
     _take_explained_recipe(args)
     with first_rank_speaks():
         config, given = from_args(TrainConfig, args), given_settings(TrainConfig, args)
@@ -34,8 +38,11 @@ def run(args: argparse.Namespace) -> None:
         explain_against(config, given)
     elif config.explain:
         explain_training(config, given)
-    else:
-        train(config, given)
+    elif config.evolve:
+        print_results(evolve(config, given, Display(config.epochs).say))
+    elif is_paused_for_time(train(config, given)):
+        return EXIT_PAUSED
+    return None
 
 
 def _take_explained_recipe(args: argparse.Namespace) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.val import ValConfig
 from yolofast.detect.networks import TrainedModel, read_all_trained, weights_of
@@ -16,6 +15,7 @@ from yolofast.evaluate.result_files import per_class_table
 from yolofast.evaluate.study import COLUMNS, STUDY_SIZES, StudyRow, save_study_plot, save_study_text
 from yolofast.media.pictures import UniqueNames
 from yolofast.runs.folder import new_run_folder
+from yolofast.terminal.console import console, table
 
 _FEW_CLASSES = 30
 """Up to which each has its row without being asked for."""
@@ -24,7 +24,7 @@ _FEW_CLASSES = 30
 def run(args: argparse.Namespace) -> None:
     config, out = from_args(ValConfig, args), console()
     files = weights_of(config.weights, partial(out.print, soft_wrap=True))
-    trained = read_all_trained(files, config.cfg or None, config.head_config or None)
+    trained = read_all_trained(files, config.cfg or None, config.head_config or None, config.device)
     if config.task == "study":
         _run_study(config, trained, out)
         return

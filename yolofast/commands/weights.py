@@ -11,11 +11,11 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bar
 
 from yolofast.checkpoint.published import PUBLISHED, PublishedWeights, published_weights
-from yolofast.commands.console import console, table
 from yolofast.config.flags import from_args
 from yolofast.config.tools import WeightsConfig
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.media.download import Progress, download, sum_of
+from yolofast.terminal.console import console, table
 from yolofast.words import amount, own_command
 
 

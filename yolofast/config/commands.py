@@ -7,8 +7,15 @@ the command runs: many need torch, which takes seconds, and `--help` does not.
 from dataclasses import dataclass
 
 from yolofast.config.motion import MotionTrainConfig, MotionValConfig
-from yolofast.config.predict import PredictConfig
-from yolofast.config.reports import CompareConfig, DiagnoseConfig, ProfileConfig, ReportConfig, WatchConfig
+from yolofast.config.predict import BenchmarkConfig, PredictConfig, ServeConfig
+from yolofast.config.reports import (
+    CompareConfig,
+    DiagnoseConfig,
+    ProfileConfig,
+    ReportConfig,
+    SweepConfig,
+    WatchConfig,
+)
 from yolofast.config.sequences import ConvertConfig, TracksweepConfig, TrackvalConfig
 from yolofast.config.settings import Settings
 from yolofast.config.tools import (
@@ -75,6 +82,8 @@ COMMANDS = (
     Command("val", "how good a trained detector is", ValConfig, script="test.py"),
     Command("predict", "find objects in images, videos and streams", PredictConfig, script="detect.py"),
     Command("export", "write a file that other runtimes run, proven equal", ExportConfig, script="export.py"),
+    Command("benchmark", "how fast, large and good each exported format is on this machine", BenchmarkConfig),
+    Command("serve", "an exported file or weights as a small HTTP service", ServeConfig),
     Command("track", "follow objects through videos and streams, or from stored detections", TrackConfig),
     Command("trackval", "how good tracks are: HOTA, MOTA, IDF1, and why identities switched", TrackvalConfig),
     Command("tracksweep", "which tracker settings, and which checkpoint, track best", TracksweepConfig),
@@ -88,6 +97,7 @@ COMMANDS = (
     Command("diagnose", "why a loss oscillates, what to change, which epoch to ship", DiagnoseConfig),
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),
     Command("compare", "runs side by side: accuracy, time, cost, what differs", CompareConfig),
+    Command("sweep", "many runs from one file, the better ones continued, and what they say together", SweepConfig),
     Command("report", "make the report.html of a run again", ReportConfig),
     Command("watch", "all runs in a browser, live while they train", WatchConfig),
 )
@@ -96,5 +106,6 @@ _OF_TRAINING = ("data", "weights", "cfg", "hyp", "recipe", "plan")
 LOOKS_AT = {
     "train": _OF_TRAINING, "profile": _OF_TRAINING, "val": ("data", "weights", "cfg"), "heads": ("data",),
     "pack": ("data",), "preview": ("data",), "export": ("data", "weights", "cfg"),
+    "benchmark": ("data", "weights", "cfg"), "serve": ("weights", "cfg"),
 }  # fmt: skip
 """Of commands that need torch, the settings that name files: they are looked for before it is imported."""

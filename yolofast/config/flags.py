@@ -5,13 +5,14 @@ defaults are an entry of their own.
 
 Spelling is forgiven: `--close_mosaic` is `--close-mosaic`, and a flag may be abbreviated if it is unambiguous. What was
 unambiguous among the flags of the published script stays so: `--p` is `--project`. argparse alone would refuse it.
+`name=value` is `--name value`, as programs that start other programs write it.
 """
 
 import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -35,6 +36,10 @@ Config = TypeVar("Config", bound=Settings)
 DEFAULTS = "config_defaults"
 """The entry of a namespace that holds, for each class of configuration, the one which flags change; None: the usual."""
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
+_KEY = re.compile(r"[A-Za-z_][\w-]*")
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True), **dict.fromkeys(("false", "no", "off", "0"), False),
+}  # fmt: skip
 
 
 def from_settings(config_class: type[Config], values: Mapping[str, Any], base: Config | None = None) -> Config:
@@ -207,15 +212,84 @@ def parse_flags(
 
 
 def with_full_flags(words: Sequence[str], *classes: type[Settings]) -> list[str]:
-    """The command line with every flag in a spelling argparse knows; what is unknown is left for it to refuse."""
-    full: list[str] = []
+    """The command line with every flag in a spelling argparse knows; what is unknown is left for it to refuse.
+
+    `epochs=3` is `--epochs 3`. What no flag is called goes to `--set`, where a command has it: `lr0=0.001`.
+    """
+    full, pairs, rest = list[str](), list[str](), list[str]()
     known = [_spellings(one) for one in classes]
+    kept, many = 0, False
+    """How many of the next words are values, whatever they look like; or may be."""
     for place, word in enumerate(words):
+        key, equals, value = word.partition("=")
         if word == "--":
-            return full + list(words[place:])
-        flag, equals, value = word.partition("=")
-        full.append(_full_flag(flag, known) + equals + value)
-    return full
+            rest = list(words[place:])
+            break
+        if word.startswith("--"):
+            flag = _full_flag(key, known)
+            full += _switch(flag, value, classes) if equals else [flag]
+            kept, many = (0, False) if equals else _values_kept(flag, classes)
+        elif kept or not equals or not _KEY.fullmatch(key):
+            full, kept = [*full, word], max(kept - 1, 0)
+        elif (found := _declared(key, classes)) and found[2].positional:
+            full.append(value)
+        elif many and not _declared(f"--{key}".replace("_", "-"), classes):  # `--split train=0.7 val=0.3`
+            full.append(word)
+        elif _declared(flag := _full_flag(f"--{key}", known), classes):
+            pairs += _pair(flag, value, classes)
+        elif flag := next((one.flag for one in _all_settings(classes) if one.takes_pairs), ""):
+            pairs += [flag, word]
+        else:
+            full.append(word)
+    return full + pairs + rest  # a flag of many values would take a word that stands alone
+
+
+def _all_settings(classes: Sequence[type[Settings]]) -> Iterator[Setting]:
+    return (declared for one in classes for declared in settings_of(one).values())
+
+
+def _declared(flag: str, classes: Sequence[type[Settings]]) -> tuple[type[Settings], str, Setting] | None:
+    for one in reversed(classes):
+        for name, declared in settings_of(one).items():
+            if flag in declared.flags or flag in declared.shortcuts:
+                return one, name, declared
+    return None
+
+
+def _values_kept(flag: str, classes: Sequence[type[Settings]]) -> tuple[int, bool]:
+    """Words after a flag that are its values, even such as `epochs=3`; and whether more may be, of other names."""
+    found = _declared(flag, classes)
+    if found is None or flag in found[2].shortcuts or found[2].bare is not None or is_switch(*found[:2]):
+        return 0, False
+    if found[2].takes_pairs:
+        return sys.maxsize, True
+    many = takes_many(*found[:2]) and not found[2].commas
+    return int(not many), many
+
+
+def _pair(flag: str, value: str, classes: Sequence[type[Settings]]) -> list[str]:
+    """The words of a flag that was given as `name=value`; several values as `320,640` or `[320, 640]`."""
+    found = _declared(flag, classes)
+    assert found is not None
+    config_class, name, declared = found
+    if flag in declared.flags and takes_many(config_class, name) and not declared.commas:
+        listed = value if declared.takes_pairs else value.strip("[]()").replace(",", " ")
+        return [flag, *listed.split()] if listed.strip() else [f"{flag}="]
+    return _switch(flag, value, classes)
+
+
+def _switch(flag: str, value: str, classes: Sequence[type[Settings]]) -> list[str]:
+    """`--nosave=true` is `--nosave`, and what is false is left out, or the flag that says so."""
+    found = _declared(flag, classes)
+    meant = _TRUTH.get(value.lower())
+    if found is None or meant is None:
+        return [f"{flag}={value}"]
+    config_class, name, declared = found
+    if flag not in declared.shortcuts and declared.bare is not True and not is_switch(config_class, name):
+        return [f"{flag}={value}"]
+    if meant:
+        return [flag]
+    return [off for off, stands_for in declared.shortcuts.items() if stands_for is False and off != flag][:1]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ is made from it.
 
 - `_` and `-` are the same in a flag (`--close_mosaic`), and a flag may be cut short (`--label 0.1`). A prefix that was
   clear in the published scripts means the same here: `--p` is `--project`.
+- `name=value` is `--name value`: `yolofast train data=data.yaml epochs=3 nosave=true img_size=320,640`. What no flag of
+  `train` is called goes to `--set`: `lr0=0.001`.
 - **published** marks the flags of the published scripts.
 - Python uses the same names with `_`: `TrainConfig(img_size=(320,))`. `from_settings(TrainConfig, {"imgsz": 320})`
   takes every other spelling too.
@@ -36,7 +38,8 @@ _HYPER_PARAMETERS = """\
 ## Hyper-parameters
 
 `--hyp FILE`. A file may contain only what it changes. Other keys have the values published for the model
-(`hyp.scratch.tiny`, `p5` or `p6`; defaults below are those of `p5`). Unknown keys and values of the wrong kind are
+(`hyp.scratch.tiny`, `p5` or `p6`; defaults below are those of `p5`). `--set lr0=0.001 mosaic=0.5` goes above the file;
+flags that mean the same, such as `--assigner`, above both. Unknown keys and values of the wrong kind are
 refused, with the line."""
 
 

@@ -5,12 +5,17 @@ without one are optional: they are passed on only if given. Upper bounds are gen
 mistake, and would end in a NaN loss.
 """
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yolofast.config.flags import python_name
+from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
+from yolofast.config.yolox_recipe import YoloXRecipe, typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.extensions import ASSIGNERS
 from yolofast.files.yaml_file import YamlFile, read_yaml
@@ -18,6 +23,10 @@ from yolofast.resources import find_resource
 
 _NAMES = ", ".join(f"`{name}`" for name in ASSIGNERS)
 _P6 = ("w6", "e6", "d6", "e6e")
+_OWN_FLAGS = {
+    "label_smoothing": "--label-smoothing", "ignore_other_heads": "--ignore-other-heads",
+    "ignore_weight": "--ignore-weight",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,10 @@ HYP_KEYS: dict[str, HypKey] = {
 }
 
 
+SETTABLE = frozenset(HYP_KEYS) | {field.name for field in dataclasses.fields(YoloXRecipe)}
+"""What `--set` may set, for one family or another."""
+
+
 def read_hyp(path: str | Path | None, cfg_defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The values of a file; keys it lacks are those of `cfg_defaults`, then the published ones.
 
@@ -141,8 +154,10 @@ def published_hyp(cfg: str) -> str:
 
 
 def hyp_of(config: TrainConfig) -> dict[str, Any]:
-    """The hyper-parameters of a run: the file's, the model's where it says nothing, changed by flags."""
+    """The hyper-parameters of a run: the file's, the model's where it says nothing, changed by `--set` and flags."""
     hyp = read_hyp(config.hyp or None, read_hyp(published_hyp(config.cfg or config.weights)))
+    if not config.sets_recipe:
+        hyp |= changed_hyp(config.recipe_values)
     flags = {name: getattr(config, name) for name in ("label_smoothing", "ignore_other_heads", "ignore_weight")}
     hyp |= {name: value for name, value in flags.items() if value}
     if config.ota_from_epoch is not None and "assigner" in hyp:
@@ -151,6 +166,29 @@ def hyp_of(config: TrainConfig) -> dict[str, Any]:
     if config.assigner is not None:
         hyp["assigner"] = config.assigner
     return hyp
+
+
+def changed_hyp(values: Sequence[str]) -> dict[str, Any]:
+    """Of `--set lr0=0.001 mosaic=0.5`."""
+    found = typed_values(values, _OWN_FLAGS, "lr0=0.001") if values else {}
+    for key, value in found.items():
+        _check(key, value, YamlFile("--set", {}))
+    return found
+
+
+def with_set_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `train` among which hyper-parameters and values of recipes may stand: those are what `--set` sets."""
+    known = {
+        *settings_of(TrainConfig),
+        *(python_name(f) for one in settings_of(TrainConfig).values() for f in one.flags),
+    }
+    values = {key: settings[key] for key in settings if key not in known and key in SETTABLE}
+    flags = {key: value for key, value in settings.items() if key not in values}
+    if not values:
+        return flags
+    given = flags.pop("set", flags.pop("recipe_values", ()))
+    given = [given] if isinstance(given, str) else given
+    return {**flags, "recipe_values": (*given, *(f"{key}={json.dumps(value)}" for key, value in values.items()))}
 
 
 def _check(key: Any, value: Any, file: YamlFile) -> None:

@@ -1,9 +1,12 @@
-"""The settings of detecting objects in images, videos and streams."""
+"""The settings of detecting objects: in images, videos and streams; by each format; as a service."""
 
 from dataclasses import dataclass
 
 from yolofast.config import section
 from yolofast.config.common import RunConfig
+from yolofast.config.settings import Settings
+from yolofast.errors import UserError
+from yolofast.extensions import RUNTIMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,4 +61,84 @@ class PredictConfig(RunConfig):
     save_crop: bool = section.output(False, "--save-crop", help="save every object as an image of its own")
     line_width: int | None = section.output(
         None, "--line-width", least=1, most=1000, help="of the boxes; by default as suits the image")
+    # fmt: on
+
+
+_NATIVE = "pytorch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkConfig(Settings):
+    # fmt: off
+    weights: tuple[str, ...] = section.model(
+        (), "--weights", metavar="FILE", counts=(0, 20),
+        help="trained weights, and exported files to compare with them; none: best.pt of the latest run")
+    cfg: str = section.model(
+        "", "--cfg", "--model", metavar="FILE", help="model, for weights that do not hold theirs")
+    formats: tuple[str, ...] = section.model(
+        (), "--formats", metavar="NAME", counts=(0, 20),
+        help=f"what the weights are exported to, of {', '.join((_NATIVE, *RUNTIMES))}; default: all that run here")
+
+    data: str = section.data(
+        "", "--data", metavar="FILE", help="data set yaml: AP on its val split; its images are timed")
+    fraction: float = section.data(1.0, "--fraction", above=0, most=1, help="share of the val split for AP")
+    img_size: tuple[int, ...] | None = section.data(
+        None, "--img-size", "--img", "--imgsz", least=32, most=32_768, counts=(1, 2),
+        help="pixels of the input, or height and width; by default as in training")
+    batch_size: int = section.data(
+        8, "--batch-size", "--batch", least=1, most=1024, help="images at once, for throughput")
+
+    rounds: int = section.speed(20, "--rounds", least=1, most=100_000, help="each times all formats in turn")
+    calls: int = section.speed(10, "--calls", least=1, most=10_000, help="single images per format and round")
+    memory: bool = section.speed(True, "--memory", help="measure memory, in a process for each format")
+    device: str = section.speed("", "--device", help="0, or cpu; empty: the first GPU")
+
+    project: str = section.output("runs/benchmark", "--project", metavar="FOLDER", help="folder of runs")
+    name: str = section.output("exp", "--name", help="folder below --project; numbered if it exists")
+    exist_ok: bool = section.output(False, "--exist-ok", help="use the folder if it exists")
+    # fmt: on
+
+    def check_together(self) -> None:
+        known = (_NATIVE, *RUNTIMES)
+        for one in self.formats:
+            if one not in known:
+                raise UserError(f"--formats has {one}, which does not run here", fix=f"of {', '.join(known)}")
+        if len(set(self.formats)) < len(self.formats):
+            raise UserError("--formats names one twice", fix="name each once")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeConfig(Settings):
+    # fmt: off
+    weights: tuple[str, ...] = section.model(
+        (), "--weights", metavar="FILE", counts=(0, 1),
+        help="an exported file, its folder, or trained weights; none: best.pt of the latest run")
+    cfg: str = section.model(
+        "", "--cfg", "--model", metavar="FILE", help="model, for weights that do not hold theirs")
+    img_size: tuple[int, ...] | None = section.data(
+        None, "--img-size", "--img", "--imgsz", least=32, most=32_768, counts=(1, 2),
+        help="pixels of the long side, or height and width; by default as in training or in the file")
+    conf_thres: float = section.evaluation(
+        0.25, "--conf-thres", "--conf", least=0, most=1, help="omit detections with a lower score")
+    iou_thres: float = section.evaluation(
+        0.45, "--iou-thres", "--iou", least=0, most=1, help="IoU above which a box is suppressed")
+    max_det: int = section.evaluation(300, "--max-det", least=1, most=30_000, help="detections per image, at most")
+
+    batch_size: int = section.speed(
+        8, "--batch-size", "--batch", least=1, most=1024, help="images of several requests that are detected at once")
+    batch_wait: float = section.speed(
+        0.0, "--batch-wait", least=0, most=1000, help="milliseconds a lone image waits for company")
+    device: str = section.speed("", "--device", help="0, or cpu; empty: the first GPU")
+
+    host: str = section.output("127.0.0.1", "--host", help="any other needs a token")
+    port: int = section.output(8500, "--port", least=0, most=65_535, help="0 takes a free one")
+    token: str | None = section.output(
+        None, "--token", help="what requests must say; made up where it is needed and not given. YOLOFAST_TOKEN too")
+    max_mb: float = section.output(10.0, "--max-mb", above=0, most=1000, help="megabytes of an upload, at most")
+    max_megapixels: float = section.output(
+        25.0, "--max-megapixels", above=0, most=10_000, help="of an image, once decoded, at most")
+    queue: int = section.output(
+        128, "--queue", least=1, most=100_000, help="images that may wait; further requests are told to come back")
+    timeout: float = section.output(
+        30.0, "--timeout", above=0, most=3600, help="seconds for a request, upload and waiting included")
     # fmt: on

@@ -64,6 +64,24 @@ class CompareConfig(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SweepConfig(Settings):
+    # fmt: off
+    experiment: str | None = setting(
+        None, "experiment", metavar="FILE",
+        help="what is tried (docs/sweep.md): a file, a packaged one, or with --resume the folder of a sweep")
+    dry_run: bool = setting(False, "--dry-run", help="list the trials, what differs and what they cost; train nothing")
+    resume: bool = setting(
+        False, "--resume", help="go on with the sweep of that experiment or folder; without one with the latest")
+    values: tuple[str, ...] = setting(
+        (), "--set", metavar="KEY=VALUE", adds_up=True, counts=(0, 1000),
+        help="entries of base to add or change: data=data.yaml epochs=30")
+    device: str = setting("", "--device", metavar="N,N", help="GPUs to use, or cpu; default: all GPUs")
+    project: str = setting("runs/sweep", "--project", metavar="FOLDER", help="folder of sweeps, default: {default}")
+    name: str = setting("", "--name", metavar="NAME", help="folder in it, default: that of the file")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportConfig(Settings):
     # fmt: off
     run_folder: str = setting(REQUIRED, "run_folder", metavar="RUN", help="a run's folder: runs/train/exp")

@@ -26,6 +26,8 @@ _KINDS = {
     "head_params": "head_params", "plan": "plan", "weights": "",
 }  # fmt: skip
 """Settings that name a file, and where its short names are looked up; weights have none."""
+_OF_ONE_START: dict[str, Any] = {"until_epoch": None, "time_limit": None}
+"""They end a process, not the run: the next one has its own."""
 Config = TypeVar("Config", bound=Settings)
 Run = TypeVar("Run", TrainConfig, MotionTrainConfig)
 
@@ -68,6 +70,7 @@ def _is_on_disk(name: str) -> bool:
 
 def resumed(stored: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
     """`stored` with what `given_settings` found on the command line; saying the same again is no change."""
+    stored = dataclasses.replace(stored, **_OF_ONE_START)
     changes = {name: in_form(TrainConfig, name, value) for name, value in given.items()}
     if changes.get("batch_size") == -1 or stored.reduce_batch:
         changes.pop("batch_size", None)  # the run has found its own

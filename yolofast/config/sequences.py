@@ -146,7 +146,7 @@ class TracksweepConfig(Settings):
         None, "--weights", metavar="FILE", help="which of these checkpoints tracks best: detections are made and kept")
     tracker: tuple[str, ...] = setting(
         (), "--tracker", metavar="NAME", counts=(0, 100),
-        help="bytetrack, botsort, ocsort, boosttrack, boosttrack++; several are compared")
+        help="bytetrack, botsort, ocsort, boosttrack, boosttrack++; several are compared; default: botsort")
     values: tuple[str, ...] = setting(
         (), "--set", metavar="NAME=VALUES", adds_up=True, counts=(0, 1000),
         help="match_thresh=0.7,0.8,0.9 or conf=0.1:0.6:0.1; conf and nms are the detector's; default: a usual grid")

@@ -71,6 +71,11 @@ class Setting:
         return self.flags[0]
 
     @property
+    def takes_pairs(self) -> bool:
+        """Whether its values are `KEY=VALUE`."""
+        return "=" in (self.metavar or "")
+
+    @property
     def positional(self) -> bool:
         return not self.flag.startswith("-")
 

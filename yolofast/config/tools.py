@@ -166,7 +166,7 @@ class CheckConfig(Settings):
     plot: str | None = setting(
         None, "--plot", "--out", metavar="FILE", help="draw an overview of the labels: labels.jpg")
     fix: str | None = setting(
-        None, "--fix", metavar="DIR", help="write a repaired copy into a new folder, and check that")
+        None, "--fix", metavar="DIR", bare="", help="write a repaired copy into a new folder, and check that")
     json: bool = setting(False, "--json", help="print JSON, with every fault")
     # fmt: on
 
@@ -260,7 +260,11 @@ class ExportConfig(Settings):
         False, "--simplify", yolov7=True, without_effect=True, help="what is written has nothing to simplify")
     include_nms: bool = section.evaluation(
         False, "--include-nms", yolov7=True, without_effect=True, help="of CoreML; see --nms")
-    int8: bool = section.speed(False, "--int8", yolov7=True, help="8-bit weights: not there yet")
+    int8: bool = section.speed(
+        False, "--int8", yolov7=True,
+        help="8-bit weights, and inputs of the layers that keep AP: measured on train images of --data")
+    search_images: int = section.data(
+        128, "--search-images", least=2, most=100_000, help="train images that --int8 measures on")
     # fmt: on
 
     @property
@@ -275,8 +279,11 @@ class ExportConfig(Settings):
         return self.agnostic_nms or (self.end2end and self.max_wh == 0)
 
     def check_together(self) -> None:
-        if self.int8:
-            raise UserError("--int8 is not there yet", fix="--half: half the size, and nearly the same detections")
+        if self.int8 and not self.data:
+            what = "--int8 measures on labelled train images, but no data set is given"
+            raise UserError(what, fix="--data data.yaml")
+        if self.int8 and self.precision == "fp16":
+            raise UserError("--int8 and --half are both given", fix="omit one of them")
         without = self.suppression == "none"
         if without and (self.threshold_inputs or self.agnostic_nms):
             flag = "--threshold-inputs" if self.threshold_inputs else "--agnostic-nms"

@@ -7,6 +7,9 @@ from yolofast.config import section
 from yolofast.config.common import RunConfig
 from yolofast.errors import UserError
 
+USUAL_TRACKER = "botsort"
+"""Of `track`, `Detector.track` and `tracksweep`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrackConfig(RunConfig):
@@ -40,7 +43,7 @@ class TrackConfig(RunConfig):
         help="frames per second of folders of images or stored detections; by default what they state, else 30")
 
     tracker: str = section.tracking(
-        "botsort", "--tracker", metavar="NAME", help="botsort, bytetrack, ocsort, boosttrack or boosttrack++")
+        USUAL_TRACKER, "--tracker", metavar="NAME", help="botsort, bytetrack, ocsort, boosttrack or boosttrack++")
     track: tuple[str, ...] = section.tracking(
         (), "--track", metavar="KEY=VALUE", counts=(0, 100), adds_up=True,
         help="settings of the tracker by their published names: track_buffer=60 match_thresh=0.8")

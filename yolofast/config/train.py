@@ -3,22 +3,27 @@
 Defaults of `yolofast train` suit a first run: a small network on the built-in data set, published defects repaired.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Literal
 
 from yolofast.config import section
 from yolofast.config.common import Cache, RunConfig
 from yolofast.config.settings import settings_of
-from yolofast.errors import UserError
+from yolofast.errors import UserError, shorten
 from yolofast.extensions import ASSIGNERS, OPTIMIZERS
 
 LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
 
 WORKER_FLAGS = "persistent_workers", "worker_tensor", "fast_dataloader"
 """They change how worker processes deliver batches; batches made on the GPU have none."""
+RESUME_OR_START = "auto"
 _QUAD = 4
 """Images that `--quad` joins."""
+_DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
+_UNITS = 86_400, 3600, 60, 1
 _OF_STAGES = (
     "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
 )  # fmt: skip
@@ -28,7 +33,7 @@ _DEMONSTRATION: dict[str, Any] = {
 # Flags that say where and how to train, not what.
 _LEAVE_IT_A_DEMONSTRATION = {
     "device", "project", "name", "exist_ok", "seed", "workers", "loader", "cache", "gear", "precision", "plots",
-    *WORKER_FLAGS, "explain", "against", "profile_every",
+    *WORKER_FLAGS, "explain", "against", "profile_every", "until_epoch", "time_limit",
 }  # fmt: skip
 
 
@@ -77,9 +82,17 @@ class TrainConfig(RunConfig):
         100, "--epochs", published=300, yolov7=True, least=1, changes_on_resume=True,
         help="passes over the images; a resumed run may have more")
     max_steps: int | None = section.training(None, "--max-steps", least=1, help="end the run after that many batches")
+    until_epoch: int | None = section.training(
+        None, "--until-epoch", least=1, changes_on_resume=True,
+        help="pause after that many of the --epochs; resumed, the run ends as one that never paused")
+    time_limit: str | None = section.training(
+        None, "--time-limit", metavar="TIME", changes_on_resume=True,
+        help="pause at the end of the last epoch that surely fits, to be resumed, with exit code 75: 3h50m")
     resume: bool | str = section.training(
         False, "--resume", yolov7=True, bare=True, metavar="RUN", changes_on_resume=True,
-        help="resume the latest run, or that of the given folder or last.pt, exactly where it stopped")
+        shortcuts={"--resume-or-start": RESUME_OR_START},
+        help="resume the latest run, or that of the given folder or last.pt, exactly where it stopped; auto: that of "
+        "--project and --name, or start it")
     patience: int = section.training(
         0, "--patience", least=0, changes_on_resume=True,
         help="stop after that many epochs without a better result; 0: never")
@@ -97,7 +110,8 @@ class TrainConfig(RunConfig):
         False, "--faithful", published=True, shortcuts={"--fixed": False},
         help="compute what the published code computes, defects included (docs/differences.md)")
     evolve: bool = section.training(
-        False, "--evolve", yolov7=True, help="refused: train once with each --hyp file, then `yolofast compare`")
+        False, "--evolve", yolov7=True,
+        help="search hyper-parameters by mutation, as YOLOv7 does: 300 generations, as a sweep in PROJECT/evolve")
 
     hyp: str = section.loss(
         "", "--hyp", published="data/hyp.scratch.p5.yaml", yolov7=True, metavar="FILE",
@@ -107,7 +121,8 @@ class TrainConfig(RunConfig):
         help="YOLOX: how it is trained, a file or yolox-s, nuscenes-stable-v3 …; empty: as published for the network")
     recipe_values: tuple[str, ...] = section.loss(
         (), "--set", counts=(0, 1000), metavar="KEY=VALUE", adds_up=True,
-        help="YOLOX: values of the recipe to change, such as mosaic_prob=0.3 input_size=800,1440")
+        help="hyper-parameters to change: lr0=0.001 mosaic=0.5; YOLOX: values of the recipe, such as mosaic_prob=0.3 "
+        "input_size=800,1440")
     label_smoothing: float = section.loss(
         0.0, "--label-smoothing", yolov7=True, least=0, most=1, help="ε: classes are learnt as 1 - ε/2 and ε/2")
     assigner: str | None = section.loss(
@@ -139,7 +154,7 @@ class TrainConfig(RunConfig):
         help="--persistent-workers and --worker-tensor; for a CPU, or a GPU with --loader cpu")
     worker_timeout: int = section.loader(
         120, "--worker-timeout", least=0, metavar="SECONDS", changes_on_resume=True,
-        help="a worker that begins no image for so long is replaced; stuck in that batch again, the run stops; 0: wait")
+        help="a worker that begins no image for so long is replaced once; stuck again, the run stops; 0: wait")
     image_weights: bool = section.loader(
         False, "--image-weights", yolov7=True, changes_on_resume=False,
         help="draw images of badly learnt classes more often")
@@ -222,6 +237,16 @@ class TrainConfig(RunConfig):
     # fmt: on
 
     @property
+    def sets_recipe(self) -> bool:
+        """Whether `--set` changes a recipe of YOLOX; else it changes hyper-parameters. Completed settings know."""
+        return bool(self.recipe) or self.style == "yolox"
+
+    @property
+    def seconds_allowed(self) -> float:
+        """Of `--time-limit`."""
+        return inf if self.time_limit is None else seconds_of(self.time_limit)
+
+    @property
     def train_size(self) -> int:
         return self.img_size[0]
 
@@ -288,6 +313,7 @@ def _check_course(config: TrainConfig) -> None:
         raise UserError(what, fix="drop one of them")
     if config.resume is not False and config.evolve:
         raise UserError("--resume continues one run, --evolve makes many", fix="drop one of them")
+    _ = config.seconds_allowed
     if config.resume == "":
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
 
@@ -306,9 +332,19 @@ def _check_plan(config: TrainConfig) -> None:
         raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="schedule.png, or a recipe")
 
 
+def seconds_of(text: str) -> float:
+    """Of `3h50m`, `90m`, `1d`, `45s`."""
+    found = _DURATION.fullmatch(text.strip())
+    seconds = sum(float(n or 0) * unit for n, unit in zip(found.groups(), _UNITS, strict=True)) if found else 0.0
+    if not 0 < seconds < inf:
+        raise UserError(f"--time-limit is {shorten(text)}", fix="give a time such as 3h50m, 90m or 1d12h")
+    return seconds
+
+
 def is_demonstration(given: Mapping[str, Any]) -> bool:
     """Whether no flag says what to train."""
-    return given.keys() <= _LEAVE_IT_A_DEMONSTRATION
+    names = given.keys() - ({"resume"} if given.get("resume") == RESUME_OR_START else set())
+    return names <= _LEAVE_IT_A_DEMONSTRATION
 
 
 def demonstration(config: TrainConfig) -> TrainConfig:

@@ -167,16 +167,21 @@ def read_yolox_recipe(name: str | Path, values: Sequence[str] = (), **changes: A
 
 def changed_values(values: Sequence[str]) -> dict[str, Any]:
     """Of `--set mosaic_prob=0.3 input_size=800,1440`."""
+    typed = typed_values(values, _OWN_FLAGS, "mosaic_prob=0.3")
+    return {key: _value(YamlFile("--set", {}), key, value) for key, value in typed.items()}
+
+
+def typed_values(values: Sequence[str], own_flags: Mapping[str, str], example: str) -> dict[str, Any]:
+    """Of `--set KEY=VALUE …`, as YAML reads the values. `own_flags` set the same, and are named instead."""
     found: dict[str, Any] = {}
     for text in values:
         key, equals, value = text.partition("=")
         if not equals or not value.strip():
-            raise UserError(f"--set {shorten(text)} sets nothing", fix="give KEY=VALUE, such as mosaic_prob=0.3")
-        if key in _OWN_FLAGS:
-            raise UserError(
-                f"--set {shorten(text)}: this has a flag of its own", fix=f"{_OWN_FLAGS[key]} {value.replace(',', ' ')}"
-            )
-        found[key] = _value(YamlFile("--set", {}), key, _typed(key, value))
+            raise UserError(f"--set {shorten(text)} sets nothing", fix=f"give KEY=VALUE, such as {example}")
+        if key in own_flags:
+            fix = f"{own_flags[key]} {value.replace(',', ' ')}"
+            raise UserError(f"--set {shorten(text)}: this has a flag of its own", fix=fix)
+        found[key] = _typed(key, value)
     return found
 
 

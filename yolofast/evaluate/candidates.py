@@ -74,7 +74,7 @@ def best_candidates(
 ) -> Candidates:
     """A row counts once per class, or (not `multi_label`) for its best. Waits for the number of rows, and no more."""
     rows_BRX, exists_BR = _gathered(rows)
-    scores_BRC = _class_scores(rows_BRX, exists_BR)
+    scores_BRC = class_scores(rows_BRX, exists_BR)
     labels = torch.arange(scores_BRC.shape[2], device=scores_BRC.device)
     if not multi_label:
         scores_BRC, labels = scores_BRC.max(dim=2, keepdim=True)
@@ -82,7 +82,7 @@ def best_candidates(
     if classes is not None:
         chosen = torch.tensor(list(classes), dtype=torch.long, device=labels.device)
         counts_BRC = counts_BRC & torch.isin(labels, chosen)
-    key_BK, place_BK = _best(scores_BRC.flatten(1), counts_BRC.flatten(1), most)
+    key_BK, place_BK = best_of(scores_BRC.flatten(1), counts_BRC.flatten(1), most)
     row_BK, column_BK = place_BK // scores_BRC.shape[2], place_BK % scores_BRC.shape[2]
     return Candidates(
         cxcywh_to_xyxy(rows_BRX[..., :4].gather(1, row_BK[..., None].expand(-1, -1, 4))),
@@ -97,7 +97,7 @@ def highest_score(predictions: Tensor, classes: Sequence[int] | None = None) -> 
     if not predictions.numel():
         return 0.0
     exists_BN = predictions[..., :4].isfinite().all(-1)
-    scores_BN, labels_BN = _class_scores(predictions.float(), exists_BN).max(dim=2)
+    scores_BN, labels_BN = class_scores(predictions.float(), exists_BN).max(dim=2)
     if classes is not None:
         chosen = torch.tensor(list(classes), dtype=torch.long, device=labels_BN.device)
         scores_BN = torch.where(torch.isin(labels_BN, chosen), scores_BN, 0)
@@ -118,13 +118,13 @@ def _gathered(rows: UsableRows) -> tuple[Tensor, Tensor]:
     return rows.predictions[image_B1, row_BR].float(), exists_BR
 
 
-def _class_scores(rows_BRX: Tensor, exists_BR: Tensor) -> Tensor:
+def class_scores(rows_BRX: Tensor, exists_BR: Tensor) -> Tensor:
     """Objectness times class score; with a single class objectness alone, as published."""
     objectness_BR1 = torch.where(exists_BR, rows_BRX[..., 4], 0)[..., None]
     return objectness_BR1 if rows_BRX.shape[2] == 6 else rows_BRX[..., 5:] * objectness_BR1
 
 
-def _best(scores_BP: Tensor, counts_BP: Tensor, most: int) -> tuple[Tensor, Tensor]:
+def best_of(scores_BP: Tensor, counts_BP: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """Of the places P that count, the best first: keys, and the places themselves; a key of 0 is none."""
     # Positive floats are ordered as their bits are. With the place below them no two keys are equal, so what is best,
     # and in which order, is certain.

@@ -11,7 +11,8 @@ import numpy as np
 from yolofast.augment.plan import FILL
 from yolofast.errors import UserError
 from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE
-from yolofast.image_bytes import decode_image
+from yolofast.files.other_formats import HOW_TO_CONVERT, other_format
+from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention
 
@@ -32,11 +33,15 @@ def decode_picture(content: bytes, where: str | Path) -> Image:
     """Grey, transparent and palette images, and those of 16 bits, become 8 bits of blue, green and red."""
     try:
         picture = decode_image(content)
+    except TooCostlyError as error:
+        raise UserError(str(error), where=where, fix="make the image smaller, or save it anew, or remove it") from None
     except (cv2.error, MemoryError):  # raised for what a header announces, before any pixel is looked at
         what = f"says it has more pixels than the {MAX_PIXELS:,} that are allowed, or than memory holds"
         fix = f"make the image smaller, or remove it; {PIXELS_VARIABLE}=NUMBER in the environment allows more"
         raise UserError(what, where=where, fix=fix) from None
     if picture is None:
+        if (name := other_format(content)) is not None:
+            raise UserError(f"is {name}, which is not read, whatever its name says", where=where, fix=HOW_TO_CONVERT)
         raise UserError("is not an image, or is damaged", where=where, fix="give JPEG, PNG, BMP, WebP or TIFF files")
     return picture
 

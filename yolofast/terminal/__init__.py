@@ -1,1 +1,1 @@
-"""What is shown on a terminal: names from files never steer it."""
+"""What is shown on a terminal: names from files never steer it, tables fit it."""

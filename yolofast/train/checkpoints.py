@@ -17,7 +17,7 @@ from yolofast.checkpoint.containers import check_archive
 from yolofast.checkpoint.save import save_checkpoint
 from yolofast.errors import UserError, shorten
 from yolofast.files.atomic_file import name_beside, opened_new, remove_abandoned
-from yolofast.runs.layout import EPOCH, FILES, TIME
+from yolofast.runs.layout import EPOCH, FILES, MEMORY, RATES, SPEED, TIME
 from yolofast.words import amount
 
 _MOST = 10**9
@@ -44,6 +44,11 @@ def _are_rows(value: Any) -> bool:
     return isinstance(value, list) and all(is_named(row, int | float | None) for row in value)
 
 
+def _is_counted(row: dict[str, Any]) -> bool:
+    """Whether it has what the rest of a run goes on from, or sums up."""
+    return all(is_number(row.get(column.name)) for column in (TIME, SPEED, MEMORY, RATES[0]))
+
+
 OF_EVERY_RUN: dict[str, Form] = {
     "config": is_named,
     "model": lambda value: is_named(value, Tensor),
@@ -60,7 +65,7 @@ OF_A_DETECTOR: dict[str, Form] = {
     "hyp": is_named,
     "names": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "lr_factor": lambda value: is_number(value) and 0 < value <= 1,
-    "rows": lambda value: all(is_whole(row.get(EPOCH.name), 0) and is_number(row.get(TIME.name)) for row in value),
+    "rows": lambda value: all(is_whole(row.get(EPOCH.name), 0) and _is_counted(row) for row in value),
 }
 """What that of a detector's run has too."""
 

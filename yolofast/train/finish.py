@@ -15,7 +15,9 @@ from yolofast.report.run.evaluation_files import save_samples
 from yolofast.report.run.run_page import leave_report
 from yolofast.runs.divergence import lost_rows
 from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50
+from yolofast.runs.reader import RunFolder
 from yolofast.train.display import Display
+from yolofast.train.guard import TIME_LIMIT
 from yolofast.train.loop import Progress, Trainer
 from yolofast.train.record import Recorder, summary_of
 from yolofast.train.resume import run_to_resume
@@ -66,11 +68,24 @@ def end_interrupted(run: Run, recorder: Recorder, display: Display) -> None:
     display.insist(f"interrupted; {f'to resume: {resume}' if is_saved else again}")
 
 
+def end_paused(run: Run, trainer: Trainer, display: Display) -> None:
+    """As if it had been interrupted between two epochs, which somebody had planned."""
+    config, course, folder = run.config, trainer.course, trainer.recorder.folder
+    report_so_far(run, trainer, display)
+    trainer.recorder.interrupted(course.paused)
+    after = f"paused after epoch {trainer.progress.epoch} of {config.epochs} ({course.why(config)})"
+    display.insist(f"{after}; to resume: {resume_command(folder)}")
+
+
 def mark_stopped(run: Run, recorder: Recorder) -> None:
     """So that nobody takes it for a running one."""
     if not recorder.is_complete(run.config.epochs):
         with suppress(OSError):  # the run is none the worse without
             recorder.interrupted()
+
+
+def is_paused_for_time(folder: Path) -> bool:
+    return RunFolder(folder).entries(FILES.interrupted).get("paused") == TIME_LIMIT
 
 
 def resume_command(folder: Path) -> str:

@@ -5,19 +5,27 @@ saved on the host. When the GPU fails it ends with a message: its checkpoint is 
 
 Bad steps are counted on the device. The count is copied to the host now and then and read one turn later, when it has
 arrived, so that nobody waits. The state to go back to is that of the start of the epoch, which was known to be good.
+
+`Course` says how far this start of a run goes: to `--until-epoch`, as long as `--time-limit` allows, or until its
+caller says so. A run that pauses keeps the schedule of all its epochs and can be resumed; one that its caller stops
+has ended, as with `--patience`. Of several ranks the first decides.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from yolofast.config.train import TrainConfig
 from yolofast.errors import LostDeviceError, UserError, in_one_line
 from yolofast.precision import device_is_lost, memory_ran_out
-from yolofast.ranks import agree_on_largest
+from yolofast.ranks import agree_on_largest, world
 from yolofast.runs.divergence import lost_rows
 from yolofast.train.checkpoints import on_host
+from yolofast.train.distributed.join import from_first_rank
 from yolofast.train.step import TrainStep
 from yolofast.words import own_command
 
@@ -141,3 +149,69 @@ def clean_end_if_device_is_lost(resume: Callable[[], str]) -> Iterator[None]:
             raise
         fix = f"look at the GPU (nvidia-smi, dmesg), then `{resume()}`; CUDA_LAUNCH_BLOCKING=1 finds what it was doing"
         raise LostDeviceError(f"the GPU has failed ({in_one_line(error)})", fix=fix) from error
+
+
+OnEpoch = Callable[[dict[str, Any]], object]
+"""Gets what `results.csv` says of an epoch that is over, and returns True to stop the run."""
+UNTIL_EPOCH, TIME_LIMIT = "until epoch", "time limit"
+"""Why a run has paused, as `interrupted.json` says it."""
+_SLOWER = 1.1
+"""An epoch may take this much longer than the longest before."""
+
+
+@dataclass
+class Course:
+    on_epoch: OnEpoch | None = None
+    started: float = field(default_factory=time.monotonic)
+    now: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.paused = ""
+        """Why the run has paused: one of the words above."""
+        self._longest, self._epoch_began = 0.0, 0.0
+
+    def epoch_begins(self) -> None:
+        self._epoch_began = self.now()
+
+    def epoch_ends(self) -> None:
+        self._longest = max(self._longest, self.now() - self._epoch_began)
+
+    def stops(self, row: Mapping[str, Any]) -> bool:
+        """Whether the caller wants no further epoch."""
+        ask = self.on_epoch
+        if ask is None and world() == 1:
+            return False
+        return from_first_rank(lambda: ask is not None and ask(dict(row)) is True)
+
+    def pauses(self, config: TrainConfig, epochs: int) -> bool:
+        """Before the run's next epoch, if it is to have more than the `epochs` that it has."""
+        if epochs >= config.epochs:
+            return False
+        if config.until_epoch is not None and epochs >= config.until_epoch:
+            self.paused = UNTIL_EPOCH
+        elif config.time_limit is not None and from_first_rank(lambda: self._is_short(config.seconds_allowed)):
+            self.paused = TIME_LIMIT
+        return bool(self.paused)
+
+    def _is_short(self, allowed: float) -> bool:
+        """Whether another epoch may take too long. The first one is always tried: nobody knows how long it takes."""
+        return self._longest > 0 and self.now() - self.started + _SLOWER * self._longest > allowed
+
+    def why(self, config: TrainConfig) -> str:
+        if self.paused == UNTIL_EPOCH:
+            return f"--until-epoch {config.until_epoch}"
+        return f"--time-limit {config.time_limit}: another epoch may take too long"
+
+
+def refuse_several_devices(config: TrainConfig, on_epoch: OnEpoch | None) -> None:
+    if on_epoch is not None and len(config.devices) > 1:
+        what = f"on_epoch is called in this process, but --device {config.device} starts one for each GPU"
+        raise UserError(what, fix="train on one GPU, or start the program with torchrun")
+
+
+def refuse_several_runs(config: TrainConfig) -> None:
+    """It would change what is learnt: better no run than another."""
+    if config.evolve:
+        what = "--evolve: one run trains one network; hyper-parameters are searched by a sweep"
+        fix = f"let the command make them, or give it an experiment: {own_command()} sweep FILE"
+        raise UserError(what, fix=fix)

@@ -22,7 +22,6 @@ from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.precision import memory_ran_out
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
-from yolofast.ranks import world
 from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
@@ -33,7 +32,7 @@ from yolofast.train.distributed.join import gear_of_ranks
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gear_box import GearBox, choose_gear
 from yolofast.train.gears.gears import Gear
-from yolofast.train.guard import EpochOutOfMemoryError, NanGuard, divergence_warning
+from yolofast.train.guard import Course, EpochOutOfMemoryError, NanGuard, divergence_warning
 from yolofast.train.record import Recorder
 from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
@@ -115,6 +114,7 @@ class Trainer:
     batch_record: BatchRecord | None = None
     sampler: PhaseSampler = field(default_factory=NoSampler)
     """Times some of the steps by phase (`--profile-every`)."""
+    course: Course = field(default_factory=Course)
     best_found: Evaluated | None = None
     """The evaluation of the weights in `best.pt`, or to be written there, if this process has made it."""
 
@@ -143,8 +143,11 @@ class Trainer:
         if self.checkpoints is not None and not self._config.nosave:
             self.checkpoints.check_room(self._step.tensors())
         guard = NanGuard(self._step, self.progress.lr_factor, self.run.rules.lower_rate)
-        while self.progress.epoch < self._config.epochs and not self._should_stop():
+        course, config = self.course, self._config
+        stopped = course.pauses(config, self.progress.epoch)
+        while self.progress.epoch < config.epochs and not stopped and not self._should_stop():
             epoch = self.progress.epoch
+            course.epoch_begins()
             try:
                 row = self._train_epoch(epoch, guard)
             except (RuntimeError, MemoryError) as error:
@@ -164,8 +167,12 @@ class Trainer:
             self.progress.epoch, self.progress.lr_factor = epoch + 1, guard.lr_factor
             self.progress.rows.append(row)
             self.recorder.epoch(row)
-            if not self._config.nosave or last:
-                self._save(epoch, last)
+            stopped = course.stops(row)
+            course.epoch_ends()
+            pauses = not last and not stopped and course.pauses(config, epoch + 1)
+            if not config.nosave or last or stopped or pauses:
+                self._save(epoch, last or stopped)
+            stopped = stopped or pauses
             self.display.result(row)
             self._say(divergence_warning(self.progress.rows, self._config.epochs, self.run.rules.lower_rate))
             self.pictures.epoch_over()
@@ -193,7 +200,7 @@ class Trainer:
                     self.run, fetch, self.gear, self.sampler, record,
                     epoch=epoch, iteration=iteration, lr_factor=guard.lr_factor,
                 )  # fmt: skip
-                used = len(batch.images) * self.run.images_joined * world()
+                used = self.run.images_used(batch)
                 images += used
                 self._say(guard.after_batch())
                 self.pictures.trained_on(epoch, iteration % batches, batch)

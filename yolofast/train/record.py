@@ -84,7 +84,7 @@ class Recorder:
         self.rows.append(row)
         text = io.StringIO()
         columns = [name for name, _ in columns_of(dict.fromkeys(name for row in self.rows for name in row))]
-        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: short(value) for key, value in row.items()} for row in self.rows)
         write_whole(self.folder / FILES.results, text.getvalue().encode())
@@ -107,9 +107,9 @@ class Recorder:
             return self._has_ended
         return RunFolder(self.folder).entries(FILES.summary).get("epochs") == len(self.rows)
 
-    def interrupted(self) -> None:
-        """So that nobody takes it for a resumed run."""
-        self._write(FILES.interrupted, {"epochs": len(self.rows)})
+    def interrupted(self, paused: str = "") -> None:
+        """So that nobody takes it for a resumed run. `paused` is why it paused, if it was not interrupted."""
+        self._write(FILES.interrupted, {"epochs": len(self.rows), **({"paused": paused} if paused else {})})
 
     def environment(self, network: dict[str, Any] | None = None) -> None:
         """`network` is what there is to say of it."""

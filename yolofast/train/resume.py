@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from yolofast.config.flags import from_settings
 from yolofast.config.resumed import from_yaml, is_gone, other_images, resumed
 from yolofast.config.settings import settings_of
-from yolofast.config.train import TrainConfig
+from yolofast.config.train import RESUME_OR_START, TrainConfig
 from yolofast.dataset.changes import SplitRecord, changes_of, encoded, read_records
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.atomic_file import write_whole
@@ -129,6 +129,7 @@ class Beginning(NamedTuple):
 
 def beginning(config: TrainConfig, given: dict[str, Any], hold: Hold = lambda folder: None) -> Beginning:
     """`given` is what the user typed, which a resumed run checks. `hold` first gets a folder that is there."""
+    config, given = _resumed_or_started(config, given)
     if not config.resume:
         if config.exist_ok and (folder := Path(config.project) / config.name).is_dir():
             hold(folder)
@@ -151,6 +152,19 @@ def beginning(config: TrainConfig, given: dict[str, Any], hold: Hold = lambda fo
     note = f"warning: {warning}" if warning else None
     read = run.checkpoint.with_name(FILES.previous) if warning else run.checkpoint
     return Beginning(config, run.folder, state, state["hyp"], note, saved_plan(config, run.folder), read)
+
+
+def _resumed_or_started(config: TrainConfig, given: dict[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
+    """`--resume auto`: the same command continues its run, or begins it, in a folder whose name is not counted up."""
+    if config.resume != RESUME_OR_START:
+        return config, given
+    folder = Path(config.project) / config.name
+    try:
+        _saved_in(folder)
+    except UserError:
+        return dataclasses.replace(config, resume=False, exist_ok=True), given
+    given = {name: value for name, value in given.items() if name != "resume"}
+    return dataclasses.replace(config, resume=str(folder)), given
 
 
 def _with_data_that_moved(config: TrainConfig, folder: Path) -> TrainConfig:

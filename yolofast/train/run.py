@@ -23,6 +23,7 @@ from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import Precision
 from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
+from yolofast.structures import Batch
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
@@ -88,6 +89,10 @@ class Run:
     def images_joined(self) -> int:
         """How many images of the data set make one that the network sees."""
         return GROUP if self.config.quad else 1
+
+    def images_used(self, batch: Batch) -> int:
+        """Of the data set, by the batches that all processes have at once."""
+        return len(batch.images) * self.images_joined * world()
 
     @property
     def source_images_per_step(self) -> int:

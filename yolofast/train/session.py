@@ -18,11 +18,27 @@ from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, quiet_display
 from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
-from yolofast.train.finish import end_interrupted, finish_run, mark_stopped, nothing_left, report_so_far, resume_command
+from yolofast.train.finish import (
+    end_interrupted,
+    end_paused,
+    finish_run,
+    mark_stopped,
+    nothing_left,
+    report_so_far,
+    resume_command,
+)
 from yolofast.train.fitting_batch import with_fitting_batch, with_smaller_batch
 from yolofast.train.gears.compiling import compile_report, compile_request
 from yolofast.train.gears.gear_box import GearBox
-from yolofast.train.guard import EpochOutOfMemoryError, clean_end_if_device_is_lost, fix_if_memory_runs_out
+from yolofast.train.guard import (
+    Course,
+    EpochOutOfMemoryError,
+    OnEpoch,
+    clean_end_if_device_is_lost,
+    fix_if_memory_runs_out,
+    refuse_several_devices,
+    refuse_several_runs,
+)
 from yolofast.train.loggers.delivery import LoggerDelivery, choose_loggers
 from yolofast.train.loggers.logger import LoggedRun, LoggerRequest
 from yolofast.train.loop import Progress, Trainer, gear_of
@@ -30,22 +46,24 @@ from yolofast.train.record import NoRecorder, Recorder
 from yolofast.train.resume import Beginning, beginning, copies_used, other_data, own_copies, write_copies
 from yolofast.train.run import Run, prepare_run
 from yolofast.train.run_pictures import RunPictures
-from yolofast.words import own_command
 
 
-def train(config: TrainConfig, given: dict[str, Any]) -> Path:
+def train(config: TrainConfig, given: dict[str, Any], on_epoch: OnEpoch | None = None) -> Path:
     """Trains as configured; `given` is what the user typed, which a resumed run checks. Returns the run's folder.
 
     One of the processes a launcher has started trains its part; `--device 0,1` starts one for each GPU.
     """
+    refuse_several_runs(config)
+    course = Course(on_epoch)
     with RunLock() as lock:
         if RankPlace.of_environment().is_launched:
             with joined(device_of_rank(config.device)):
                 own = {"device": config.device, **given}
-                return _run(from_first_rank(lambda: beginning(config, own, lock.take)), lock)
+                return _run(from_first_rank(lambda: beginning(config, own, lock.take)), lock, course)
         begun = beginning(config, given, lock.take)
         if len(begun.config.devices) < 2:
-            return _run(begun, lock)
+            return _run(begun, lock, course)
+        refuse_several_devices(begun.config, on_epoch)
     device = check_devices(begun.config)
     return Path(launch(_train_as_rank, (dataclasses.replace(config, device=device), given), len(device.split(","))))
 
@@ -54,12 +72,11 @@ def _train_as_rank(report: Report, config: TrainConfig, given: dict[str, Any]) -
     return call(lambda: report(str(train(config, given))))
 
 
-def _run(begun: Beginning, lock: RunLock) -> Path:
+def _run(begun: Beginning, lock: RunLock, course: Course) -> Path:
     config, _, state, hyp, note, plan, _ = begun
     display = Display(config.epochs) if is_first() else quiet_display(config.epochs)
     if note:
         display.say(note)
-    refuse_unbuilt(config)
     if config.batch_size == -1:
         config = with_fitting_batch(config, display.say)
     findable = begun._replace(config=config).findable
@@ -80,16 +97,18 @@ def _run(begun: Beginning, lock: RunLock) -> Path:
         return _diagnose_compiling(run, display)
     with clean_end_if_device_is_lost(lambda: resume_command(display.folder or Path())):
         if not is_first():
-            return _follow(run, state, display)
-        folder, ran_out = _lead(run, begun, lock, display)
+            return _follow(run, state, course, display)
+        folder, ran_out = _lead(run, begun, lock, course, display)
     if ran_out is not None:
         del run, built  # and with them what they hold on the device
         smaller = with_smaller_batch(config, display.say)
-        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint), lock)
+        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint), lock, course)
     return folder
 
 
-def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[Path, dict[str, Any] | None]:
+def _lead(
+    run: Run, begun: Beginning, lock: RunLock, course: Course, display: Display
+) -> tuple[Path, dict[str, Any] | None]:
     """What the first rank does, who writes. Its folder, and the state to continue from if memory ran out.
 
     An interrupt leaves its mark from the moment the folder has changed.
@@ -97,12 +116,15 @@ def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[
     state, folder, trainer = begun.state, begun.folder, None
     try:
         folder = _folder_with_settings(run, folder, lock)  # only now: a run that cannot start leaves nothing behind
-        trainer = _ready_trainer(run, folder, state, display)
+        trainer = _ready_trainer(run, folder, state, course, display)
         started = time.monotonic()
         if state is None:
             trainer.pictures.labels(run.data.train)
         trainer.fit()
-        finish_run(run, trainer, folder, display, started)
+        if course.paused:
+            end_paused(run, trainer, display)
+        else:
+            finish_run(run, trainer, folder, display, started)
     except EpochOutOfMemoryError as error:
         assert folder is not None and trainer is not None
         mark_stopped(run, trainer.recorder)  # until it continues
@@ -127,7 +149,7 @@ def _lead(run: Run, begun: Beginning, lock: RunLock, display: Display) -> tuple[
     return folder, None
 
 
-def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display: Display) -> Trainer:
+def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, course: Course, display: Display) -> Trainer:
     config, display.folder = run.config, folder
     if state is None:
         forget_earlier_run(folder)
@@ -136,7 +158,7 @@ def _ready_trainer(run: Run, folder: Path, state: dict[str, Any] | None, display
     display.say(f"run: {folder}{resumes if 0 < progress.epoch < config.epochs else ''}")
     if progress.epoch >= config.epochs:
         display.say(nothing_left(config, folder))
-    trainer = _trainer(run, folder, progress, display)
+    trainer = _trainer(run, folder, progress, course, display)
     trainer.recorder.environment(run.network_facts)
     (folder / FILES.interrupted).unlink(missing_ok=True)  # last: until here an error leaves the run stopped, as it was
     return trainer
@@ -162,10 +184,10 @@ def _diagnose_compiling(run: Run, display: Display) -> Path:
     return Path()
 
 
-def _follow(run: Run, state: dict[str, Any] | None, display: Display) -> Path:
+def _follow(run: Run, state: dict[str, Any] | None, course: Course, display: Display) -> Path:
     """What ranks after the first do; they have no folder."""
     try:
-        _trainer(run, None, _restore(run, state) if state else Progress(), display).fit()
+        _trainer(run, None, _restore(run, state) if state else Progress(), course, display).fit()
     except EpochOutOfMemoryError:
         with_smaller_batch(run.config, display.say)
     finally:
@@ -194,10 +216,11 @@ def _restore(run: Run, state: dict[str, Any]) -> Progress:
     return Progress(epoch=state["next_epoch"], saved_epoch=saved, **{name: state[name] for name in names})
 
 
-def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display) -> Trainer:
+def _trainer(run: Run, folder: Path | None, progress: Progress, course: Course, display: Display) -> Trainer:
     """Without a folder nothing is written: another rank does that."""
     config = run.config
-    gear = gear_of(run, (config.epochs - progress.epoch) * len(run.batches), display.say)
+    end = min(config.epochs, config.until_epoch or config.epochs)
+    gear = gear_of(run, max(end - progress.epoch, 0) * len(run.batches), display.say)
     recorder = NoRecorder() if folder is None else _recorder(run, folder, progress, display)
     pictures = RunPictures(folder if config.plots else None, run.data.val.names, run.model.inputs, display.say)
     return Trainer(
@@ -208,6 +231,7 @@ def _trainer(run: Run, folder: Path | None, progress: Progress, display: Display
         display=display,
         progress=progress,
         pictures=pictures,
+        course=course,
         batch_record=None if folder is None else BatchRecord(run.step, len(run.batches), folder, progress.epoch),
         sampler=recorded_phases(run, gear, folder, progress.epoch),
     )
@@ -218,11 +242,3 @@ def _recorder(run: Run, folder: Path, progress: Progress, display: Display) -> R
     splits = run.data.train, run.data.val
     request = LoggerRequest(config=run.config, splits=splits, environment=os.environ, say=display.say)
     return Recorder(folder, progress.rows, LoggerDelivery(choose_loggers(request), logged, display.say))
-
-
-def refuse_unbuilt(config: TrainConfig) -> None:
-    """It would change what is learnt: better no run than another."""
-    if config.evolve:
-        what = "--evolve: one run trains one network; hyper-parameters are not searched by it"
-        fix = f"train once with each --hyp file (it may say only what it changes), then `{own_command()} compare RUN …`"
-        raise UserError(what, fix=fix)

@@ -24,7 +24,7 @@ from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.quad import QuadOnDevice
 from yolofast.profile.step_phases import END
 from yolofast.train.gears.gears import captured_into
-from yolofast.train.probe import Mark, Probe
+from yolofast.train.gears.probe import Mark, Probe
 from yolofast.train.step import TrainStep
 
 

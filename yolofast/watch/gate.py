@@ -43,11 +43,12 @@ class Gate:
     host: str
     port: int
     token: str | None
+    command: str = "watch"
 
     @property
     def cookie_name(self) -> str:
         """Cookies of a host are shared by its ports."""
-        return f"yolofast-watch-{self.port}"
+        return f"yolofast-{self.command}-{self.port}"
 
     def cookie(self) -> str:
         return f"{self.cookie_name}={self.token}; Path=/; HttpOnly; SameSite=Strict"

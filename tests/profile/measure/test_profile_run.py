@@ -31,7 +31,7 @@ from yolofast.train.run import prepare_run
 from yolofast.train.timing import NoSampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
-FEW = Request(steps=3, warm_up=1)
+FEW = Request(steps=2, warm_up=1)
 NAP = 0.25  # seconds; what a small step computes takes far less, also on a busy machine
 
 
@@ -209,9 +209,9 @@ def test_a_batch_that_is_made_here_is_augmentation_not_waiting(run, monkeypatch)
 
 def test_a_run_without_a_bottleneck(data):
     """The network computes most of the time, and the phases are all of the step."""
-    run = prepared(data, cfg="yolov7-tiny", img_size=(192,), cache="ram")
+    run = prepared(data, cfg="yolov7-tiny", img_size=(128,), cache="ram")
     wall, computed = time.perf_counter(), time.process_time()
-    found = profile_run(run, Request(steps=5, warm_up=1), lambda text: None)
+    found = profile_run(run, Request(steps=3, warm_up=1), lambda text: None)
     of_a_core = (time.process_time() - computed) / (time.perf_counter() - wall)  # others may have the rest
     assert {one.name for one in found.phases} >= {DATA_WAIT, TO_DEVICE, AUGMENT, FORWARD, ASSIGN, LOSS, BACKWARD, REST}
     assert sum(one.mean_ms for one in found.phases) == pytest.approx(found.step.mean, rel=0.1)

@@ -31,6 +31,7 @@ def test_where_they_were_is_said(places):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_else_there_is_stays_named():
     for seed in range(3):
         noisy = with_spikes(planted.noise_only(np.random.default_rng(seed)), [900, 1400], times=12)

@@ -16,6 +16,7 @@ def kinds(history):
     return [verdict.kind for verdict in diagnose(history).verdicts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
@@ -110,9 +111,9 @@ def with_another_assigner(history):
     "seen", [as_it_is, by_epochs, as_yolox_logs, with_closed_mosaic, with_another_assigner, with_sizes]
 )
 def test_clean_runs_are_left_alone(seen):
-    """One alarm in a hundred runs is allowed; there was none in 500 when this was written."""
-    alarms = [found for seed in range(100) if (found := kinds(seen(planted.clean(np.random.default_rng(1000 + seed)))))]
-    assert len(alarms) <= 1, alarms
+    """One alarm in a hundred runs would be good; there was none in 500 when this was written."""
+    alarms = [found for seed in range(40) if (found := kinds(seen(planted.clean(np.random.default_rng(1000 + seed)))))]
+    assert alarms == []
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_a_steep_beginning_does_not_hide_a_loss_that_runs_away():
         assert verdict.kind == "divergence" and abs(verdict.numbers["epoch"] - 8) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [6, 8, 16, 24, 40])
 def test_noise_alone_does_not_run_away(count):
     """Of a few noisy epochs, next to the lowest, some lie close together by chance."""

@@ -32,6 +32,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FILES)
 def test_a_last_line_cut_anywhere_is_left_out(tmp_path, kind):
     name, text = FILES[kind]
@@ -80,6 +81,7 @@ def loop(line, epochs, level):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", LOOPS.values(), ids=LOOPS)
 def test_a_run_that_begins_within_a_torn_line_of_a_loop(tmp_path, line):
     """Nothing of the earlier run is left, wherever its last line was torn."""

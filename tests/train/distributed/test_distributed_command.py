@@ -110,3 +110,17 @@ def test_when_one_process_dies_the_other_says_so_and_stops(folder):
     assert "another process of the run has ended" in output and "--resume" in output
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     assert torch.load(last, weights_only=True)["next_epoch"] >= 1
+
+
+def test_told_to_stop_the_first_process_leaves_mark_and_report(folder):
+    """As a launcher tells them, one after the other."""
+    process = torchrun(folder, "-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="told"))
+    run = folder / "runs" / "told"
+    wait_until((run / "weights" / "last.pt").exists, process)
+    for rank in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        os.kill(int(rank), signal.SIGTERM)
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode not in (0, None)
+    assert output.count("yolofast: error: ") == 1 and "KeyboardInterrupt" not in output, output
+    assert output.count("interrupted; to resume: ") == 1, output
+    assert (run / "interrupted.json").exists() and (run / "report.html").exists()

@@ -43,6 +43,7 @@ def test_training_mode_computes_what_inference_did():
     assert distance(broken, expected) > 0.5 * spread, "what would have happened"
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_filters_that_folding_made_short_get_the_length_of_fresh_ones():
     """A short filter would get a gradient that is as much too long."""

@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from tests.patience import PATIENCE
 from yolofast.train.loggers.delivery import LoggerDelivery
 from yolofast.train.loggers.logger import LoggedRun
@@ -69,6 +71,7 @@ def test_one_that_fails_is_left_alone_and_the_others_continue(tmp_path):
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 5
 
 
+@pytest.mark.slow
 def test_a_slow_one_is_not_waited_for(tmp_path):
     sign, said = threading.Event(), []
     logger = ListLogger(waits_for=sign)

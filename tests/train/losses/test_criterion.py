@@ -146,12 +146,11 @@ def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
     ("name", "dtype"),
     [
         # Several heads are the same code over and over, auxiliary ones twice: compiling takes as many times as long.
-        # tests/gpu/test_loss.py compiles them all, tests/loss/test_all_kinds.py makes one graph of several heads and of
-        # bins; here are each assigner and type of number once.
+        # tests/gpu/test_loss.py compiles them all, tests/loss/test_one_graph.py makes one graph of several heads and of
+        # bins, tests/loss/test_yolox.py of TAL; here are each kind of candidate and type of number once.
         ("ota", torch.float32),
         ("anchor", torch.bfloat16),
         ("simota", torch.bfloat16),
-        ("simota-tal", torch.float32),
     ],
 )
 def test_compiled_forward_and_backward_are_those_of_eager(name, dtype):

@@ -29,8 +29,8 @@ from yolofast.structures import Batch, Targets
 from yolofast.train.gears import gears
 from yolofast.train.gears.compiling import compiled_loss_of
 from yolofast.train.gears.gears import EagerGear, GraphGear, GraphPool
+from yolofast.train.gears.probe import Probe, marked
 from yolofast.train.losses.yolov7_criterion import QuadLoss
-from yolofast.train.probe import Probe, marked
 from yolofast.train.step import StepKind, TrainStep
 from yolofast.train.timing import ChosenSteps, HostClock, HostMoment, NoSampler, PhaseSampler, durations
 

@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from yolofast.errors import UserError
 from yolofast.profile.step_phases import END
 from yolofast.structures import LossTerms, Targets
-from yolofast.train.probe import marked_loss
+from yolofast.train.gears.probe import marked_loss
 from yolofast.train.step import TrainStep
 from yolofast.train.timing import NoSampler
 

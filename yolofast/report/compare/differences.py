@@ -14,7 +14,7 @@ SEED = "seed"
 NAMES = frozenset((
     "name", "project", "save_dir", "exist_ok", "resume", "entity", "upload_dataset", "artifact_alias", "bucket",
     "local_rank", "global_rank", "bbox_interval", "save_period", "save", "plots", "verbose", "nosave", "explain",
-    "print_stage_summary", "mode", "task",
+    "print_stage_summary", "mode", "task", "until_epoch", "time_limit",
 ))  # fmt: skip
 """They change what a run is called or leaves behind, not what it learns."""
 PACE = frozenset((

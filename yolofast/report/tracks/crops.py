@@ -62,7 +62,7 @@ class FrameImages:
             return None
         try:
             image = decode_image(path.read_bytes())
-        except (OSError, cv2.error):
+        except (OSError, cv2.error, MemoryError):
             image = None
         if image is None:
             self._say(f"{path} cannot be read")

@@ -6,7 +6,9 @@ The first rank looks at all beats, the others at its own. Beats are counted, not
 woke up finds everybody alive.
 """
 
+import _thread
 import os
+import signal
 import sys
 import threading
 from datetime import timedelta
@@ -16,6 +18,8 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 
 _PERIOD = 1.0
 _MOST_MISSED = 10
+_TO_COME_ROUND = 3.0
+"""Seconds until the main thread has noticed what it was told, if it is not waiting."""
 _STORE_WAIT = timedelta(seconds=5)
 EXIT_STOPPED = 2
 
@@ -79,10 +83,15 @@ class Watch(threading.Thread):
         return None
 
     def _end(self, reason: str) -> None:
-        """The process ends at once: its main thread may be waiting for somebody who is gone."""
+        """The process ends at once: its main thread may be waiting for somebody who is gone. That of the first rank is
+        asked before, and leaves the run's mark and report if it hears."""
         if reason and self.announce(reason):
             say_why(f"{reason}, so all others stopped")
         sys.stdout.flush()
+        if self._rank == 0:
+            _thread.interrupt_main(signal.SIGTERM)
+            if self._stopped.wait(_TO_COME_ROUND):
+                return
         os._exit(EXIT_STOPPED)
 
 

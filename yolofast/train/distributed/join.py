@@ -65,6 +65,10 @@ class RankPlace:
         return self.world > 1
 
 
+class _ToldToStop(KeyboardInterrupt):
+    """By SIGTERM: the first rank leaves its mark and report, as a process that trains alone does."""
+
+
 _PATIENCE_WITH_THE_WATCH = 10.0
 _OTHERS_LEAVE_FIRST = 3.0
 """Seconds in which processes of other machines end and their launchers notice it: they look ten times a second."""
@@ -143,6 +147,8 @@ def _meet_others(place: RankPlace, device: torch.device) -> Watch:
 def _leave_in_trouble(error: BaseException, watch: Watch) -> NoReturn:
     """The first rank in trouble ends with its error; the others have nothing to add."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's next move; there is a message to be printed first
+    if isinstance(error, _ToldToStop):
+        raise SystemExit(128 + signal.SIGTERM)
     if isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error)):
         error = UserError(
             f"another process of the run has ended, so this one (rank {rank()} of {world()}) stopped too",
@@ -160,7 +166,11 @@ def _stop_on_sigterm(watch: Watch) -> None:
     def stop(number: int, frame: object) -> None:
         if os.getpid() == own and watch.announce("told to stop"):
             say_why(f"rank {rank()} was told to stop: another process of the run has ended, or it was cancelled")
-        os._exit(128 + number)
+        if os.getpid() != own or not is_first():
+            os._exit(128 + number)
+        signal.signal(number, signal.SIG_IGN)  # of a launcher and of what told the launcher; it kills if it takes long
+        watch.stop()
+        raise _ToldToStop
 
     signal.signal(signal.SIGTERM, stop)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from yolofast.augment.recipe import Recipe
+from yolofast.config.hyp import changed_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.detect.networks import with_whole_strides
@@ -42,8 +43,8 @@ class YoloV7Family(Family):
             what = f"--recipe {config.recipe} is for YOLOX, but the network is not one"
             fix = "give YOLOv7's values with --hyp, or --style yolox to augment as the recipe says"
             raise UserError(what, fix=fix)
-        if config.recipe_values and config.style != "yolox":
-            raise UserError("--set changes a recipe of YOLOX, but the network is not one", fix="use a --hyp file")
+        if not config.sets_recipe:
+            changed_hyp(config.recipe_values)
         _refuse_yoloxwarmcos(config.lr_schedule)
         return config
 

@@ -43,6 +43,12 @@ class YoloV7Criterion:
             # Made once and changed in place, so that a captured graph keeps moving it.
             self.balance = torch.tensor(balance, device=model.anchors_px.device)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether, on a GPU, assignment and terms are a few kernels: a compiler then has nothing to add."""
+        plain = not self.reader.bins and self.reader.score_channels is None and self.settings.fl_gamma == 0
+        return plain and self.assigner in ("anchor", "ota")
+
     def tensors(self) -> list[Tensor]:
         return [self.balance] if isinstance(self.balance, Tensor) else []
 
@@ -146,6 +152,10 @@ class QuadLoss:
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         terms = self.criterion(raw, targets)
         return replace(terms, total=terms.total * GROUP)
+
+    @property
+    def has_kernels(self) -> bool:
+        return getattr(self.criterion, "has_kernels", False)
 
     def tensors(self) -> list[Tensor]:
         return state_of(self.criterion)

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from yolofast.commands.console import folded, table
+from yolofast.terminal.console import folded, table
 
 
 def printed(width):
