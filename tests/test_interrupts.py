@@ -130,12 +130,23 @@ def test_what_clusters_and_terminals_send_is_an_interrupt_with_its_own_exit_code
     assert signal.getsignal(number) is signal.SIG_DFL
 
 
-def test_a_closed_terminal_tells_twice_and_a_second_signal_ends_at_once(stops, monkeypatch):
+@pytest.mark.parametrize("number", STOPS)
+def test_a_closed_terminal_tells_twice_and_a_second_signal_ends_at_once(stops, monkeypatch, number):
+    now = [100.0]
+    monkeypatch.setattr("yolofast.interrupts.time.monotonic", lambda: now[0])
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+    now[0] += 0.2
+    signal.raise_signal(number)
+    assert not stops, "an echo"
+    now[0] += 0.1
+    signal.raise_signal(number)
+    assert stops == [128 + number]
+
+
+def test_another_signal_is_no_echo(stops):
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGHUP)
-    signal.raise_signal(signal.SIGHUP)
-    assert not stops
-    monkeypatch.setattr("yolofast.interrupts._ECHO_S", 0.0)
     signal.raise_signal(signal.SIGTERM)
     assert stops == [128 + signal.SIGTERM]
 

@@ -21,8 +21,9 @@ STOPS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1")
 """Of batch systems, a terminal that closes, and a time limit that comes near."""
 _CAN_BLOCK = hasattr(signal, "pthread_sigmask")
 """Windows cannot, and does not need to: what starts there hears nothing before it wants to."""
-_ECHO_S = 1.0
-"""A closed terminal sends its signal twice, by the shell and by the system: only a later one is a second one."""
+_ECHO_S = 0.25
+"""A closed terminal or a cancelled job tells a process itself and by what started it: the same signal again, within
+this time, is no second one."""
 
 _told, _told_at = 0, 0.0
 """Which of `STOPS` came first, and when."""
@@ -109,7 +110,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     if not _told:
         _told, _told_at = number, time.monotonic()
         raise KeyboardInterrupt
-    if time.monotonic() - _told_at >= _ECHO_S:
+    if number != _told or time.monotonic() - _told_at >= _ECHO_S:
         _end(number, frame)
 
 
