@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from yolofast.cli import main
 from yolofast.commands.sweep import tracksweep_words
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
@@ -10,7 +11,7 @@ from yolofast.resources import short_names
 from yolofast.sweep.draws import Range, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.stopping import read_stopping
-from yolofast.sweep.trials import planned
+from yolofast.sweep.trials import planned, suggested_trial
 
 
 @pytest.fixture
@@ -71,6 +72,8 @@ budget: {trials: 24}
         ("search: {lr0: {log: [0, 1]}}", "the smaller end first, above 0 for log"),
         ("search: {lr0: {lgo: [1, 2]}}", "search.lr0 is"),
         ("method: random", "there is no search"),
+        ("method: tpe\ngrid: {lr0: [0.1]}", "method is tpe, but there is no search"),
+        ("method: tpe\nsearch: {lr0: [0.1]}\nseeds: 2", "seeds has several"),
         ("method: grid\nsearch: {lr0: {log: [1e-4, 1]}}", "a grid has no end"),
         ("method: evolve\ngrid: {epochs: [3]}", "evolve changes hyper-parameters of YOLOv7 alone"),
         ("constraints: [lr0]", "constraints has 'lr0'"),
@@ -146,3 +149,40 @@ def test_packaged_experiments_are_read_and_planned():
         else:
             sizes[name] = len(planned(experiment))
     assert all(1 < size <= 40 for name, size in sizes.items() if name != "tracker-thresholds"), sizes
+
+
+def test_tpe_tries_where_the_good_ones_are(read):
+    """Of a bowl with its bottom at lr0 = 0.001 and mixup = 0.4; the next one is the same from the same trials."""
+    pytest.importorskip("optuna", reason="the extra yolofast[optuna] is not installed")
+    experiment = read("""
+base: {cfg: mini}
+grid: {freeze: [[0], [0, 1]]}
+search: {lr0: {log: [1e-4, 1e-1]}, mixup: {uniform: [0, 1]}, batch_size: {int: [2, 9]}}
+constraints: [mixup != 0.5]
+method: tpe
+""")
+    known = []
+    for number in range(40):
+        varied = suggested_trial(experiment, known, number).varied
+        far = np.log10(varied["lr0"] / 1e-3) ** 2 + 4 * (varied["mixup"] - 0.4) ** 2 + len(varied["freeze"])
+        is_paused = number % 3 == 0
+        known.append((varied, None if number == 30 else -far, 1 if is_paused else 2, not is_paused))
+    rates = np.log10([one[0]["lr0"] for one in known])
+    assert np.abs(rates[-15:] + 3).mean() < 0.6 * np.abs(rates[:10] + 3).mean()
+    assert sum(len(one[0]["freeze"]) == 1 for one in known[-15:]) >= 12
+    again = suggested_trial(experiment, known, 40)
+    assert again == suggested_trial(experiment, known, 40) != suggested_trial(experiment, known, 41)
+    assert again.settings["lr0"] == again.varied["lr0"] and 2 <= again.settings["batch_size"] <= 9
+    assert [trial.name for trial in planned(experiment)] == [suggested_trial(experiment, [], 0).name]
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"), [("data: shpaes", "did you mean 'shapes'"), ("weights: gone.pt", "there is no such file")]
+)
+def test_files_that_no_trial_would_find_are_refused_before_one_starts(tmp_path, monkeypatch, capsys, typed, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(f"base: {{cfg: mini, {typed}}}\ngrid: {{lr0: [0.01, 0.02]}}\n")
+    for words in (["sweep", "small.yaml"], ["sweep", "small.yaml", "--dry-run"]):
+        assert main(words) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()

@@ -163,15 +163,28 @@ def test_settings_that_did_not_take_effect_fail_the_trial(place):
     assert "lr0 is 0.01, not 0.002" in row.trial.problem and "seed is 0, not 5" in row.trial.problem
 
 
-def test_a_trial_that_fails_does_not_stop_the_others_and_a_budget_does(place):
+def test_a_trial_that_fails_does_not_stop_the_others_and_a_budget_does(place, monkeypatch):
     file = experiment(place, "grid: {freeze: [[no-such-part], [0]]}\n", 1)
     found = run(file)
     assert [row.state for row in found.rows] == ["complete", "failed"]
+    monkeypatch.setattr("yolofast.commands.sweep.run_sweep", lambda *given: found)
+    assert main(["sweep", "--resume", "--device", "cpu"]) == 1, "a script must see it"
     assert found.rows[1].trial.problem.startswith("exit code 2: ")
     (found.sweep.path / "experiment.yaml").write_text(f"{file.read_text()}budget: {{hours: 0.000001}}\n")
     lines = []
     run(resume=True, lines=lines)
     assert lines[-1].startswith("the budget is spent")
+
+
+def test_a_search_by_tpe_goes_on_from_what_it_knows(place):
+    pytest.importorskip("optuna", reason="the extra yolofast[optuna] is not installed")
+    file = experiment(place, "search: {lr0: {log: [0.001, 0.1]}}\nmethod: tpe\nbudget: {trials: 2}\n", 1)
+    first = run(file)
+    kept = first.sweep.path / "experiment.yaml"
+    kept.write_text(kept.read_text().replace("trials: 2", "trials: 3"))
+    found = run(resume=True)
+    assert [row.state for row in found.rows] == ["complete"] * 3
+    assert {row.trial.name for row in first.rows} < {row.trial.name for row in found.rows}
 
 
 def test_generations(place, monkeypatch):

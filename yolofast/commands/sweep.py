@@ -20,6 +20,7 @@ from yolofast.terminal.console import console, table
 from yolofast.words import duration, own_command
 
 _LISTED = 20
+_SOME_FAILED = 1
 
 
 def run(args: argparse.Namespace) -> int | None:
@@ -34,11 +35,12 @@ def run(args: argparse.Namespace) -> int | None:
         return None
     opened = open_sweep(config)
     try:
-        print_results(run_sweep(opened, config.device, _say))
+        found = run_sweep(opened, config.device, _say)
+        print_results(found)
     except KeyboardInterrupt:
         print(f"{INTERRUPTED}; every trial is kept: {_resume(opened)}", file=sys.stderr)
         return exit_code()
-    return None
+    return _SOME_FAILED if any(row.trial.problem for row in found.rows) else None
 
 
 def _say(line: str) -> None:

@@ -38,8 +38,13 @@ class Range:
         if self.kind == "int":
             return int(chance.integers(low, high + 1))
         if self.kind == "log":
-            return float(f"{math.exp(chance.uniform(math.log(low), math.log(high))):.{_DIGITS}g}")
-        return float(f"{chance.uniform(low, high):.{_DIGITS}g}")
+            return rounded(math.exp(chance.uniform(math.log(low), math.log(high))))
+        return rounded(chance.uniform(low, high))
+
+
+def rounded(value: float) -> float:
+    """As it is typed, and told apart from others."""
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def read_range(name: str, given: Any) -> Range:

@@ -25,7 +25,7 @@ KEYS = {
     "list": "names, and what each changes: {ota: {assigner: ota}, long: {epochs: 300}}",
     "grid": "settings and values, of which every combination is tried: {assigner: [anchor, ota]}",
     "search": "settings and ranges to draw from: {lr0: {log: [1e-4, 1e-2]}}; uniform, int and choice, too",
-    "method": "grid, random or evolve; default: grid, with `search` random",
+    "method": "grid, random, tpe (Optuna) or evolve; default: grid, with `search` random",
     "seeds": "a number of seeds, or a list of them: each combination is trained with all",
     "constraints": "what must hold: [batch_size * img_size <= 20480]",
     "metric": "map, map50, precision, recall, or another column of results.csv; its best epoch counts",
@@ -37,7 +37,7 @@ KEYS = {
 }
 METRICS = {"map": MAP.name, "map50": MAP50.name, "precision": PRECISION.name, "recall": RECALL.name}
 """Short names of columns."""
-METHODS = ("grid", "random", "evolve")
+METHODS = ("grid", "random", "tpe", "evolve")
 _BUDGET = ("trials", "hours", "money")
 _COMMANDS = ("train", "tracksweep")
 _OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
@@ -70,6 +70,11 @@ class Experiment:
     def epochs(self) -> int:
         """Of a run that says nothing else."""
         return int(self.base.get("epochs", TrainConfig.epochs))
+
+    @property
+    def grows(self) -> bool:
+        """A trial depends on those that have ended."""
+        return self.method in ("evolve", "tpe")
 
 
 def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment:
@@ -115,8 +120,10 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     hours = [budget[key] / part for key, part in (("hours", 1.0), ("money", price or 1.0)) if key in budget]
     if method == "grid" and ranges:
         raise UserError("search has ranges, of which a grid has no end", fix="method: random, or lists in grid")
-    if method == "random" and not ranges:
-        raise UserError("method is random, but there is no search", fix="search: {lr0: {log: [1e-4, 1e-2]}}")
+    if method in ("random", "tpe") and not ranges:
+        raise UserError(f"method is {method}, but there is no search", fix="search: {lr0: {log: [1e-4, 1e-2]}}")
+    if method == "tpe" and command == "tracksweep":
+        raise UserError("method is tpe, which tracksweep does not know", fix="method: random")
     usual = MOST_TRIALS if method == "grid" else _USUAL_TRIALS
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
@@ -154,6 +161,10 @@ def _check_names(experiment: Experiment) -> None:
             if name not in names and name not in SETTABLE:
                 what = f"{place}.{name} is no setting of train{nearest(str(name), names | SETTABLE)}"
                 raise UserError(what, fix="docs/flags.md lists them")
+    if experiment.method == "tpe" and len(experiment.seeds) > 1:
+        raise UserError(
+            "seeds has several, but tpe judges each trial by itself", fix="seeds: [0]; then train the best again"
+        )
     if experiment.method == "evolve":
         wrong = [name for name in experiment.search if name not in HYP_KEYS]
         if wrong or experiment.grid or experiment.listed:

@@ -4,6 +4,7 @@ What is next follows from the run folders alone. So a sweep that was killed goes
 process was killed is resumed, which ends in the same weights.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -18,7 +19,8 @@ import torch
 from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
 from yolofast.sweep.folder import Progress, Say, SweepFolder
-from yolofast.sweep.trials import Trial, next_generation, without_effect, words_of
+from yolofast.sweep.tpe import Known
+from yolofast.sweep.trials import Trial, next_generation, suggested_trial, without_effect, words_of
 from yolofast.words import counted, duration
 
 _POLL_S = 0.1
@@ -120,13 +122,14 @@ class Queue:
         if begun:
             return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
         new = next((one for one in free if at[one.name] == 0), None)
+        grows = experiment.grows and len(self._sweep.trials) < experiment.trials
         for rung in reversed(rungs):
-            promoted = self._promoted(rung, all_there=new is None and not busy)
+            promoted = self._promoted(rung, all_there=new is None and not grows and not busy)
             here = [one for one in free if at[one.name] == rung and one.name in promoted]
             if here and stopping is not None:
                 return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
-        if new is None and experiment.method == "evolve" and len(self._sweep.trials) < experiment.trials:
-            new = self._next_generation(busy)
+        if new is None and grows:
+            new = self._grown(busy)
         return None if new is None else (new, None if stopping is None else stopping.next(0))
 
     def _promoted(self, rung: int, *, all_there: bool) -> set[str]:
@@ -135,14 +138,20 @@ class Queue:
         worth = {name: one.worth(rung) for name, one in reached.items() if one.epochs >= rung}
         return set() if stopping is None else stopping.promoted(worth, all_there=all_there)
 
-    def _next_generation(self, busy: set[str]) -> Trial | None:
-        """None until the first has ended: there is no parent yet."""
-        sweep = self._sweep
-        done = [(one, self.progress(one).worth()) for one in sweep.trials if one.name not in busy]
-        done = [(one, worth) for one, worth in done if self.progress(one).epochs and worth > -float("inf")]
-        if not done:
+    def _grown(self, busy: set[str]) -> Trial | None:
+        """A trial that follows from the others; None if nothing does. The first generation has to end first."""
+        sweep, number = self._sweep, len(self._sweep.trials)
+        ended = [(one, self.progress(one)) for one in sweep.trials if one.name not in busy]
+        ended = [(one, has) for one, has in ended if has.epochs and has.worth() > -math.inf]
+        if sweep.experiment.method == "tpe":
+            known: list[Known] = [(one.varied, has.worth(), has.epochs, has.is_complete) for one, has in ended]
+            known += [(one.varied, None, 0, False) for one in sweep.trials if one.name in busy]
+            trial = suggested_trial(sweep.experiment, known, number)
+        else:
+            done = [(one, has.worth()) for one, has in ended]
+            trial = next_generation(sweep.experiment, done, number) if done else None
+        if trial is None:
             return None
-        trial = next_generation(sweep.experiment, done, len(sweep.trials))
         sweep.trials.append(trial)
         sweep.save()
         return trial

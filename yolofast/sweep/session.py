@@ -22,7 +22,7 @@ from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
 from yolofast.sweep.page import page_of
 from yolofast.sweep.queue import Queue, Start, slots_of
 from yolofast.sweep.results import SweepResults, differing, results_of
-from yolofast.sweep.trials import Trial, planned
+from yolofast.sweep.trials import Trial, look_at_files, planned
 from yolofast.words import counted, duration
 
 MADE_BY = "yolofast sweep"
@@ -58,7 +58,9 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
         experiment = read_experiment(str(config.experiment), config.values)
         folder = project / folder_name(config.name or experiment.name)
         slots_of(config.device, experiment.parallel)
-        return SweepFolder.new(folder, experiment, planned(experiment))
+        trials = planned(experiment)
+        look_at_files(trials)
+        return SweepFolder.new(folder, experiment, trials)
     named = Path(config.experiment) if config.experiment else None
     if named is not None and named.is_dir():
         folder = named
@@ -71,7 +73,7 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
 
 def _with_new_trials(opened: SweepFolder) -> SweepFolder:
     """Its `experiment.yaml` may have been given more values, seeds or budget; what was tried stays."""
-    if opened.experiment.method == "evolve":
+    if opened.experiment.grows:
         return opened
     plan = {one.name: one for one in planned(opened.experiment)}
     for trial in opened.trials:
@@ -123,7 +125,9 @@ def dry_run(config: SweepConfig) -> Iterator[str]:
         yield from _estimate(opened)
     else:
         experiment = read_experiment(str(config.experiment), config.values)
-        yield from _trial_lines(planned(experiment))
+        trials = planned(experiment)
+        look_at_files(trials)
+        yield from _trial_lines(trials)
         yield "time: unknown before a trial has run; then --dry-run --resume estimates it"
     yield from _rules(experiment)
 
@@ -142,6 +146,8 @@ def _rules(experiment: Experiment) -> Iterator[str]:
         yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; the better ones are continued"
     if experiment.method == "evolve":
         yield f"evolve: up to {counted(experiment.trials, 'generation')}, each from the fittest before"
+    if experiment.method == "tpe":
+        yield f"tpe: up to {counted(experiment.trials, 'trial')}, each where those before make it promising"
     if experiment.hours is not None:
         yield f"budget: {duration(3600 * experiment.hours)} of one device"
 

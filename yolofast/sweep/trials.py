@@ -5,21 +5,25 @@ import itertools
 import json
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from yolofast.checkpoint.published import find_weights
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.hyp import hyp_of, with_set_values
 from yolofast.config.resumed import plain_values, with_lasting_names
 from yolofast.config.train import TrainConfig
+from yolofast.dataset.data_argument import look_at_data
 from yolofast.errors import UserError
 from yolofast.runs.reader import RunFolder
 from yolofast.sweep.draws import Range, mutated
 from yolofast.sweep.experiment import MOST_TRIALS, Experiment, folder_name
+from yolofast.sweep.tpe import Known, suggested
 from yolofast.train.families.family import completed
 from yolofast.words import own_command
 
@@ -54,9 +58,11 @@ def planned(experiment: Experiment) -> list[Trial]:
     found: list[Trial] = []
     if experiment.method == "evolve":
         return [_trial(experiment, 0, {}, evolved_from(experiment))]
-    for varied in _configurations(experiment):
-        settings = {**experiment.base, **experiment.listed.get(varied.get("list", ""), {}), **varied}
-        settings.pop("list", None)
+    if experiment.method == "tpe":
+        first = suggested_trial(experiment, [], 0)
+        found += [] if first is None else [first]
+    for varied in () if experiment.grows else _configurations(experiment):
+        settings = _settings(experiment, varied)
         for seed in experiment.seeds:
             if len(found) == experiment.trials:
                 return _checked(found)
@@ -69,9 +75,24 @@ def planned(experiment: Experiment) -> list[Trial]:
     return _checked(found)
 
 
+def _settings(experiment: Experiment, varied: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {**experiment.base, **experiment.listed.get(varied.get("list", ""), {}), **varied}
+    settings.pop("list", None)
+    return settings
+
+
+def _choices(experiment: Experiment) -> dict[str, Sequence[Any]]:
+    listed: dict[str, Sequence[Any]] = {"list": list(experiment.listed)} if experiment.listed else {}
+    return listed | dict(experiment.grid)
+
+
+def _ranges(experiment: Experiment) -> dict[str, Range]:
+    choices = {name: Range("choice", tuple(values)) for name, values in _choices(experiment).items()}
+    return choices | dict(experiment.search)
+
+
 def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
-    choices: dict[str, Sequence[Any]] = {"list": list(experiment.listed)} if experiment.listed else {}
-    choices |= experiment.grid
+    choices = _choices(experiment)
     if experiment.method == "grid":
         count = math.prod(len(values) for values in choices.values()) * len(experiment.seeds)
         if count > MOST_TRIALS:
@@ -81,7 +102,7 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
             if _allowed(experiment, varied):
                 yield varied
         return
-    ranges = {name: Range("choice", tuple(values)) for name, values in choices.items()} | dict(experiment.search)
+    ranges = _ranges(experiment)
     chance, seen, tries = np.random.default_rng(experiment.seed), set[str](), 0
     while tries < _TRIES:
         varied = {name: one.draw(chance) for name, one in ranges.items()}
@@ -93,8 +114,7 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
 
 
 def _allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
-    settings = {**experiment.base, **experiment.listed.get(varied.get("list", ""), {}), **varied}
-    return all(one.holds(settings) for one in experiment.constraints)
+    return all(one.holds(_settings(experiment, varied)) for one in experiment.constraints)
 
 
 def evolved_from(experiment: Experiment) -> dict[str, Any]:
@@ -122,6 +142,16 @@ def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]],
     values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
     varied = {name: values[name] for name in ranges}
     return _checked([_trial(experiment, number, varied, {**first, **varied})])[0]
+
+
+def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int) -> Trial | None:
+    """The trial of that number, where those before make it promising; None if constraints leave nothing."""
+    seed = int(np.random.SeedSequence((experiment.seed, number)).generate_state(1)[0])
+    varied = suggested(_ranges(experiment), known, seed, partial(_allowed, experiment))
+    if varied is None:
+        return None
+    settings = {**_settings(experiment, varied), "seed": varied.get("seed", experiment.seeds[0])}
+    return _checked([_trial(experiment, number, varied, settings)])[0]
 
 
 def _trial(experiment: Experiment, number: int, varied: Mapping[str, Any], settings: Mapping[str, Any]) -> Trial:
@@ -172,6 +202,16 @@ def _checked(trials: list[Trial]) -> list[Trial]:
             what = f"the trial {trial.name} cannot be run: {error.what}"
             raise UserError(what, where=error.where, line=error.line, fix=error.fix) from None
     return trials
+
+
+def look_at_files(trials: Sequence[Trial]) -> None:
+    """What `train` would refuse in each of them: data and weights that are not there."""
+    configs = [(trial, _typed(trial.settings)[0]) for trial in trials]
+    looks: dict[str, Callable[[str], object]] = {"data": look_at_data, "weights": find_weights}
+    for name, look in looks.items():
+        for typed in dict.fromkeys(getattr(config, name) for _, config in configs):
+            if typed:
+                look(typed)
 
 
 def without_effect(trial: Trial, folder: Path) -> list[str]:

@@ -1,0 +1,73 @@
+"""Where to try next, by Optuna's TPE (arXiv 1907.10902): of many draws the one that is likeliest among the good.
+
+The study is made anew from the trials of the sweep each time, so that nothing is to be kept beside them, and a sweep
+that was killed goes on with what it knows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from yolofast.errors import UserError
+from yolofast.sweep.draws import Range, rounded
+
+_TRIES = 20
+"""Suggestions that constraints forbid, before there is none."""
+Known = tuple[Mapping[str, Any], float | None, int, bool]
+"""What a trial varies, its worth (more is better; None: not known yet), its epochs, and whether it is complete."""
+
+
+def suggested(
+    ranges: Mapping[str, Range], known: Sequence[Known], seed: int, allowed: Callable[[Mapping[str, Any]], bool]
+) -> dict[str, Any] | None:
+    """Values of a next trial; None if constraints forbid what is suggested."""
+    optuna = _optuna()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    spaces = {name: _space(optuna, one) for name, one in ranges.items()}
+    # Trials that still run count as bad ones, or those side by side would all try the same.
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for varied, worth, epochs, is_complete in known:
+        state = optuna.trial.TrialState.COMPLETE if is_complete else optuna.trial.TrialState.PRUNED
+        state = optuna.trial.TrialState.RUNNING if worth is None else state
+        trial = optuna.trial.create_trial(
+            state=state, params={name: _given(ranges[name], varied[name]) for name in ranges}, distributions=spaces,
+            value=worth if is_complete else None,
+            intermediate_values={} if worth is None else {epochs: worth},
+        )  # fmt: skip
+        study.add_trial(trial)
+    for _ in range(_TRIES):
+        trial = study.ask(spaces)
+        varied = {name: _value(ranges[name], trial.params[name]) for name in ranges}
+        if allowed(varied):
+            return varied
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    return None
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise UserError(
+            "method tpe needs Optuna, which is not installed", fix="pip install 'yolofast[optuna]'"
+        ) from None
+    return optuna
+
+
+def _space(optuna: Any, one: Range) -> Any:
+    if one.kind == "choice":  # by place: Optuna takes no lists as values
+        return optuna.distributions.CategoricalDistribution(tuple(range(len(one.values))))
+    if one.kind == "int":
+        return optuna.distributions.IntDistribution(*one.values)
+    return optuna.distributions.FloatDistribution(*map(float, one.values), log=one.kind == "log")
+
+
+def _given(one: Range, value: Any) -> Any:
+    return one.values.index(value) if one.kind == "choice" else value
+
+
+def _value(one: Range, value: Any) -> Any:
+    if one.kind == "choice":
+        return one.values[value]
+    low, high = one.values
+    return value if one.kind == "int" else min(max(rounded(value), low), high)
