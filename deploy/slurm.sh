@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Slurm: a run longer than a job may be. Five minutes before the limit, or when the job is preempted, the run stops with
-# its state; the job is queued again, and goes on. Flags are those of `yolofast train`:
+# its state; the job is queued again, and continues. Flags are those of `yolofast train`:
 #   NAME=night sbatch deploy/slurm.sh --data /data/coco320.yaml --cfg yolov7-tiny --epochs 300
 #SBATCH --job-name=yolofast
 #SBATCH --gres=gpu:1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # vast.ai: the on-start script of an instance, for an image with torch (pytorch/pytorch), as `docker options`:
 #   -e DATA_URL=https://…/data.zip -e TRAIN="--data data/data.yaml --epochs 100" -e NAME=night
-# It runs at every start of the instance, so a run that was stopped with it goes on by itself.
+# It runs at every start of the instance, so a run that was stopped with it continues by itself.
 set -euo pipefail
 
 : "${NAME:=vast}" "${TRAIN:=}" "${DATA_URL:=}" "${YOLOFAST:=yolofast[gpu]}"
@@ -11,7 +11,7 @@ if ! command -v yolofast >/dev/null; then
     python3 -m pip install --quiet "$YOLOFAST"
 fi
 
-# A download that was cut off goes on; the folder appears whole.
+# A download that was cut off continues; the folder appears whole.
 if [[ -n $DATA_URL && ! -d data ]]; then
     curl --fail --location --retry 5 --continue-at - --output data.zip "$DATA_URL"
     rm -rf data.unpacked

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from yolofast.words import amount, clock, counted, duration
+from yolofast.words import amount, clock, counted, duration, seconds_of
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3600, "1:00:00")])
@@ -16,6 +16,11 @@ def test_clock(seconds, text):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_durations_are_read():
+    given = {"3h50m": 13_800, "90m": 5400, "1d12h": 129_600, "45s": 45, " 1.5h ": 5400, "50m3h": 0}
+    assert {text: seconds_of(text) for text in given} == given
 
 
 def test_how_many_and_how_much():

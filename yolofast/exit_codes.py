@@ -14,7 +14,7 @@ from yolofast.terminal.escaping import escaped_output
 
 EXIT_OK, EXIT_BAD_INPUT = 0, 2
 EXIT_PAUSED = 75
-"""EX_TEMPFAIL of sysexits.h: the same command with `--resume` goes on."""
+"""EX_TEMPFAIL of sysexits.h: the same command with `--resume` continues."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -2,12 +2,15 @@
 
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
 from pathlib import Path
 
 _NAME = "yolofast"
+_DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
+_UNITS = 86_400, 3600, 60, 1
 
 
 def counted(count: int, noun: str) -> str:
@@ -38,6 +41,12 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def seconds_of(text: str) -> float:
+    """Of `3h50m`, `90m`, `1d`, `45s`; 0 for anything else."""
+    found = _DURATION.fullmatch(text.strip())
+    return sum(float(n or 0) * unit for n, unit in zip(found.groups(), _UNITS, strict=True)) if found else 0.0
 
 
 def own_command(python: str = sys.executable) -> str:

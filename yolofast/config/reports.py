@@ -71,7 +71,7 @@ class SweepConfig(Settings):
         help="what is tried (docs/sweep.md): a file, a packaged one, or with --resume the folder of a sweep")
     dry_run: bool = setting(False, "--dry-run", help="list the trials, what differs and what they cost; train nothing")
     resume: bool = setting(
-        False, "--resume", help="go on with the sweep of that experiment or folder; without one with the latest")
+        False, "--resume", help="resume the sweep of that experiment or folder; without one, the latest")
     values: tuple[str, ...] = setting(
         (), "--set", metavar="KEY=VALUE", adds_up=True, counts=(0, 1000),
         help="entries of base to add or change: data=data.yaml epochs=30")

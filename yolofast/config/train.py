@@ -3,7 +3,6 @@
 Defaults of `yolofast train` suit a first run: a small network on the built-in data set, published defects repaired.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
@@ -14,6 +13,7 @@ from yolofast.config.common import Cache, RunConfig
 from yolofast.config.settings import settings_of
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import ASSIGNERS, OPTIMIZERS
+from yolofast.words import seconds_of
 
 LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
 
@@ -22,8 +22,6 @@ WORKER_FLAGS = "persistent_workers", "worker_tensor", "fast_dataloader"
 RESUME_OR_START = "auto"
 _QUAD = 4
 """Images that `--quad` joins."""
-_DURATION = re.compile("".join(rf"(?:(\d+(?:\.\d+)?){unit})?" for unit in "dhms"))
-_UNITS = 86_400, 3600, 60, 1
 _OF_STAGES = (
     "lr_mult_head", "lr_mult_neck", "lr_mult_backbone", "bn_phase1_epochs", "bn_unfreeze_late", "warmup_restart_epochs",
 )  # fmt: skip
@@ -313,7 +311,8 @@ def _check_course(config: TrainConfig) -> None:
         raise UserError(what, fix="drop one of them")
     if config.resume is not False and config.evolve:
         raise UserError("--resume continues one run, --evolve makes many", fix="drop one of them")
-    _ = config.seconds_allowed
+    if config.time_limit is not None:
+        _check_time_limit(config.time_limit)
     if config.resume == "":
         raise UserError("--resume is given an empty name", fix="--resume alone takes the latest run")
 
@@ -332,13 +331,9 @@ def _check_plan(config: TrainConfig) -> None:
         raise UserError(f"--explain {config.explain}: the picture is a PNG file", fix="schedule.png, or a recipe")
 
 
-def seconds_of(text: str) -> float:
-    """Of `3h50m`, `90m`, `1d`, `45s`."""
-    found = _DURATION.fullmatch(text.strip())
-    seconds = sum(float(n or 0) * unit for n, unit in zip(found.groups(), _UNITS, strict=True)) if found else 0.0
-    if not 0 < seconds < inf:
+def _check_time_limit(text: str) -> None:
+    if not 0 < seconds_of(text) < inf:
         raise UserError(f"--time-limit is {shorten(text)}", fix="give a time such as 3h50m, 90m or 1d12h")
-    return seconds
 
 
 def is_demonstration(given: Mapping[str, Any]) -> bool:

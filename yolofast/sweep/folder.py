@@ -62,7 +62,7 @@ class SweepFolder:
     def new(cls, path: Path, experiment: Experiment, trials: list[Trial]) -> "SweepFolder":
         if (path / TRIALS).exists():
             what = "there is a sweep in this folder already"
-            raise UserError(what, where=path, fix="go on with it: --resume; or --name another")
+            raise UserError(what, where=path, fix="resume it: --resume; or --name another")
         path.mkdir(parents=True, exist_ok=True)
         write_whole(path / EXPERIMENT, experiment.text.encode())
         sweep = cls(path, experiment, trials)
@@ -113,7 +113,7 @@ class SweepFolder:
         return Progress(values, seconds / 3600, is_complete, lower)
 
     def is_locked(self, trial: Trial) -> bool:
-        """Whether some process trains it: one that a killed sweep has left, which goes on to where it was to pause."""
+        """Whether some process trains it: one that a killed sweep has left, which continues to its next pause."""
         folder = self.run(trial)
         if not folder.is_dir():
             return False

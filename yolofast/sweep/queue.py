@@ -1,6 +1,6 @@
 """The queue: trials on the GPUs of this machine, or its cores, each a process of `yolofast train`.
 
-What is next follows from the run folders alone. So a sweep that was killed goes on where it was, and a trial whose
+What is next follows from the run folders alone. So a sweep that was killed continues where it was, and a trial whose
 process was killed is resumed, which ends in the same weights.
 """
 
@@ -163,7 +163,7 @@ class Queue:
         left = self._seconds_left()
         words += [] if left is None else ["--time-limit", f"{max(left / len(self._slots), 1):.0f}s"]
         progress = self.progress(trial)
-        what = f"goes on after epoch {progress.epochs}" if progress.epochs else "starts"
+        what = f"continues after epoch {progress.epochs}" if progress.epochs else "starts"
         self._say(f"{trial.name}: {what}{f', until epoch {until}' if until else ''}, on {slot.device}")
         sweep.log(trial).parent.mkdir(exist_ok=True)
         with sweep.log(trial).open("ab") as log:

@@ -45,7 +45,7 @@ def _are_rows(value: Any) -> bool:
 
 
 def _is_counted(row: dict[str, Any]) -> bool:
-    """Whether it has what the rest of a run goes on from, or sums up."""
+    """Whether it has what the rest of a run continues from, or sums up."""
     return all(is_number(row.get(column.name)) for column in (TIME, SPEED, MEMORY, RATES[0]))
 
 

@@ -1,7 +1,7 @@
 """How well boxes are predicted some frames ahead: by a learned model, by Kalman's filter, by the simplest guesses.
 
 Histories are taken from what was seen, answers compared with the truth. A history ends anywhere in a run of boxes
-without gaps; a horizon counts where the run goes on for so long. All methods answer the same questions.
+without gaps; a horizon counts where the run is that long. All methods answer the same questions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
