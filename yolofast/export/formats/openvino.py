@@ -57,8 +57,9 @@ class OpenVino(OnnxBased):
         )  # a sixth is indents
 
     def python_lines(self, name: str, taken: str) -> tuple[str, str]:
-        run = f'found = openvino.Core().compile_model("{name}", "CPU")({{"{taken}": {taken}}})\n'
-        return "import openvino", f"{run}outputs = list(found.values())\n"
+        exact = 'exact = {"INFERENCE_PRECISION_HINT": "f32"}  # otherwise processors that have bfloat16 round to it\n'
+        run = f'found = openvino.Core().compile_model("{name}", "CPU", exact)({{"{taken}": {taken}}})\n'
+        return "import openvino", f"{exact}{run}outputs = list(found.values())\n"
 
     def cpp_lines(self, name: str, facts: ExportFacts) -> str:
         kind, shape = ("uint8_t", "height, width, 3") if facts.image_order else (
@@ -68,7 +69,8 @@ class OpenVino(OnnxBased):
         return f"""#include <openvino/openvino.hpp>
 
 ov::Core core;
-auto request = core.compile_model("{name}", "CPU").create_infer_request();
+auto exact = ov::hint::inference_precision(ov::element::f32);  // otherwise processors that have bfloat16 round to it
+auto request = core.compile_model("{name}", "CPU", exact).create_infer_request();
 std::vector<{kind}> pixels = prepared();  // as the input above
 request.set_input_tensor(ov::Tensor(ov::element::{element}, {{{shape}}}, pixels.data()));
 request.infer();
