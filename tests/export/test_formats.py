@@ -1,6 +1,8 @@
 """OpenVINO and TorchScript files: that they are the network, what they cannot hold, and what is no such file."""
 
 import shutil
+import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import torch
 
 from tests.detect.seeing import picture
+from tests.programs import run
 from yolofast import Detector
 from yolofast.cli import main
 from yolofast.detect.networks import read_trained
@@ -55,6 +58,20 @@ def test_a_folder_detects_as_its_weights_and_so_do_the_readmes_lines(
     found = Detector(tmp_path).predict("street.jpg")[0]
     np.testing.assert_allclose(printed[:, 1], found.scores, atol=1e-5)
     np.testing.assert_array_equal(printed[:, 0], found.labels)
+
+
+def test_after_openvino_ctrl_c_is_heard(made):
+    """Each of its cores leaves the thread another stack for signals, which in the wrong order are freed memory."""
+    code = """
+import signal, sys
+from yolofast.export.runtimes.contract import open_session
+first, second = (open_session(sys.argv[1], "openvino") for _ in range(2))
+del first
+del second
+signal.raise_signal(signal.SIGINT)
+"""
+    done = run([sys.executable, "-c", code, str(made / "openvino")])
+    assert "KeyboardInterrupt" in done.stderr and done.returncode != -signal.SIGSEGV
 
 
 def test_openvinos_layers_tell_where_a_file_differs(made, exported, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class OpenVinoSession(Session):
         self._openvino, self._path = needed("openvino", "openvino", "an OpenVINO file"), path
         if not path.with_suffix(".bin").is_file():
             raise UserError("is half a model: its .bin is missing", where=path, fix="copy both files, or export again")
-        self._core = self._openvino.Core()
+        self._core = _core()
         self._model = self._read()
         self.facts = facts_of(self._said(), path)
         self._network = self._started(self._part([PREDICTIONS]))
@@ -91,6 +92,14 @@ class OpenVinoSession(Session):
         except Exception as error:
             what = f"openvino {self._openvino.__version__} cannot run it: {in_one_line(error)}"
             raise UserError(what, where=self._path, fix="export it again, with another --opset") from error
+
+
+@cache
+def _core() -> Any:
+    """One, kept until the process ends: each that runs a model gives the thread a stack for its signals, and puts the
+    one before it back when it goes. Where they go in the order they came, that one is freed memory by then, and the
+    next signal, Ctrl+C too, is a segmentation fault."""
+    return needed("openvino", "openvino", "an OpenVINO file").Core()
 
 
 def _asked(compiled: Any, inputs: Any) -> list[Array]:
