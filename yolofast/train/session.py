@@ -10,7 +10,7 @@ from yolofast.config.resumed import as_text, check_same_classes, saved_config, t
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError, in_one_line
 from yolofast.exit_codes import call
-from yolofast.ranks import is_first
+from yolofast.ranks import is_first, world
 from yolofast.runs.folder import RunLock, forget_earlier_run, new_run_folder
 from yolofast.runs.layout import FILES
 from yolofast.train.batch_record import BatchRecord, recorded_phases
@@ -18,6 +18,7 @@ from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, quiet_display
 from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
 from yolofast.train.distributed.launch import Report, launch
+from yolofast.train.distributed.restart import after_restart, remember_run
 from yolofast.train.finish import (
     end_interrupted,
     end_paused,
@@ -58,8 +59,8 @@ def train(config: TrainConfig, given: dict[str, Any], on_epoch: OnEpoch | None =
     with RunLock() as lock:
         if RankPlace.of_environment().is_launched:
             with joined(device_of_rank(config.device)):
-                own = {"device": config.device, **given}
-                return _run(from_first_rank(lambda: beginning(config, own, lock.take)), lock, course)
+                again = after_restart(config, {"device": config.device, **given})
+                return _run(from_first_rank(lambda: beginning(*again, lock.take)), lock, course)
         begun = beginning(config, given, lock.take)
         if len(begun.config.devices) < 2:
             return _run(begun, lock, course)
@@ -116,6 +117,8 @@ def _lead(
     state, folder, trainer = begun.state, begun.folder, None
     try:
         folder = _folder_with_settings(run, folder, lock)  # only now: a run that cannot start leaves nothing behind
+        if world() > 1:
+            remember_run(folder)
         trainer = _ready_trainer(run, folder, state, course, display)
         started = time.monotonic()
         if state is None:

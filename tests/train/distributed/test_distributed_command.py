@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,21 @@ sys.exit(code)
 """
 
 
+# The second rank dies once, before its third epoch.
+DIE_ONCE = """
+import os, signal, sys
+from yolofast.cli import main
+from yolofast.train.loop import Trainer
+train_epoch = Trainer._train_epoch
+def dying(trainer, epoch, *rest):
+    if epoch == 2 and (os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]) == ("1", "0"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return train_epoch(trainer, epoch, *rest)
+Trainer._train_epoch = dying
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def flags(folder, **changes):
     settings = {
         "data": shapes_in(folder / "shapes", 12), "cfg": small_cfg_file(folder), "img-size": 64, "batch-size": 4,
@@ -42,8 +58,9 @@ def flags(folder, **changes):
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
 
 
-def torchrun(folder, *program):
-    return started(folder, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program)
+def torchrun(folder, *program, restarts=0):
+    words = ("--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts))
+    return started(folder, "-m", "torch.distributed.run", *words, *program)
 
 
 def started(folder, *program, **more):
@@ -110,6 +127,20 @@ def test_when_one_process_dies_the_other_says_so_and_stops(folder):
     assert "another process of the run has ended" in output and "--resume" in output
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     assert torch.load(last, weights_only=True)["next_epoch"] >= 1
+
+
+def test_a_launcher_that_tries_again_continues_the_run(folder):
+    program = folder / "die_once.py"
+    program.write_text(DIE_ONCE)
+    (folder / "runs" / "again").mkdir(parents=True)  # so the run is another one than its name says
+    process = torchrun(folder, str(program), "train", *flags(folder, epochs=3, name="again"), restarts=1)
+    output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0, output
+    assert "another process of the run has ended" in output
+    assert re.search(r"run: .*again2, resumes with epoch [23] of 3", output), output
+    assert not (folder / "runs" / "again3").exists()
+    rows = list(csv.DictReader((folder / "runs" / "again2" / "results.csv").open()))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2"]
 
 
 def test_told_to_stop_the_first_process_leaves_mark_and_report(folder):

@@ -20,6 +20,7 @@ import torch.distributed as dist
 
 # Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
 import torch.distributed.nn.functional
+from torch.distributed.rendezvous import rendezvous
 
 from yolofast.config.common import Gear
 from yolofast.config.train import TrainConfig
@@ -30,6 +31,7 @@ from yolofast.precision import device_of
 from yolofast.ranks import is_first, rank, wait_for_all, world
 from yolofast.store.images import open_images
 from yolofast.train.distributed.heartbeat import EXIT_STOPPED, Watch, say_why
+from yolofast.train.distributed.restart import store_of_this_try
 
 Made = TypeVar("Made")
 
@@ -137,7 +139,9 @@ def _meet_others(place: RankPlace, device: torch.device) -> Watch:
         torch.cuda.set_device(device)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
-        dist.init_process_group(backend, rank=place.rank, world_size=place.world, timeout=_LONGEST_WAIT)
+        store, *_ = next(rendezvous("env://", place.rank, place.world, timeout=_LONGEST_WAIT))
+        own = store_of_this_try(store)
+        dist.init_process_group(backend, store=own, rank=place.rank, world_size=place.world, timeout=_LONGEST_WAIT)
         return Watch.of_environment(place.rank, place.world)
     except (RuntimeError, ValueError) as error:
         what = f"process {place.rank} of {place.world} cannot reach the others: {str(error).splitlines()[0][:200]}"
