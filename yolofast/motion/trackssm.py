@@ -182,11 +182,15 @@ class Stage(nn.Module):
         return self.normal_bboxes(self.norm2(y_BD)), state_BDN
 
 
-def sine_embedding(boxes_B4: Tensor) -> Tensor:
+def sine_embedding(boxes_B4: Tensor, lengths: Tensor | None = None) -> Tensor:
     """[B, C]: each coordinate as sines and cosines of 32 wavelengths, one after the other."""
-    place = torch.arange(_WAVES // 2, device=boxes_B4.device, dtype=boxes_B4.dtype)
-    angles = boxes_B4[..., None] * (2 * math.pi) / 10000 ** (2 * place / _WAVES)
+    angles = boxes_B4[..., None] * (2 * math.pi) / (wavelengths(boxes_B4) if lengths is None else lengths)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
+
+
+def wavelengths(like: Tensor) -> Tensor:
+    place = torch.arange(_WAVES // 2, device=like.device, dtype=like.dtype)
+    return 10000 ** (2 * place / _WAVES)
 
 
 def _state_space(channels: int, step: nn.Linear) -> tuple[nn.Parameter, nn.Parameter]:

@@ -57,6 +57,7 @@ def test_best_weights_are_weights_alone(run):
 
 def test_its_report_says_how_it_compares(run):
     page = (run / "report.html").read_text()
+    assert "samples/s, all epochs" in page and "img/s" not in page, "it learns from histories, not from images"
     for words in ("IoU after 15 frames", "Kalman (BoT-SORT)", "constant velocity", "motion train", "--true-padding"):
         assert words in page, words
     assert "do not fit together" not in page

@@ -32,7 +32,7 @@ def summary(run: RunFolder) -> tuple[Element, ...]:
         shown = [one for one in (*layout.metrics(), *layout.MOTION_METRICS) if one.name in run.results]
         items += [(column.title, float(run.column(column.name)[best])) for column in shown]
         items.append(("best epoch", f"{run.epochs()[best]:.0f} of {len(run.results)}"))
-    items += [(layout.TIME.title, duration(seconds)), (layout.SPEED.title, _mean_of_time(run, layout.SPEED))]
+    items += [(layout.TIME.title, duration(seconds)), (_speed(run), _mean_of_time(run, layout.SPEED))]
     if memory > 0:
         items.append(("GPU memory", f"{memory:.2f} GiB"))
     notes = [Callout("warn", problem) for problem in run.problems]
@@ -72,7 +72,7 @@ def timing(run: RunFolder) -> tuple[Element, ...]:
     rows: list[tuple[Cell, ...]] = [("training", duration(float(run.results.numbers(layout.TIME.name)[-1])))]
     if (wall := known_number(run.summary.get("wall_seconds"))) is not None:
         rows.append(("with evaluation, checkpoints and pictures (last process)", duration(wall)))
-    rows.append(("images per second, all epochs", _mean_of_time(run, layout.SPEED)))
+    rows.append((f"{_speed(run)}, all epochs", _mean_of_time(run, layout.SPEED)))
     rows.append(("% of the time spent waiting for data", 100 * _mean_of_time(run, layout.WAIT)))
     if (busy := known_number(run.profile.get("gpu_busy"))) is not None:
         rows.append(("% of the time the GPU was busy", 100 * busy))
@@ -80,7 +80,11 @@ def timing(run: RunFolder) -> tuple[Element, ...]:
     if (memory := _memory(run)) > 0:
         rows.append(("largest GPU memory reserved", f"{memory:.2f} GiB"))
         columns.append(layout.MEMORY)
-    charts = [_chart(run, column.chart, column.title, {column.title: column.name}) for column in columns]
+    titles = {layout.SPEED: _speed(run)}
+    charts = [
+        _chart(run, column.chart, titles.get(column, column.title), {titles.get(column, column.title): column.name})
+        for column in columns
+    ]
     elements: list[Element] = [Table(("", ""), tuple(rows)), *(chart for chart in charts if chart is not None)]
     if (profile := run.step_profile()) is not None:
         bars: dict[str, list[tuple[str, float]]] = {}
@@ -101,6 +105,12 @@ def _chart(run: RunFolder, title: str, y_label: str, columns: Mapping[str, str],
         if not np.isnan(run.column(column)).all()
     ]
     return LineChart(title, "epoch", y_label, tuple(series)) if series else None
+
+
+def _speed(run: RunFolder) -> str:
+    """Motion models learn from histories, not from images."""
+    is_motion = any(column.name in run.results for column in layout.MOTION_METRICS)
+    return "samples/s" if is_motion else layout.SPEED.title
 
 
 def _mean_of_time(run: RunFolder, column: layout.Column) -> float:

@@ -7,6 +7,7 @@ A warp of the camera moves the corners of a box before prediction.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class BoostTrack(StreakTracker):
         whole = np.zeros(0, np.int64)
         return BoostState(**self._nobody(), filters=np.zeros((5, 4, 0)), first=whole, features=np.zeros((0, 0)))
 
-    @property
+    @cached_property
     def _assigns_all(self) -> bool:
         return Defect.ASSIGN_THEN_DROP in self.defects
 

@@ -61,7 +61,7 @@ class OcSort(MovingTracker, StreakTracker):
             history=np.repeat(centres[None], steps, axis=0),
         )  # fmt: skip
 
-    @property
+    @cached_property
     def _assigns_all(self) -> bool:
         return Defect.ASSIGN_THEN_DROP in self.defects
 

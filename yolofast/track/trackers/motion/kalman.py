@@ -72,16 +72,12 @@ def correct(filters: Floats, measured: Floats, noise: Floats) -> None:
 
 def correct_in_units(filters: Floats, measured: Floats) -> None:
     """`correct` where the noise of measurements is always the same, and all variances are in units of it."""
-    position, velocity, variance, shared, last = filters[0], filters[1], filters[2], filters[3], filters[4]
-    total, off = variance + _ONE, measured - position
-    gain = shared / total
-    last -= gain * shared
-    shared[:] = gain  # what is left of a variance is the gain
-    variance /= total
-    gain *= off
-    velocity += gain
-    off *= variance
-    position += off
+    mean, spread, last = filters[:2], filters[2:4], filters[4]
+    off, shared = measured - filters[0], filters[3].copy()
+    spread /= filters[2] + _ONE  # what is left of a variance is the gain
+    shared *= filters[3]
+    last -= shared
+    mean += spread * off
 
 
 def correct_some(filters: Floats, measured: Floats, noise: Floats) -> None:
