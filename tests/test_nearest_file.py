@@ -1,5 +1,7 @@
 """A path with a slip of the pen: the message names what lies there."""
 
+import os
+
 import pytest
 
 from yolofast.cli import main
@@ -25,6 +27,11 @@ def test_commands_name_what_is_there(command, meant, tmp_path, capsys):
     (tmp_path / "my_run").mkdir()
     assert main(command.replace("{}", str(tmp_path)).split()) == 2
     assert f"did you mean '{tmp_path / meant}'?" in capsys.readouterr().err
+
+
+def test_what_lies_there_but_is_no_file_is_not_meant(tmp_path):
+    os.mkfifo(tmp_path / "best.pt")
+    assert nearest_file(tmp_path / "best.pt") == ""
 
 
 def test_the_path_named_leads_there_from_where_the_wrong_one_was_typed(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from yolofast.config.commands import COMMANDS, GROUPS, LOOKS_AT
 from yolofast.config.flags import DEFAULTS, FlagParser, add_flags, from_args, parse_flags
 from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_OK, run_command
+from yolofast.terminal.escaping import escaped_output
 
 
 def build_parser() -> tuple[FlagParser, dict[str, FlagParser]]:
@@ -54,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
-    args = parse(sys.argv[1:] if argv is None else argv)
+    with escaped_output():  # a shell's `*` types the names of files
+        args = parse(sys.argv[1:] if argv is None else argv)
     return run_command(args.run, args, _look)
 
 
@@ -65,7 +67,8 @@ def run_script(name: str, **changed: Any) -> int:
     """
     command = next(one for one in COMMANDS if one.script == name)
     defaults = replace(command.settings.published(), **changed)
-    args = parse_flags(command.settings, defaults, sys.argv[1:], os.path.basename(sys.argv[0]))
+    with escaped_output():
+        args = parse_flags(command.settings, defaults, sys.argv[1:], os.path.basename(sys.argv[0]))
     args.looks_at = LOOKS_AT.get(command.name, ())
     return run_command(command.run, args, _look)
 

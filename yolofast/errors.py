@@ -63,7 +63,8 @@ def nearest_file(path: str | Path) -> str:
     """As `nearest`, among the neighbours of a file that does not exist: a path, to be typed as it is."""
     folder = Path(path).parent
     try:
-        return nearest(Path(path).name, [other.name for other in folder.iterdir()], folder)
+        others = [other.name for other in folder.iterdir() if other.name != Path(path).name]  # which may be a pipe
+        return nearest(Path(path).name, others, folder)
     except (OSError, ValueError):  # no such folder either, or a name that no file can have
         return ""
 

@@ -68,6 +68,14 @@ MARKUP = {
     "frame page": '<frameset><frame src="URL"></frameset>',
     "base": '<base href="URL"><img src="x.png"><a href="y" id="a">a</a>',
     "form in markup": '<form action="URL"><input name="q" autofocus onfocus="this.form.submit()"></form>',
+    "shadow": '<div><template shadowrootmode="open"><link rel="stylesheet" href="URL"><style>@import "URL"</style>'
+    '<img srcset="URL 1x"><video><track src="URL" default></video></template></div>',
+    "animated": '<svg><a><text y="9">go</text><animate attributeName="href" values="URL" fill="freeze"/></a>'
+    '<image><set attributeName="href" to="URL"/></image><filter id="f"><feImage href="URL"/></filter>'
+    '<rect width="9" height="9" filter="url(#f)" fill="url(URL#x)" style="mask: url(URL#y)"/></svg>',
+    "odd names": '<li\0nk rel=preconnect hr\0ef=URL><l\u0131nk rel=preconnect href="URL"><meta content="0;url=URL" '
+    'http-equiv\n=\nrefresh><META HTTP-EQUIV=Link CONTENT="<URL>; rel=preconnect"><body background="URL">',
+    "closing the frame": '"></iframe><meta http-equiv=refresh content="0;url=URL"><img src=URL><iframe srcdoc="',
     "attribute": "<img src=x onerror=\"location = 'URL'\"><body onload=\"location = 'URL'\">",
 }
 

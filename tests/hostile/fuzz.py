@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -177,7 +178,13 @@ def _class(name: str, count: int, options: argparse.Namespace, work: Path, sound
     seconds = megabytes = 0.0
     numbers = range(count) if options.case is None else [options.case]
     for number in numbers:
-        outcome, failures, case = tried(name, options.seed, number, work, sound, cost)
+        try:
+            outcome, failures, case = tried(name, options.seed, number, work, sound, cost)
+        except Exception:  # noqa: BLE001 - thousands of others wait: told, counted, and the run goes on
+            failed += 1
+            print(f"  {name} {number}: could not be made or tried:", file=sys.stderr)
+            traceback.print_exc()
+            continue
         refused += outcome.code == 2
         seconds, megabytes = (
             max(seconds, outcome.seconds - cost.seconds),

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from tests.checkpoint.files import tensor, text, write_pickle
+from tests.store.made_up import index_of, some_pictures
 from yolofast import UserError, build_model
 from yolofast.checkpoint.read import contents_of, read_weights
 from yolofast.dataset.coco_document import parse_coco
 from yolofast.dataset.index_cache import Reading, _decode, _encode
 from yolofast.image_index import ImageIndex
 from yolofast.runs.table import csv_rows
+from yolofast.store import open_images
+from yolofast.store.packed_store import read_store, write_store
 
 LONG = 10**400
 """No float holds it."""
@@ -90,3 +93,27 @@ def test_starts_of_an_index_cache_that_lead_nowhere(change):
         return
     with pytest.raises(ValueError, match="starts do not fit"):
         _decode(stored)
+
+
+@pytest.mark.parametrize("change", ["none", "no list", "sizes", "lengths", "sums"])
+def test_packed_images_whose_index_is_another_are_packed_again(tmp_path, change):
+    index = index_of(some_pictures(tmp_path / "images", 3))
+    first, _ = open_images(index, 48, 48, "disk", say=str)
+    pixels, store = [first.image(number).copy() for number in range(3)], first.store
+    (file,) = tmp_path.rglob("*.index")
+    records, sizes = store.records.copy(), store.sizes.copy()
+    if change == "sizes":
+        sizes[1] = 1000, 1000
+    elif change == "lengths":
+        records["length"] += (50, -50, 0)
+        records["start"] = np.cumsum(records["length"]) - records["length"]
+    elif change == "sums":
+        records["length"][:2] = 2**63 - 1, 2
+        records["start"] = np.cumsum(records["length"]) - records["length"]
+    files = np.array(store.files[0]) if change == "no list" else store.files
+    changed = replace(store, files=files, records=records, sizes=sizes)
+    file.unlink()
+    write_store(changed, file)
+    assert (read_store(file) is None) == (change in ("no list", "sums"))
+    found, _ = open_images(index, 48, 48, "disk", say=str)
+    assert all((found.image(number) == pixels[number]).all() for number in range(3))

@@ -10,6 +10,7 @@ from rich.progress import Progress, TextColumn
 from rich.text import Text
 
 import yolofast
+from yolofast import cli
 from yolofast.commands.predict import folder_name
 from yolofast.errors import UserError
 from yolofast.exit_codes import call
@@ -36,6 +37,13 @@ def test_print_while_a_command_runs(capsys):
     assert call(command) == 2 and (sys.stdout, sys.stderr) == before
     out, err = capsys.readouterr()
     assert out == f"{SHOWN} {ORDINARY}\n" and err == f"{SHOWN}yolofast: error: no class {SHOWN}\n"
+
+
+def test_what_a_shell_makes_of_a_star(capsys):
+    """Names of files become arguments, also such as no command has."""
+    with pytest.raises(SystemExit):
+        cli.main(["predict", "--source", "x.jpg", f"--{HOSTILE}"])
+    assert capsys.readouterr().err.startswith(f"yolofast: error: unknown argument --{SHOWN}")
 
 
 def test_a_closed_stream_stays_closed(monkeypatch):

@@ -10,7 +10,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,12 +19,15 @@ from typing import Any, BinaryIO
 import yaml
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
 # A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
 _MAX_BYTES = 8 * 2**20
 _WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 _DEEP = 100
+_MOST_WRITTEN, _LONGEST_EXPLAINED = 200_000, 100_000
+"""Keys and values, for a second of libyaml; letters, for half a second of Python."""
 _MOST_VALUES = 1_000_000
 _MOST_BITS = 4096
 """About 1,200 digits."""
@@ -51,8 +55,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _whole(loader: Any, node: yaml.ScalarNode) -> int:
-    """Python reads hexadecimal ones of any length, and refuses to print them where nobody expects it."""
-    value: int = loader.construct_yaml_int(node)
+    """Python reads hexadecimal ones of any length, and refuses to print them where nobody expects it.
+
+    Minutes and seconds (`1:30:00`) are multiplied for each `:`, so their number is too long before it is read.
+    """
+    value: int = loader.construct_yaml_int(node) if len(node.value) <= _MOST_BITS else 2**_MOST_BITS
     if value.bit_length() > _MOST_BITS:
         raise ValueError("a number of thousands of digits")
     return value
@@ -128,25 +135,31 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def parse_yaml(text: str, where: str | None) -> YamlFile:
-    if _is_deep(text):
-        return _parsed(_ExplainingLoader, text, where)
+    """By libyaml; what that does not read is read once more, if it is short, for who explains it in more words."""
+    _refuse_huge(text, where)
     try:
         return _parsed(_Loader, text, where)
     except UserError:
+        if len(text) > _LONGEST_EXPLAINED:
+            raise
         return _parsed(_ExplainingLoader, text, where)
 
 
-def _is_deep(text: str) -> bool:
-    """Deeper than any settings are, or not to be parsed: libyaml would use up the stack of the process."""
-    depth = 0
-    try:
-        for event in yaml.parse(text, Loader=_Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEP:
-                return True
-    except (yaml.YAMLError, ValueError):
-        return True
-    return False
+def _refuse_huge(text: str, where: str | None) -> None:
+    """More keys and values than any settings have, or deeper ones: libyaml would use up the stack of the process."""
+    what, fix = f"has more than {_MOST_WRITTEN:,} keys and values", "check the path; settings have some hundreds"
+    budget, depth = Budget(_MOST_WRITTEN, lambda: UserError(what, where=where, fix=fix)), 0
+    for event in _events(text):
+        budget.spend()
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEP:
+            raise _too_deep(where)
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """Up to the first fault, which those say that build the values."""
+    with suppress(yaml.YAMLError, ValueError):
+        yield from yaml.parse(text, Loader=_Loader)
 
 
 def _parsed(kind: type[Any], text: str, where: str | None) -> YamlFile:
@@ -168,7 +181,7 @@ def _parsed(kind: type[Any], text: str, where: str | None) -> YamlFile:
     except yaml.YAMLError as error:
         raise UserError(f"is not valid YAML: {error}", where=where, fix="save it as plain text") from None
     except RecursionError:
-        raise UserError("is nested too deeply", where=where, fix="a settings file needs only a few levels") from None
+        raise _too_deep(where) from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # An impossible date, `!!int x`, a list as a key: the library lets its own errors through.
         raise UserError(f"holds a value YAML cannot build: {error}", where=where, fix="put text in quotes") from None
@@ -179,6 +192,10 @@ def _parsed(kind: type[Any], text: str, where: str | None) -> YamlFile:
         fix = "put its key above the list, as in `plan:`" if isinstance(values, list) else "check the path"
         raise UserError(f"must be a mapping of keys to values, not {shorten(values)}", where=where, line=1, fix=fix)
     return YamlFile(where, values, root)
+
+
+def _too_deep(where: str | None) -> UserError:
+    return UserError("is nested too deeply", where=where, fix="a settings file needs only a few levels")
 
 
 def dump_yaml(values: Mapping[str, Any], **form: Any) -> str:

@@ -155,14 +155,14 @@ def _read_at(file_number: int, start: int, length: int) -> bytes:
 
 
 def _is_consistent(store: PackedStore) -> bool:
-    count = len(store.files)
+    count = store.files.size
     if store.records.dtype != RECORD or store.records.shape != (count,) or store.sizes.shape != (count, 2):
         return False
     if store.files.dtype.kind != "S" or store.files.ndim != 1 or store.sizes.dtype.kind != "i":
         return False
-    lengths = store.records["length"]
-    starts = store.records["start"] == np.cumsum(lengths) - lengths
-    return bool(starts.all() and (lengths >= 0).all() and (store.sizes > 0).all())
+    lengths, starts = store.records["length"], store.records["start"]
+    follow = (starts == np.cumsum(lengths) - lengths) & (starts >= 0)  # a sum that is too large for its type is below 0
+    return bool(follow.all() and (lengths >= 0).all() and (store.sizes > 0).all())
 
 
 def source_states(files: npt.NDArray[np.bytes_]) -> Records:

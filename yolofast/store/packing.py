@@ -119,9 +119,13 @@ class PackJob:
         return sizes[:, 0] * sizes[:, 1] * 3
 
     def _finished(self, index_file: Path) -> PackedStore | None:
-        """The store, if it is whole and its image files are unchanged."""
+        """The store, if it is whole and its image files are unchanged, with the pixels that they have."""
         store = read_store(index_file)
         if store is None or not store.is_whole() or not np.array_equal(store.files, self.index.files):
+            return None
+        if not np.array_equal(store.sizes, self.fit.sizes(self.index.sizes)):
+            return None
+        if self.flavour == "pixels" and not np.array_equal(store.records["length"], self.pixel_bytes()):
             return None
         return store if same_source(store.records, source_states(self.index.files)).all() else None
 

@@ -20,7 +20,8 @@ from yolofast.watch.settings_files import SettingsFiles
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,98}", re.ASCII)
-_MAX_BYTES = 64 * 2**20
+_MAX_BYTES, _MAX_REPORT = 64 * 2**20, 16 * 2**20
+"""Of a picture, and of a report, which is written anew with up to six bytes for each. Ours have one or two MiB."""
 _MOST_PICTURES = 60
 _FRESH = 0.5
 _SHARE_OF_TIME = 0.1
@@ -108,7 +109,8 @@ class RunFile(NamedTuple):
 def read_run_file(folder: RunFolder, name: str) -> RunFile | None:
     """None for names that are not allowed, links, and missing files."""
     kind = content_type(name)
-    content = None if kind is None else (folder / name).read(_MAX_BYTES)
+    most = _MAX_REPORT if name == FILES.report else _MAX_BYTES
+    content = None if kind is None else (folder / name).read(most)
     return None if kind is None or content is None else RunFile(content, kind)
 
 

@@ -56,7 +56,7 @@ def _with_other_array(random: Random, content: bytes) -> bytes:
     flat = array.reshape(-1).copy()
     how = random.randrange(6)
     if how == 0 and flat.size and flat.dtype.kind in "iuf":
-        flat[random.randrange(flat.size)] = random.choice((-1, 0, 1, 127))
+        flat[random.randrange(flat.size)] = np.array(random.choice((-1, 0, 1, 127))).astype(flat.dtype)
         arrays[name] = flat.reshape(array.shape)
     elif how == 1:
         arrays[name] = array[:0]

@@ -22,6 +22,8 @@ _BEGINNING = re.compile(r"epoch\W{0,3}\d+|iter:?\s+\d+/\d+\s*-\s*loss:", re.IGNO
 """Of a line behind the losses of another, whatever those end with."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:nan|inf|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _TOTAL, _L1, _LR = 0, 2, 5
+_LONGEST_LINE = 10_000
+"""What begins again and again within a line is looked for in all that is left of it, each time."""
 
 
 class _Line(NamedTuple):
@@ -60,7 +62,7 @@ def read_loop_log(path: Path) -> History:
 
 def _written_lines(text: str) -> list[str]:
     """Without what a kill has torn and another line was written behind."""
-    lines = text.splitlines()
+    lines = [line[-_LONGEST_LINE:] for line in text.splitlines()]
     losses = [match for match in map(_LINE.search, lines) if match]
     # Some loops name the epoch behind the losses of every line, which is no other line.
     is_named_last = 2 * sum(_EPOCH.search(match[3]) is not None for match in losses) > len(losses)

@@ -19,7 +19,10 @@ from yolofast.report.logs.read_csv import fitness_of
 from yolofast.runs.layout import FITNESS_WORDS, MAP, MAP50
 from yolofast.runs.table import KINDS, TORN, bounded, has_no_end, read_text
 
-_SETTING = re.compile(r"^\s*│\s*([A-Za-z_]\w*)\s*│\s*([^│]*?)\s*│\s*$", re.MULTILINE)
+# Nothing is tried twice (`*+`): a log of empty lines, or a cell of spaces, would take its length squared.
+_SETTING = re.compile(r"^[^\S\n]*+│\s*+([A-Za-z_]\w*+)\s*+│([^│]*+)│[^\S\n]*+$", re.MULTILINE)
+_LONGEST_CELL = 1000
+"""With longer numbers Python neither calculates nor prints them."""
 _NUMBER = r"([-+.\w]+)"
 _RATE = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z]+)(?=[,\s])"
 # A kill may have torn a line within its last fields: what is cut, or goes over into a date, is no line.
@@ -79,7 +82,7 @@ def _settings(text: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, cell in _SETTING.findall(text):
         try:
-            values[name] = ast.literal_eval(cell)
+            values[name] = ast.literal_eval(cell.strip()) if len(cell) <= _LONGEST_CELL else None
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             values[name] = None
     return {name: value for name, value in values.items() if value is not None}
