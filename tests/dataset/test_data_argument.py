@@ -113,7 +113,10 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     assert "it looks like YOLO labels (obj.data of Darknet)" in answer("darknet/obj.data", capsys)
     voc(Path("voc"))
     assert "it looks like Pascal VOC XML (3 XML files)" in answer("voc/Annotations", capsys)
-    assert "is a text file, not a data yaml" in answer("voc/ImageSets/Main/train.txt", capsys)
+    err = answer("voc/ImageSets/Main/train.txt", capsys)
+    assert "which looks like Pascal VOC XML (3 XML files in Annotations)" in err and "--from voc --to yolo" in err
+    write(Path("plain.txt"), "a.jpg\n")
+    assert "is a text file, not a data yaml" in answer("plain.txt", capsys)
     assert main(["convert", "voc/Annotations", "--out", "out"]) == 0, "the images are beside the folder that was named"
 
 
@@ -163,6 +166,9 @@ def test_lists_of_pascal_voc_are_answered_with_what_they_belong_to(capsys):
     out = capsys.readouterr().out
     assert "the train split holds no image, but " in out and "BCCD looks like Pascal VOC XML (3 XML files" in out
     assert "convert " in out.split("the train split holds no image")[1].split("  command: ")[1].splitlines()[0]
+    assert main(["pack", "--data", "voc.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert "looks like Pascal VOC" in err.splitlines()[1], "before what is wrong with each line"
     write(Path("plain.txt"), "a\n")
     write(Path("plain.yaml"), "train: plain.txt\nval: plain.txt\nnames: [cat, dog]\n")
     assert main(["check", "--data", "plain.yaml"]) == 1
@@ -186,6 +192,22 @@ def test_an_export_of_roboflow_is_read_as_it_is(capsys, monkeypatch):
     capsys.readouterr()
     main(["check", "--data", "data.yaml"])
     assert "train/images leads nowhere" not in capsys.readouterr().out, "where it leads somewhere, that is meant"
+
+
+def test_a_path_of_another_machine(capsys):
+    """What lies beside the yaml is meant, and that is said; where `path` leads somewhere nothing is guessed."""
+    data = make_shapes("mine", n=3)
+    text = data.read_text().replace("path: .", "path: ../datasets/mine")
+    assert "path: ../datasets" in text
+    write(data, text)
+    assert main(["check", "--data", "mine"]) in (0, 1)
+    out = capsys.readouterr().out
+    assert "images/train leads nowhere below ../datasets/mine, so " in out and "mine/images/train is read" in out
+    assert "mine: no faults" in out
+    Path("datasets/mine").mkdir(parents=True)
+    assert (
+        main(["check", "--data", "mine"]) != 0 and "no such file or folder: 'images/train'" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow

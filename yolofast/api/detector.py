@@ -34,7 +34,7 @@ from yolofast.track.pipeline import (
     tracked_frames,
 )
 from yolofast.track.timeline import open_sources
-from yolofast.words import own_command
+from yolofast.words import counted, own_command
 
 if TYPE_CHECKING:
     from yolofast.train.guard import OnEpoch
@@ -102,7 +102,7 @@ class Detector(ImageDetector):
         name = network_name(self.predictor.models[0].graph_yaml) or self.cfg or "a network of its own"
         height, width = self.shape
         pixels = str(width) if width == height else f"{height}×{width}"
-        classes = "1 class" if len(self.names) == 1 else f"{len(self.names):,} classes"
+        classes = counted(len(self.names), "class")
         return f"<Detector {', '.join(self.weights)}: {name}, {classes}, {pixels} pixels, {self.precision.device}>"
 
     def __getattr__(self, name: str) -> Any:

@@ -89,8 +89,12 @@ class DataYaml:
 
     def _beside(self, entry: str) -> list[Path]:
         """Where else it is looked for: without `../`, which exports of Roboflow have one too many of, first from the
-        yaml's folder; and the folder of images for a list that is not there, as in COCO without YOLOv7's labels."""
+        yaml's folder; beside the yaml if its `path`, of another machine, is not there; and the folder of images for a
+        list that is not there, as in COCO without YOLOv7's labels."""
         rest = entry
+        if self.file.values.get("path") is not None and not any(os.path.exists(root) for root in self.places("")):
+            beside = Path(os.path.normpath(self.path.absolute().parent / entry))
+            return [] if os.path.isabs(entry) else [beside]
         while rest.startswith(("../", "..\\")):
             rest = rest[3:]
         if rest != entry and rest:
@@ -124,7 +128,8 @@ class DataYaml:
             for entry in (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)):
                 if not any(os.path.exists(place) for place in self.places(entry)) and (found := self.locate(entry)):
                     where = f"{self.path}:{self.file.line(split)}"
-                    said.append(f"{where}: {entry} leads nowhere, so {shorten(str(found))[1:-1]} is read")
+                    below = "" if self.file.values.get("path") is None else f" below {self.file.values['path']}"
+                    said.append(f"{where}: {entry} leads nowhere{below}, so {shorten(str(found))[1:-1]} is read")
         return said
 
     def places(self, entry: str) -> list[Path]:
