@@ -111,9 +111,7 @@ def test_a_zip_of_every_form_is_read(tmp_path):
         assert len(files) == 3 and not any(path.is_symlink() for path in files)
     assert not list(tmp_path.glob(".*")), "what was unpacked is gone"
     remarks = json.loads((tmp_path / "roboflow-out" / "conversion.json").read_text())["remarks"]
-    assert any(one.startswith(f"{tmp_path / 'roboflow.zip'}/my export/data.yaml:1: ") for one in remarks), (
-        remarks
-    )
+    assert any(one.startswith(f"{tmp_path / 'roboflow.zip'}/my export/data.yaml:1: ") for one in remarks), remarks
 
 
 def test_faults_in_a_zip_name_the_zip(tmp_path):
