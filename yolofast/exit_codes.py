@@ -16,7 +16,7 @@ EXIT_OK, EXIT_BAD_INPUT = 0, 2
 EXIT_PAUSED = 75
 """EX_TEMPFAIL of sysexits.h: the same command with `--resume` continues."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NO_MEMORY = "memory ran out: {}\n  fix: end other programs, or take a smaller --batch-size or --img, fewer --workers, --cache off"
+_NO_MEMORY = "memory ran out: {}\n  fix: end other programs, or lower --batch-size, --img or --workers, or --cache off"
 
 
 def run_command(
