@@ -68,7 +68,7 @@ class Evidence:
         """`364 XML files in Annotations`."""
         folders = list(dict.fromkeys(os.path.dirname(name) for name in files))
         more = f" and {counted(len(folders) - 1, 'more folder')}" if len(folders) > 1 else ""
-        where = f" in {folders[0]}{more}" if folders[0] or more else ""
+        where = f" in {folders[0]}{more}" if folders[0] else f" in {len(folders)} folders" if more else ""
         least = "at least " if len(files) >= _MOST_IN_A_FOLDER else ""
         return f"{least}{counted(len(files), noun)}{where}"
 
