@@ -1,4 +1,4 @@
-"""Data yamls and lists whose places are those of another machine or program: what is meant is read, and that is said."""
+"""Data yamls and lists whose places are of another machine or program: what is meant is read, and that is said."""
 
 from pathlib import Path
 
