@@ -52,6 +52,19 @@ def test_a_path_of_another_machine(capsys):
     )
 
 
+def test_entries_of_another_machine_are_answered_with_what_is_there(capsys):
+    data = make_shapes("mine", n=3)
+    names = data.read_text()[data.read_text().index("names:") :]
+    write(data, f"train: /content/mine/images/train\nval: images/valid\n{names}")
+    assert main(["check", "--data", "mine"]) == 1
+    out = capsys.readouterr().out
+    assert "fix: check the entry, and `path` in the data yaml; 'images/train' is there, beside the yaml" in out
+    write(data, f"path: .\nTrain: images/train\nval: images/valid\n{names}")
+    assert main(["check", "--data", "mine"]) == 1
+    out = capsys.readouterr().out
+    assert "mine/images/val'? (tried" in out and "'Train' means nothing here, did you mean 'train'?" in out
+
+
 def test_lists_as_cvat_writes_them(capsys):
     """Each line begins with `data/`, a folder that is not in the export."""
     data = make_shapes("task", n=3)
