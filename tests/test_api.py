@@ -138,6 +138,17 @@ def test_a_network_that_is_only_named(place):
             Detector(**wrong)
 
 
+def test_settings_that_detecting_does_not_have(place):
+    """Those of other programs are answered with ours, and nothing is Python's own words."""
+    detector = Detector(place / "best.pt", device="cpu")
+    for call in (detector, detector.predict, detector.stream):
+        for wrong, message in (("max_det", "did you mean 'most'"), ("confidence", "it takes .*conf, iou, classes")):
+            with pytest.raises(UserError, match=message):
+                call(picture(0), **{wrong: 1})
+    with pytest.raises(UserError, match="did you mean 'weights'"):
+        Detector(weigths="best.pt")
+
+
 @pytest.mark.slow
 def test_training_from_zero(place, monkeypatch):
     monkeypatch.chdir(place)

@@ -25,4 +25,5 @@ def test_durations_are_read():
 
 def test_how_many_and_how_much():
     assert [counted(count, "epoch") for count in (0, 1, 1000)] == ["0 epochs", "1 epoch", "1,000 epochs"]
+    assert [counted(count, "class") for count in (1, 2)] == ["1 class", "2 classes"]
     assert [amount(count) for count in (500, 2.5e6, 1e9, 3e12)] == ["0.5 kB", "2.5 MB", "1.0 GB", "3.0 TB"]

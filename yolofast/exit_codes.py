@@ -16,6 +16,7 @@ EXIT_OK, EXIT_BAD_INPUT = 0, 2
 EXIT_PAUSED = 75
 """EX_TEMPFAIL of sysexits.h: the same command with `--resume` continues."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_MEMORY = "memory ran out: {}\n  fix: end other programs, or lower --batch-size, --img or --workers, or --cache off"
 
 
 def run_command(
@@ -59,9 +60,12 @@ def _called(command: Callable[[], int | None]) -> int:
     except OSError as error:
         # Files that users name are checked where they are; what is left is a run's own, or the terminal or disk that
         # the output goes to, which have no name.
-        if error.filename is None:
+        if error.filename is None and error.errno != errno.ENOMEM:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         print(f"yolofast: error: {_in_words(error)}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except MemoryError as error:
+        print(f"yolofast: error: {_NO_MEMORY.format(str(error) or 'this process gets no more')}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except UserError as error:
         print(f"yolofast: error: {error}", file=sys.stderr)
@@ -85,6 +89,8 @@ def end_at_once(code: int) -> None:
 
 def _in_words(error: OSError) -> str:
     what = error.strerror or str(error)
+    if error.errno == errno.ENOMEM:
+        return _NO_MEMORY.format(what)
     if error.filename is None:
         return f"the output cannot be written: {what}\n  fix: make room"
     fix = "make room on that disk" if error.errno in _NO_ROOM else "check the path and the permissions"

@@ -14,8 +14,9 @@ _UNITS = 86_400, 3600, 60, 1
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 epoch`, `1,000 epochs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """`1 epoch`, `1,000 epochs`, `2 classes`."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
 def amount(count: float) -> str:

@@ -36,7 +36,7 @@ def test_what_was_left_out_is_said_and_the_next_command(run, tmp_path):
         "read: 3 images of VisDrone labels",
         "left out: ignored regions (1)",
         "left out: objects of the category others (1)",
-        "COCO JSON, 3 images, 1 classes",
+        "COCO JSON, 3 images, 1 class\n",
         "check --data made/data.yaml",
     ):
         assert line in out

@@ -56,7 +56,9 @@ def test_every_network_of_the_publishers_has_its_file():
     assert networks <= set(short_names("cfg")) and {"yolox-nano", "yolov7-tiny", "yolov7-e6e"} <= networks
     assert len({one.name for one in PUBLISHED}) == len(PUBLISHED) == len({one.address for one in PUBLISHED})
     assert all(one.page in one.address.replace("/download/", "/tag/") for one in PUBLISHED)
-    assert all(one.sha256 is None or len(one.sha256) == 64 for one in PUBLISHED)
+    stated = {one.name: one.sha256 for one in PUBLISHED if one.sha256 is not None}
+    assert {one.name for one in PUBLISHED if one.network.startswith("yolox")} | {"yolov7", "yolov7-tiny"} == {*stated}
+    assert all(len(digest) == 64 for digest in stated.values()) and len({*stated.values()}) == len(stated)
 
 
 @pytest.mark.parametrize("name", ["yolox-nano", "yolox_nano", "yolox_nano.pth", "weights/YOLOX-Nano.pth"])
@@ -85,7 +87,7 @@ def test_downloaded_and_checked(server, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ours = tuple(replace(one, sha256=one.sha256 and SUM) for one in PUBLISHED)
     monkeypatch.setattr(published, "PUBLISHED", ours)
-    for name, file, checked in (("yolox-s", "yolox_s.pth", "as recorded"), ("yolov7", "yolov7.pt", "not checked")):
+    for name, file, checked in (("yolox-s", "yolox_s.pth", "as recorded"), ("yolov7x", "yolov7x.pt", "not checked")):
         assert main(["weights", name, "--from", f"{server.address}/mirror/"]) == 0
         assert (tmp_path / file).read_bytes() == CONTENT
         said = capsys.readouterr().out
@@ -93,9 +95,9 @@ def test_downloaded_and_checked(server, tmp_path, monkeypatch, capsys):
         assert main(["weights", name, "--from", server.address]) == 0 and len(server.asked) == 1
         assert "is there already" in capsys.readouterr().out
         server.asked.clear()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["yolov7.pt", "yolox_s.pth"]
-    assert main(["weights", "yolov7", "--from", server.address, "--out", "new/folder"]) == 0
-    assert (tmp_path / "new" / "folder" / "yolov7.pt").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["yolov7x.pt", "yolox_s.pth"]
+    assert main(["weights", "yolov7x", "--from", server.address, "--out", "new/folder"]) == 0
+    assert (tmp_path / "new" / "folder" / "yolov7x.pt").exists()
 
 
 def test_another_file_than_the_published_one(server, tmp_path, monkeypatch, capsys):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dataset.formats.samples import SAMPLES, coco_files, cvat, darknet, roboflow, voc
-from tests.dataset.make import image, write
+from tests.dataset.formats.samples import SAMPLES, coco_files, cvat, darknet, voc
+from tests.dataset.make import write
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.dataset import data_argument
@@ -113,7 +113,10 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     assert "it looks like YOLO labels (obj.data of Darknet)" in answer("darknet/obj.data", capsys)
     voc(Path("voc"))
     assert "it looks like Pascal VOC XML (3 XML files)" in answer("voc/Annotations", capsys)
-    assert "is a text file, not a data yaml" in answer("voc/ImageSets/Main/train.txt", capsys)
+    err = answer("voc/ImageSets/Main/train.txt", capsys)
+    assert "which looks like Pascal VOC XML (3 XML files in Annotations)" in err and "--from voc --to yolo" in err
+    write(Path("plain.txt"), "a.jpg\n")
+    assert "is a text file, not a data yaml" in answer("plain.txt", capsys)
     assert main(["convert", "voc/Annotations", "--out", "out"]) == 0, "the images are beside the folder that was named"
 
 
@@ -163,29 +166,24 @@ def test_lists_of_pascal_voc_are_answered_with_what_they_belong_to(capsys):
     out = capsys.readouterr().out
     assert "the train split holds no image, but " in out and "BCCD looks like Pascal VOC XML (3 XML files" in out
     assert "convert " in out.split("the train split holds no image")[1].split("  command: ")[1].splitlines()[0]
+    assert main(["pack", "--data", "voc.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert "looks like Pascal VOC" in err.splitlines()[1], "before what is wrong with each line"
     write(Path("plain.txt"), "a\n")
     write(Path("plain.yaml"), "train: plain.txt\nval: plain.txt\nnames: [cat, dog]\n")
     assert main(["check", "--data", "plain.yaml"]) == 1
     assert "the train split holds no image\n" in capsys.readouterr().out, "of the folder of the list nothing is known"
 
 
-@pytest.mark.slow
-def test_an_export_of_roboflow_is_read_as_it_is(capsys, monkeypatch):
-    """`../train/images` leads out of its folder; the folder beside the yaml is meant, and that is said."""
-    roboflow(Path("books"))
-    assert main(["check", "--data", "books/data.yaml"]) == 1, "a warning: there is no test split"
-    out = capsys.readouterr().out
-    assert "data: books/data.yaml:1: ../train/images leads nowhere, so " in out and "books/train/images is read" in out
-    assert "books/data.yaml: no faults, 1 warning" in out
-    image(Path("books/test/images/d.jpg"), seed=9)
-    write(Path("books/test/labels/d.txt"), "0 .5 .5 .5 .5\n")
-    assert main(["check", "--data", "books"]) == 0
-    monkeypatch.chdir("books")
-    assert main(["check", "--data", "data.yaml"]) == 0
-    image(Path("../train/images/e.jpg"), seed=10)
-    capsys.readouterr()
-    main(["check", "--data", "data.yaml"])
-    assert "train/images leads nowhere" not in capsys.readouterr().out, "where it leads somewhere, that is meant"
+def test_folders_of_labels_are_counted_without_the_file_of_names(capsys):
+    make_shapes("made", n=3)
+    Path("made/data.yaml").unlink()
+    shutil.rmtree("made/annotations")
+    write(Path("made/classes.txt"), "circle\nsquare\n")
+    files = len(list(Path("made/labels").rglob("*.txt")))
+    assert f"it looks like YOLO labels ({files} label files in labels/train and 1 more folder)" in answer(
+        "made", capsys
+    )
 
 
 @pytest.mark.slow

@@ -74,6 +74,9 @@ def test_drawn_on_a_copy_in_the_order_asked_for():
     np.testing.assert_array_equal(three.plot(channels="rgb"), drawn[..., ::-1])
     np.testing.assert_array_equal(three.plot(before[..., ::-1], channels="rgb"), drawn[..., ::-1])
     assert (three.plot(line_width=5) != drawn).any()
+    for wrong in (0, -1, 1.5, 10_000):
+        with pytest.raises(UserError, match="line_width is"):
+            three.plot(line_width=wrong)
     with pytest.raises(UserError, match="has 10×10 pixels, its boxes are for 64×48"):
         three.plot(np.zeros((10, 10, 3), np.uint8))
     with pytest.raises(UserError, match="channels is 'grb'"):

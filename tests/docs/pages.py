@@ -12,7 +12,10 @@ PAGES = [README, *DOCS]
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _CELL = re.compile(r"(?<=\| )`(yolofast [^`]+)`")
 _PROGRAM = re.compile(r"(?:[A-Z_]+=\S+ )*(yolofast|python|torchrun|make|pip|find|for|cat|cd|tensorboard) ")
-NEEDS = re.compile(r"# (?:needs (?:a GPU|several GPUs|a camera|a network)\b|serves until Ctrl\+C)")
+_OTHERS = re.compile(r"(?:[A-Z_]+=\S+ )*[a-z][\w.-]* (?:.* )?--?[a-zA-Z]")
+"""A line like a command of some other program: a word with a flag behind it."""
+_THING = "a GPU|several GPUs|a camera|a network|Docker|Slurm|that server"
+NEEDS = re.compile(rf"# (?:needs (?:{_THING})\b|serves until Ctrl\+C)")
 """How a block or a line says that a test cannot run it."""
 _SAYS_ENOUGH = re.compile(r"--device \d|^yolofast (watch|serve)")
 """In a table, which has no room for comments: it names GPUs, or serves."""
@@ -30,6 +33,13 @@ class Command:
         match = _PROGRAM.match(f"{self.line} ")
         assert match is not None
         return match[1]
+
+
+def commands_of_others(text: str) -> list[str]:
+    """Lines of blocks that no test runs, because their program is none of ours, and that do not say what they need."""
+    typed = [block for language, block in _BLOCK.findall(text) if not language and not NEEDS.match(block)]
+    lines = [line for block in typed for line in block.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if _OTHERS.match(line) and not _PROGRAM.match(f"{line} ") and not NEEDS.search(line)]
 
 
 def commands_of(page: Path) -> list[Command]:

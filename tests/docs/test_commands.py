@@ -10,7 +10,7 @@ import shlex
 import pytest
 
 from benchmarks.bench_train import configuration
-from tests.docs.pages import NEEDS, PAGES, README, ROOT, commands_of
+from tests.docs.pages import NEEDS, PAGES, README, ROOT, commands_of, commands_of_others
 from yolofast.cli import build_parser
 from yolofast.config.commands import COMMANDS
 from yolofast.config.flags import from_args
@@ -45,6 +45,16 @@ def test_commands_leave_nothing_open(page):
     """What a shell fills in (`$seed`) is for blocks that say what they need."""
     typed = [one for one in commands_of(page) if one.program == "yolofast" and not one.needs]
     assert [one.line for one in typed if OPEN.search(one.line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_programs_that_no_test_runs_say_what_they_need(page):
+    assert commands_of_others(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_program_that_says_nothing_is_seen():
+    block = "```\n# needs Docker\ndocker run -p 1:1 x\n```\n```\nyolofast train --img 64\nA=b curl -L there\n```\n"
+    assert commands_of_others(block) == ["A=b curl -L there"]
 
 
 def test_the_speed_table_of_the_readme_says_what_was_measured():

@@ -9,6 +9,7 @@ import torch
 
 from yolofast.errors import UserError
 from yolofast.media.given_pictures import pictures_of
+from yolofast.media.pictures import read_picture
 
 BGR = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 RGB = BGR[..., ::-1]
@@ -104,3 +105,8 @@ def test_what_is_refused_says_what_to_write(given, message):
 def test_an_order_that_does_not_exist():
     with pytest.raises(UserError, match="channels is 'gbr'"):
         pictures_of(BGR, "gbr")
+
+
+def test_a_file_that_cannot_be_read_says_what_to_look_at(tmp_path):
+    with pytest.raises(UserError, match=r"cannot be read: Is a directory\n  fix: check the file and the disk"):
+        read_picture(tmp_path)

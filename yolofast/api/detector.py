@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yolofast.api.python_names import items_in_python, method_in_python, spoken_in_python
+from yolofast.api.python_names import items_in_python, method_in_python, refuse_unknown, spoken_in_python
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.hyp import with_set_values
 from yolofast.config.track import USUAL_TRACKER
@@ -34,7 +34,7 @@ from yolofast.track.pipeline import (
     tracked_frames,
 )
 from yolofast.track.timeline import open_sources
-from yolofast.words import own_command
+from yolofast.words import counted, own_command
 
 if TYPE_CHECKING:
     from yolofast.train.guard import OnEpoch
@@ -102,7 +102,7 @@ class Detector(ImageDetector):
         name = network_name(self.predictor.models[0].graph_yaml) or self.cfg or "a network of its own"
         height, width = self.shape
         pixels = str(width) if width == height else f"{height}×{width}"
-        classes = "1 class" if len(self.names) == 1 else f"{len(self.names):,} classes"
+        classes = counted(len(self.names), "class")
         return f"<Detector {', '.join(self.weights)}: {name}, {classes}, {pixels} pixels, {self.precision.device}>"
 
     def __getattr__(self, name: str) -> Any:
@@ -125,6 +125,7 @@ class Detector(ImageDetector):
         numbers stay. What is wrong with one file or stream of several goes to `on_fault`, and the others continue;
         without it, it is raised.
         """
+        refuse_unknown(settings, [field.name for field in dataclasses.fields(DetectionFilter)], _CALLED)
         seen = super().stream(source, batch=batch, every=every, on_fault=on_fault, **settings)
         return items_in_python(seen, _CALLED)
 

@@ -5,14 +5,15 @@ Everything below the API raises one message for both. `--batch-size 8` becomes `
 """
 
 import functools
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import ParamSpec, TypeVar
 
 from yolofast.config.commands import COMMANDS
 from yolofast.config.flags import python_name
 from yolofast.config.settings import Setting, Settings, choices, is_switch, settings_of
-from yolofast.errors import UserError
+from yolofast.errors import UserError, nearest
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -28,10 +29,17 @@ _VALUE = re.compile(r"cpu|[A-Z_]+|\S*[\d./=]\S*")
 def spoken_in_python(
     function: Callable[Args, Result], renamed: Mapping[str, str] | None = None
 ) -> Callable[Args, Result]:
-    """The same function, whose `UserError`s name no flags. `renamed` are settings that it calls otherwise."""
+    """The same function, whose `UserError`s name no flags. `renamed` are settings that it calls otherwise.
+
+    A setting that it does not have is a `UserError` too, not Python's own words.
+    """
+    known = inspect.signature(function).parameters
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
 
     @functools.wraps(function)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        if not takes_any:
+            refuse_unknown(kwargs, [name for name in known if name != "self"], renamed or {})
         try:
             return function(*args, **kwargs)
         except UserError as error:
@@ -39,6 +47,14 @@ def spoken_in_python(
             raise
 
     return called
+
+
+def refuse_unknown(settings: Iterable[str], known: Collection[str], renamed: Mapping[str, str]) -> None:
+    """Raises `UserError` for a setting that is none of those known."""
+    for name in settings:
+        if name not in known:
+            meant = f", did you mean {renamed[name]!r}?" if renamed.get(name) in known else nearest(name, known)
+            raise UserError(f"there is no setting {name!r}{meant}", fix=f"it takes {', '.join(known)}")
 
 
 def items_in_python(items: Iterator[Item], renamed: Mapping[str, str] | None = None) -> Iterator[Item]:

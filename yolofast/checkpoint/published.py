@@ -1,8 +1,8 @@
 """Weights that the authors of the networks have published: which file is of which network, and where it is.
 
 Their licences are their authors' (YOLOX: Apache 2.0, YOLOv7: GPL 3.0); nothing of them is distributed here. Sums are
-those that others have recorded of YOLOX's files: LFS records of copies, and programs that check them against the
-release, agree. For YOLOv7's files no such record is known.
+those that others have recorded of the files, at least two for each who agree: LFS records of copies, notes and programs
+that name the release. For most of YOLOv7's files no such records are known.
 """
 
 from dataclasses import dataclass
@@ -50,10 +50,14 @@ _SUMS = {
     "l": "1e6b7fa6240375370b2a8a8eab9066b3cdd43fd1d0bfa8d2027fd3a51def2917",
     "x": "5652330b6ae860043f091b8f550a60c10e1129f416edfdb65c259be6caf355cf",
 }
+_SUMS_V7 = {
+    "yolov7-tiny": "0fa1423606133c06362ec716029dade1169d5631e83195b75d8efa66d2ee0b77",
+    "yolov7": "d1ac3c74eb96a3eec77949c0f37a06bc272756606ff011d9353f7abff4e0c71d",
+}
 PUBLISHED: tuple[PublishedWeights, ...] = (
     *(PublishedWeights(f"yolox-{size}", f"yolox_{size}.pth", _BOTH, _X, digest) for size, digest in _SUMS.items()),
-    PublishedWeights("yolov7-tiny", "yolov7-tiny.pt", _BOTH, _V7),
-    *(PublishedWeights(name, f"{name}.pt", _DEPLOYED, _V7) for name in _GRAPHS),
+    PublishedWeights("yolov7-tiny", "yolov7-tiny.pt", _BOTH, _V7, _SUMS_V7["yolov7-tiny"]),
+    *(PublishedWeights(name, f"{name}.pt", _DEPLOYED, _V7, _SUMS_V7.get(name)) for name in _GRAPHS),
     *(PublishedWeights(name, f"{name}_training.pt", _TRAINING, _V7) for name in _GRAPHS),
 )
 

@@ -41,7 +41,7 @@ def convert_images(config: ConvertConfig) -> None:
     print_conversion(conversion, out)
     yaml = shlex.quote(str(Path(config.out) / DATA_YAML))
     images = sum(one.images for one in conversion.splits.values())
-    what = f"{FORMATS[request.to].title}, {counted(images, 'image')}, {len(conversion.names)} classes"
+    what = f"{FORMATS[request.to].title}, {counted(images, 'image')}, {counted(len(conversion.names), 'class')}"
     out.print(f"{folder / DATA_YAML}: {what}", soft_wrap=True)
     out.print(f"next: {own_command()} check --data {yaml}", soft_wrap=True)
 

@@ -18,7 +18,7 @@ from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats.recognise import evidence_of, recognise
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
-from yolofast.dataset.split import Reads, read_split_report
+from yolofast.dataset.split import Reads, folder_of_voc, read_split_report
 from yolofast.errors import UserError
 from yolofast.files.archive import is_archive
 from yolofast.image_index import ImageIndex
@@ -91,6 +91,11 @@ def refuse_foreign_data(data: str | Path) -> None:
     if os.path.isfile(path / IN_FOLDER) or (path.is_file() and path.suffix.lower() in _YAML):
         return
     if path.is_file() and path.suffix.lower() == ".txt":
+        folder = folder_of_voc(path)
+        seen = None if folder is None else recognise(folder)
+        if seen is not None:
+            what = f"is a list of {folder}, which looks like {seen.title} ({seen.seen})"
+            raise UserError(what, where=path, fix=seen.command)
         fix = f"write a data yaml with `train: {text}` and `names: [cat, dog]`, and name that"
         raise UserError("is a text file, not a data yaml", where=path, fix=fix)
     if not path.is_dir() and not is_archive(path) and path.suffix.lower() not in (".json", ".xml", ".csv", ".data"):

@@ -4,13 +4,14 @@ A `download` entry is never executed. What a file says that means nothing here i
 """
 
 import os
+import re
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from yolofast.dataset.faults import Fault, FaultKind
-from yolofast.errors import UserError, nearest, shorten
+from yolofast.errors import UserError, nearest, nearest_file, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import ROOT, find_resource
 
@@ -84,13 +85,18 @@ class DataYaml:
     def require(self, entry: str, key: str) -> Path:
         """The same; raises `UserError` if there is no such thing."""
         if (found := self.locate(entry)) is None:
-            raise UserError(self.not_found(entry), where=self.path, line=self.file.line(key), fix=self.fix_of_entry())
+            what, fix = self.not_found(entry, nearest_file(self.places(entry)[0])), self.fix_of_entry(entry)
+            raise UserError(what, where=self.path, line=self.file.line(key), fix=fix)
         return found
 
     def _beside(self, entry: str) -> list[Path]:
         """Where else it is looked for: without `../`, which exports of Roboflow have one too many of, first from the
-        yaml's folder; and the folder of images for a list that is not there, as in COCO without YOLOv7's labels."""
+        yaml's folder; beside the yaml if its `path`, of another machine, is not there; and the folder of images for a
+        list that is not there, as in COCO without YOLOv7's labels."""
         rest = entry
+        if self.file.values.get("path") is not None and not any(os.path.exists(root) for root in self.places("")):
+            beside = Path(os.path.normpath(self.path.absolute().parent / entry))
+            return [] if os.path.isabs(entry) else [beside]
         while rest.startswith(("../", "..\\")):
             rest = rest[3:]
         if rest != entry and rest:
@@ -106,7 +112,7 @@ class DataYaml:
         """Keys that are nearly known ones: what they should say is missing."""
         faults = []
         for key in self.unknown_keys():
-            if meant := nearest(key, _KEYS):
+            if meant := nearest(key.lower(), _KEYS):
                 what, fix = f"{key!r} means nothing here{meant}", "correct the key, or remove it"
                 where, line = str(self.path), self.file.line_of_key(key)
                 faults.append(
@@ -124,7 +130,8 @@ class DataYaml:
             for entry in (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)):
                 if not any(os.path.exists(place) for place in self.places(entry)) and (found := self.locate(entry)):
                     where = f"{self.path}:{self.file.line(split)}"
-                    said.append(f"{where}: {entry} leads nowhere, so {shorten(str(found))[1:-1]} is read")
+                    below = "" if self.file.values.get("path") is None else f" below {self.file.values['path']}"
+                    said.append(f"{where}: {entry} leads nowhere{below}, so {shorten(str(found))[1:-1]} is read")
         return said
 
     def places(self, entry: str) -> list[Path]:
@@ -142,14 +149,18 @@ class DataYaml:
         roots = [Path.cwd(), yaml_folder] if root is None else [yaml_folder / root, Path.cwd() / root]
         return list(dict.fromkeys(Path(os.path.normpath(folder / entry)) for folder in roots))
 
-    def not_found(self, entry: str) -> str:
+    def not_found(self, entry: str, meant: str = "") -> str:
         tried = " or ".join(shorten(str(place)) for place in (*self.places(entry), *self._beside(entry)))
-        return f"no such file or folder: {shorten(entry)} (tried {tried})"
+        return f"no such file or folder: {shorten(entry)}{meant} (tried {tried})"
 
-    def fix_of_entry(self) -> str:
+    def fix_of_entry(self, entry: str) -> str:
         if self.path.resolve().is_relative_to(ROOT.resolve()):
             return f"go to the folder that has the data, or get them: {self._about()}"
-        return "check the entry, and `path` in the data yaml"
+        folder, parts = self.path.absolute().parent, [part for part in re.split(r"[/\\]", entry) if part]
+        tails = ("/".join(parts[place:]) for place in range(1, len(parts)))
+        there = next((tail for tail in tails if os.path.exists(folder / tail)), None)
+        beside = "" if there is None else f"; {shorten(there)} is there, beside the yaml"
+        return f"check the entry, and `path` in the data yaml{beside}"
 
     def _about(self) -> str:
         """The first lines of a packaged yaml say what the data are and how to get them."""

@@ -34,6 +34,7 @@ class FaultKind(StrEnum):
     NO_IMAGE = "label without image"
     NOT_IN_ANNOTATIONS = "image missing in the COCO file"
     LISTED_TWICE = "image listed twice"
+    ELSEWHERE = "images of a list found elsewhere"
     EMPTY_SPLIT = "unusable split"
     BAD_ANNOTATION = "bad annotation"
     LEAKAGE = "same image in two splits"

@@ -22,6 +22,8 @@ from yolofast.files.budget import Budget, files_below
 from yolofast.files.yaml_file import open_regular
 
 _LONGEST_LINE = 2**16
+_PREFIX = "data/"
+"""Before every line of CVAT's exports for Ultralytics and Darknet; no such folder is in them."""
 _MOST_FAULTS = 100_000
 
 
@@ -34,6 +36,8 @@ class Listing:
     faults: list[Fault]
     first: dict[str, str] = field(default_factory=dict)
     """File and line that first name each image."""
+    prefixed: set[Path] = field(default_factory=set)
+    """Lists of which it was said that their lines begin with a folder that is not there."""
 
     def add(self, image: str, where: str, line: int | None) -> None:
         if image in self.first:
@@ -127,6 +131,20 @@ def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing
             fault(FaultKind.MISSING_IMAGE, f"no such image: {shorten(image)}", fix)
     elif (found := data.locate(entry)) is not None:
         listing.add(str(found), str(list_file), line)
+    elif entry.startswith(_PREFIX) and os.path.exists(list_file.parent / entry.removeprefix(_PREFIX)):
+        listing.add(os.path.normpath(list_file.parent / entry.removeprefix(_PREFIX)), str(list_file), line)
+        if list_file not in listing.prefixed:
+            listing.prefixed.add(list_file)
+            what = f"{shorten(entry)} leads nowhere, so it is read without {_PREFIX}, and lines like it"
+            one = Fault(
+                kind=FaultKind.ELSEWHERE,
+                where=str(list_file),
+                line=line,
+                what=what,
+                fix="nothing is wrong",
+                fatal=False,
+            )
+            listing.faults.append(one)
     else:
         fix = "correct or remove the line, or correct `path` in the data yaml"
         fault(FaultKind.MISSING_IMAGE, data.not_found(entry), fix)

@@ -45,6 +45,7 @@ _WARNINGS = {
     FaultKind.NOT_IN_ANNOTATIONS: _LEFT_OUT,
     FaultKind.UNSUPPORTED: _LEFT_OUT,
     FaultKind.LISTED_TWICE: "keeps it once",
+    FaultKind.ELSEWHERE: "names them where they are",
     FaultKind.ROTATED: "saves the image upright",
     FaultKind.BAD_ANNOTATION: "numbers annotations anew, states the image's own size",
     FaultKind.LEAKAGE: "divides the images into train and val",

@@ -221,8 +221,14 @@ def _empty(request: _Request, listing: Listing) -> SplitReport:
     data, split = request.data, request.split
     fix = f"check the path; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
     what = f"the {split} split holds no image"
-    voc = [folder.parent for source in listing.sources[:1] for folder in source.parents if folder.name == "ImageSets"]
-    fault = _of_another_form(request, what, voc) or request.fault(what, fix)
+    voc = [folder for source in listing.sources[:1] if (folder := folder_of_voc(source))]
+    known = _of_another_form(request, what, voc)
     classes = SINGLE_CLASS if request.single_cls or data.nc is None else _yolo_classes(data)
     index = build_index([], np.zeros((0, 2), np.int64), classes, np.zeros(0, np.int64))
-    return SplitReport(index, (*listing.faults, fault))
+    # What the list belongs to explains all that is wrong with its lines.
+    return SplitReport(index, (known, *listing.faults) if known else (*listing.faults, request.fault(what, fix)))
+
+
+def folder_of_voc(list_file: Path) -> Path | None:
+    """Pascal VOC's lists (`ImageSets/Main/train.txt`) name images without their endings, so no line is an image."""
+    return next((folder.parent for folder in list_file.absolute().parents if folder.name == "ImageSets"), None)

@@ -34,6 +34,7 @@ _FORMATS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 _LONGEST_SHOWN = 1024
 """Pixels of the long side in a notebook, which keeps all that it shows."""
 _MOST_ROWS = 20
+_WIDEST_LINE = 255
 
 
 class Detection(NamedTuple):
@@ -111,6 +112,8 @@ class ImageDetections(Detections):
 
     def plot(self, image: object = None, *, line_width: int | None = None, channels: Channels = "bgr") -> Image:
         """A copy of the image with its boxes; `image` is drawn on instead, if it is given."""
+        if line_width is not None and not (isinstance(line_width, int) and 1 <= line_width <= _WIDEST_LINE):
+            raise UserError(f"line_width is {shorten(line_width)}", fix=f"give whole pixels, 1 to {_WIDEST_LINE}")
         return _ordered(drawn(self._image_or(image, channels), self, self.names, line_width), channels)
 
     def crop(self, image: object = None, *, channels: Channels = "bgr") -> list[Image]:

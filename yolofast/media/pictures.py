@@ -25,7 +25,8 @@ def read_picture(path: str | Path) -> Image:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=path) from error
+        fix = "check its permissions" if isinstance(error, PermissionError) else "check the file and the disk"
+        raise UserError(f"cannot be read: {error.strerror}", where=path, fix=fix) from error
     return decode_picture(content, path)
 
 

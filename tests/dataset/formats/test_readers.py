@@ -110,6 +110,19 @@ def test_a_zip_of_every_form_is_read(tmp_path):
         files = list((tmp_path / f"{form}-out" / "images").rglob("*.jpg"))
         assert len(files) == 3 and not any(path.is_symlink() for path in files)
     assert not list(tmp_path.glob(".*")), "what was unpacked is gone"
+    remarks = json.loads((tmp_path / "roboflow-out" / "conversion.json").read_text())["remarks"]
+    assert any(one.startswith(f"{tmp_path / 'roboflow.zip'}/my export/data.yaml:1: ") for one in remarks), remarks
+
+
+def test_faults_in_a_zip_name_the_zip(tmp_path):
+    SAMPLES["voc"](tmp_path / "voc")
+    with zipfile.ZipFile(tmp_path / "voc.zip", "w") as archive:
+        for path in sorted((tmp_path / "voc").rglob("*")):
+            archive.write(path, path.relative_to(tmp_path / "voc"))
+        archive.writestr("Annotations/d.xml", "<annotation>")
+    with pytest.raises(UserError) as caught:
+        convert(tmp_path / "voc.zip", tmp_path / "out")
+    assert f"{tmp_path / 'voc.zip'}/Annotations/d.xml" in str(caught.value) and ".unpacked" not in str(caught.value)
 
 
 def test_coco_parts_masks_crowds_and_areas_stay(tmp_path):
@@ -245,21 +258,6 @@ def test_labelme_images_that_cannot_be_used(tmp_path, data, reason):
     assert os.listdir(tmp_path) == ["x"]
     convert(tmp_path / "x", tmp_path / "out", skip_bad=True)
     assert sorted(objects_of(tmp_path / "out")) == ["b", "c"]
-
-
-def test_label_studio_turned_boxes_skipped_tasks_and_json_min(tmp_path):
-    samples.labelstudio(tmp_path / "min", small=True)
-    assert recognise(tmp_path / "min").format == "labelstudio"
-    assert len(read_labelled(tmp_path / "min", "labelstudio", None).images) == 3
-    samples.labelstudio(tmp_path / "x")
-    path = tmp_path / "x/project-3-at-2026.json"
-    tasks = json.loads(path.read_text())
-    tasks[1]["annotations"][0]["result"][0]["value"] |= {"x": 50, "y": 50, "width": 25, "height": 25, "rotation": 90}
-    tasks[2]["annotations"][0]["was_cancelled"] = True
-    write(path, json.dumps(tasks))
-    found = read_labelled(tmp_path / "x", "labelstudio", None)
-    np.testing.assert_allclose(found.images[1].objects[0].box, (32 - 12, 24, 32, 24 + 16), atol=1e-9)
-    assert found.dropped == Counter({"tasks without an annotation": 1})
 
 
 @pytest.mark.parametrize("style", ["coco", "csv", "voc"])

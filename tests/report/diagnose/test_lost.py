@@ -29,6 +29,20 @@ def test_nothing_is_shipped(tmp_path, capsys):
     assert "Judge validation from" not in said, "that would make it harmless"
 
 
+def test_nothing_is_shipped_of_a_run_that_broke_and_finds_nothing(tmp_path, capsys):
+    """Seen with lr0 = 10: undone once and back among small losses, with a network that sees objects nowhere."""
+    rows = [(0, 1.27, 1.2e33), (1, "nan", 128.0), (2, 0.051, 0.0914), (3, 0.0913, 0.0622)]
+    lines = [f"{epoch},{train},{val},0,0,1.1" for epoch, train, val in rows]
+    head = "epoch,train/box_loss,val/box_loss,metrics/mAP50(B),metrics/mAP50-95(B),lr/pg0"
+    (tmp_path / "results.csv").write_text("\n".join([head, *lines]) + "\n")
+    assert main(["diagnose", str(tmp_path / "results.csv")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ship: nothing, the run diverged, and no epoch of it finds anything" in said and "begin anew" in said
+    (tmp_path / "results.csv").write_text("\n".join([head, *lines]).replace(",0,0,", ",0.2,0.1,") + "\n")
+    assert main(["diagnose", str(tmp_path / "results.csv")]) == 0
+    assert "ship: nothing" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_that_diverges_late_ships_an_epoch_before(seed):
     history = planted.clean(np.random.default_rng(seed))

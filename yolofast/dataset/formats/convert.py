@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.formats.fit import Choice, choose, onto_images, without_bad_images
 from yolofast.dataset.formats.labelled import Labelled
 from yolofast.dataset.formats.places import ANNOTATIONS, ImagePlaces, root_of
-from yolofast.dataset.formats.recognise import recognise
+from yolofast.dataset.formats.recognise import JUNK, recognise
 from yolofast.dataset.formats.splits import divide
 from yolofast.dataset.formats.write import Place, copy_image, link_image, move_image, write_data_set
 from yolofast.dataset.shapes.made_once import make_once
@@ -78,7 +78,7 @@ class Conversion:
 
     def write(self, folder: Path) -> None:
         request = self.request
-        with _source(request.source, folder) as (source, place), _aside(folder) as aside:
+        with _source(request.source, folder) as (source, place, called), _aside(folder) as aside:
             self.form = known_form(request.source, request.form)
             self.found = found = read_labelled(source, self.form, request.images, aside)
             self._say(f"read: {counted(len(found.images), 'image')} of {FORMATS[self.form].title}")
@@ -88,6 +88,7 @@ class Conversion:
             without_bad_images(found)
             self.names = choose(found, request.choice, crowds=self.to == "coco")
             divide(found, request.splits, request.group, request.seed)
+            _call(found, called)
             place = copy_image if request.copy else place
             self.write_found(folder, lambda file, to: (move_image if aside in Path(file).parents else place)(file, to))
 
@@ -117,19 +118,43 @@ class Conversion:
         }
 
 
+Called = Callable[[str], str]
+"""A text whose paths are those that its reader knows."""
+
+
 @contextmanager
-def _source(source: Path, folder: Path) -> Iterator[tuple[Path, Place]]:
-    """What to read, and how its images get to their new place. A zip is unpacked beside the new folder."""
+def _source(source: Path, folder: Path) -> Iterator[tuple[Path, Place, Called]]:
+    """What to read, how its images get to their new place, and what its files are called.
+
+    A zip is unpacked beside the new folder. That place is gone when its messages are read: they name the zip.
+    """
     if not is_archive(source):
-        yield source, link_image
+        yield source, link_image, lambda text: text
         return
     with Archive(source) as archive, tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacked-") as unpacked:
         endings = (*IMAGE_SUFFIXES, *ANNOTATIONS)
-        count = archive.unpack(Path(unpacked), lambda name: name.lower().endswith(endings))
+        count = archive.unpack(Path(unpacked), lambda name: name.lower().endswith(endings) and not JUNK.search(name))
         if not count:
             raise UserError("holds neither images nor labels", where=source, fix="give the zip of an export")
         inside = list(Path(unpacked).iterdir())
-        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(unpacked), move_image
+        top = inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(unpacked)
+
+        def called(text: str) -> str:
+            return text.replace(str(Path(unpacked).resolve()), str(source)).replace(unpacked, str(source))
+
+        try:
+            yield top, move_image, called
+        except UserError as error:
+            error.where = error.where and called(error.where)
+            error.say(called(error.what), error.fix and called(error.fix))
+            raise
+
+
+def _call(found: Labelled, called: Called) -> None:
+    found.remarks = [called(remark) for remark in found.remarks]
+    found.faults = [
+        replace(one, where=called(one.where), what=called(one.what), fix=called(one.fix)) for one in found.faults
+    ]
 
 
 @contextmanager

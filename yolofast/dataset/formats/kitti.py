@@ -13,6 +13,7 @@ from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledO
 from yolofast.dataset.formats.places import ImagePlaces, label_files, read_rows, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError, finite_number
+from yolofast.words import counted
 
 _COLUMNS = (15, 16)
 """The last one of 16 is a score."""
@@ -47,7 +48,7 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
 def _add(fields: list[str], line: int, image: LabelledImage, found: Labelled) -> None:
     if len(fields) not in _COLUMNS:
         of_tracks = "; these are KITTI's tracks, which have a frame and an identity" * (len(fields) in _OF_TRACKS)
-        what = f"{len(fields)} values instead of {_COLUMNS[0]}{of_tracks}"
+        what = f"{counted(len(fields), 'value')} instead of {_COLUMNS[0]}{of_tracks}"
         raise RowError(FaultKind.COLUMNS, what, "write type truncated occluded alpha left top right bottom and 3-D")
     name, truncated, occluded = fields[0], finite_number(fields[1]), finite_number(fields[2])
     if name == _NO_OBJECT:

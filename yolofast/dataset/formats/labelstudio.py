@@ -1,8 +1,9 @@
 """Label Studio: its JSON, and JSON-MIN, a list of tasks.
 
 Values are per cent of the image, turned around the upper left corner. Image names are addresses of its server: the file
-is looked for by the last part, with and without the eight letters that an upload puts before it. Of several annotations
-of one task the last counts. A task without an annotation is left out; one whose annotation is empty shows nothing.
+is looked for by the last part, with and without the eight letters that an upload puts before it. Of what a brush has
+painted the box is kept. Of several annotations of one task the last counts. A task without an annotation is left out;
+one whose annotation is empty shows nothing.
 """
 
 import math
@@ -25,12 +26,13 @@ from yolofast.dataset.formats.labelled import (
 )
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
+from yolofast.dataset.run_lengths import NoMaskError, box_of_brush
 from yolofast.dataset.yolo_labels import RowError
 from yolofast.errors import UserError, shorten
 
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(.+)")
 _LABELS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels", "keypointlabels", "labels")
-_AREAS = ("rectanglelabels", "polygonlabels", "ellipselabels", "labels")
+_AREAS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels", "labels")
 _FIX = "draw it again in Label Studio, or remove it"
 _HEAD = 2**16
 
@@ -87,9 +89,11 @@ def _add(task: Any, called: str, path: str, root: Path, images: ImagePlaces, fou
             found.note_row(error, path, None, file)
             continue
         if one is None:
-            found.dropped["brush strokes, key points and other shapes without a box"] += 1
-        else:
-            image.objects.append(one)
+            found.dropped["key points, texts and other results without a box"] += 1
+            continue
+        if "rle" in region["value"]:
+            found.changed["masks of which only the box stays"] += 1
+        image.objects.append(one)
     found.images.append(image)
 
 
@@ -153,11 +157,27 @@ def _object(region: dict[str, Any], size: tuple[int, int], called: str) -> Label
     value = region["value"]
     kind = next((name for name in _LABELS if isinstance(value.get(name), list) and value[name]), None)
     if kind is None:
-        if not any(name in value for name in ("x", "points")):
+        if not any(name in value for name in ("x", "points", "rle")):
             return None  # a choice or a text about the whole image
         raise RowError(FaultKind.UNKNOWN_CLASS, f"{called} has no label", _FIX)
-    area = _area(value, size, called) if kind in _AREAS else None
+    area = None
+    if kind in _AREAS:
+        area = _painted(region, size, called) if "rle" in value else _area(value, size, called)
     return None if area is None else LabelledObject(str(value[kind][0]), area[0], area[1], id=called)
+
+
+def _painted(region: dict[str, Any], size: tuple[int, int], called: str) -> tuple[PixelBox, list[list[float]]] | None:
+    own = _size(region)
+    try:
+        if own is None:
+            raise NoMaskError("original_width and original_height are missing")
+        box = box_of_brush(region["value"]["rle"], *own)
+    except NoMaskError as why:
+        raise RowError(FaultKind.BAD_ANNOTATION, f"{called} is no mask: {why}", _FIX) from None
+    if box is None:
+        return None  # all of it was erased again
+    across, down = size[0] / own[0], size[1] / own[1]
+    return (box[0] * across, box[1] * down, box[2] * across, box[3] * down), []
 
 
 def _area(value: dict[str, Any], size: tuple[int, int], called: str) -> tuple[PixelBox, list[list[float]]] | None:

@@ -16,6 +16,7 @@ from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, 
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError
 from yolofast.errors import UserError, shorten
+from yolofast.words import counted
 
 _NEEDED = ("ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax")
 _CORNERS = ("XMin", "YMin", "XMax", "YMax")
@@ -77,7 +78,7 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
                 if len(fields) == len(header):
                     yield reader.line_num, dict(zip(header, fields, strict=True))
                 elif fields:
-                    what = f"{len(fields)} values instead of {len(header)}"
+                    what = f"{counted(len(fields), 'value')} instead of {len(header)}"
                     raise UserError(what, where=path, line=reader.line_num, fix="download the file again")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"cannot be read: {error}", where=path, fix="download the file again") from None

@@ -25,7 +25,8 @@ _MOST_IN_A_FOLDER = 5_000
 """A folder of a million images must not hide that of their labels."""
 _MOST_FOLDERS = 1_000
 _HEAD = 4096
-_JUNK = re.compile(r"(^|/)(__MACOSX/|\._|\.)")
+JUNK = re.compile(r"(^|/)(__MACOSX/|\._|\.)")
+"""What macOS puts beside files that it packs, and what is hidden."""
 
 
 @dataclass
@@ -66,8 +67,8 @@ class Evidence:
     def counted(self, files: Sequence[str], noun: str) -> str:
         """`364 XML files in Annotations`."""
         folders = list(dict.fromkeys(os.path.dirname(name) for name in files))
-        more = f" and {len(folders) - 1} more folders" if len(folders) > 1 else ""
-        where = f" in {folders[0]}{more}" if folders[0] or more else ""
+        more = f" and {counted(len(folders) - 1, 'more folder')}" if len(folders) > 1 else ""
+        where = f" in {folders[0]}{more}" if folders[0] else f" in {len(folders)} folders" if more else ""
         least = "at least " if len(files) >= _MOST_IN_A_FOLDER else ""
         return f"{least}{counted(len(files), noun)}{where}"
 
@@ -78,7 +79,7 @@ def evidence_of(place: Path) -> Iterator[Evidence]:
     if is_archive(place):
         with Archive(place) as archive:
             names = sorted(archive.names, key=lambda name: (name.count("/"), name))
-            yield Evidence(place, [name for name in names if not _JUNK.search(name)], archive.head)
+            yield Evidence(place, [name for name in names if not JUNK.search(name)], archive.head)
     elif place.is_dir():
         yield Evidence(place, _names_below(place), lambda name, size: _head_of(place / name, size))
     else:

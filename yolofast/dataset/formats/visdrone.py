@@ -12,6 +12,7 @@ from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledO
 from yolofast.dataset.formats.places import ImagePlaces, label_files, read_rows, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError, finite_number
+from yolofast.words import counted
 
 NAMES = (
     "pedestrian", "people", "bicycle", "car", "van", "truck", "tricycle", "awning-tricycle", "bus", "motor",
@@ -45,7 +46,7 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
 def _add(fields: list[str], line: int, image: LabelledImage, found: Labelled) -> None:
     if len(fields) != _COLUMNS:
         of_videos = "; these are its videos, which have a frame and an identity" * (len(fields) == _OF_VIDEOS)
-        what = f"{len(fields)} values instead of {_COLUMNS}{of_videos}"
+        what = f"{counted(len(fields), 'value')} instead of {_COLUMNS}{of_videos}"
         fix = "write left,top,width,height,score,category,truncation,occlusion"
         raise RowError(FaultKind.COLUMNS, what, fix)
     left, top, width, height, score, category, truncation, occlusion = map(finite_number, fields)

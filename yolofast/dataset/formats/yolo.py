@@ -36,7 +36,7 @@ def recognise(evidence: Evidence) -> str | None:
         return "obj.data of Darknet"
     if evidence.place.suffix == ".data":
         return evidence.place.name if re.search(r"^\s*names\s*=", evidence.head(evidence.names[0]), re.M) else None
-    files = evidence.ending(".txt")
+    files = [name for name in evidence.ending(".txt") if os.path.basename(name) not in _NAME_FILES]
     named = [name for name in files if "label" in name.lower()][:5] or files[:5]
     if any(rows and all(map(_ROW.fullmatch, rows[:3])) for rows in map(evidence.rows, named)):
         return evidence.counted(files, "label file")

@@ -205,7 +205,7 @@ def _onward(verdict: Verdict, history: History, choice: ShipChoice | None) -> st
     # Where a loss begins to rise is known to some epochs only; where it was NaN, to the epoch.
     latest = epoch + _DISAGREE * len(epochs) if rose else epoch - 1
     is_later = choice is not None and choice.epoch > latest
-    if epoch == epochs.number[0] or (choice is None and "lost" in verdict.numbers):
+    if epoch == epochs.number[0] or choice is None:
         onward = "begin anew"
     elif rose and choice is not None and not is_later:
         onward = f"continue from {epochs.unit} {choice.epoch}"

@@ -13,7 +13,14 @@ from yolofast.report.diagnose.phases import Phase, find_phases
 from yolofast.report.diagnose.ship import ShipChoice, choose_epoch
 from yolofast.report.diagnose.spikes import Spikes
 from yolofast.report.diagnose.statistics import CurveStatistics, describe
-from yolofast.report.diagnose.verdicts import LEAST_EPOCHS, Verdict, early_validation, find_verdicts, where_spiked
+from yolofast.report.diagnose.verdicts import (
+    DIVERGENCE,
+    LEAST_EPOCHS,
+    Verdict,
+    early_validation,
+    find_verdicts,
+    where_spiked,
+)
 from yolofast.report.logs.history import BOXES, MIX, SIZE, History
 from yolofast.runs.tracking import as_values
 
@@ -47,7 +54,11 @@ class Diagnosis:
     @property
     def ships_nothing(self) -> str:
         """Why no epoch is worth keeping; empty if one is, or nothing is known of them."""
-        return "every epoch is of a network that had diverged" if self.choice is None and self.history.lost[-1] else ""
+        if self.choice is not None:
+            return ""
+        if self.history.lost[-1]:
+            return "every epoch is of a network that had diverged"
+        return "the run diverged, and no epoch of it finds anything" if _diverged(self.verdicts) else ""
 
     @property
     def nothing(self) -> str:
@@ -66,11 +77,21 @@ def diagnose(history: History) -> Diagnosis:
     reports = [_report(history, phase) for phase in phases]
     around = fluctuation(_settled(history, phases))
     verdicts = find_verdicts(history, phases, around, len(epoch) / len(np.unique(epoch)))
-    choice = choose_epoch(history.comparable)
+    choice = None if _diverged(verdicts) and _finds_nothing(history) else choose_epoch(history.comparable)
     advice = give_advice(history, around, verdicts, choice)
     early = None if history.lost[-1] else early_validation(history.one_validation)
     remarks = (*history.remarks, *([] if early is None else [early]))
     return Diagnosis(history, unit, reports, around, verdicts, advice, choice, remarks)
+
+
+def _diverged(verdicts: list[Verdict]) -> bool:
+    return any(one.kind == DIVERGENCE for one in verdicts)
+
+
+def _finds_nothing(history: History) -> bool:
+    """Every score that was measured is 0: a low validation loss, of empty pictures, recommends no epoch then."""
+    fitness = history.comparable.fitness
+    return bool(np.isfinite(fitness).any()) and float(np.nanmax(fitness)) == 0
 
 
 def _report(history: History, phase: Phase) -> PhaseReport:
