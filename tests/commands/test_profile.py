@@ -11,6 +11,7 @@ from yolofast.cli import main
 from yolofast.commands import profile as profile_command
 from yolofast.errors import UserError
 from yolofast.files.own_file import refuse_other_than_trace
+from yolofast.profile.step_phases import OPTIMIZER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -43,6 +44,7 @@ def test_a_table_a_verdict_a_trace_and_no_run_folder(folder, few, capfd):
     assert not (folder / "runs").exists()
     names = {event.get("name") for event in json.loads(trace.read_text())["traceEvents"]}
     assert {"data wait", "augment", "host to device", "forward", "assign", "loss", "backward", "rest"} <= names
+    assert OPTIMIZER in names, "a trace has a step that moves the weights, which none of the two measured ones does"
     assert "unknown" not in names
     assert list(trace.parent.iterdir()) == [trace]
     assert json.loads((folder / "out" / "profile.json").read_text())["steps"] == 2

@@ -15,6 +15,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Self, Union
 
 from yolofast.errors import UserError, nearest, shorten
@@ -96,8 +97,9 @@ def _off_switch(default: Any, flags: tuple[str, ...], details: Mapping[str, Any]
     return {flags[0].replace("--", "--no-", 1): False} if on_somewhere and not named else {}
 
 
-def settings_of(config_class: type[Any]) -> dict[str, Setting]:
-    """By field name, in the order of the fields."""
+@cache
+def settings_of(config_class: type[Any]) -> Mapping[str, Setting]:
+    """By field name, in the order of the fields. Kept: every value that is checked asks for its own."""
     return {field.name: field.metadata[_KEY] for field in dataclasses.fields(config_class)}
 
 
@@ -119,6 +121,7 @@ class Settings:
         """Settings that exclude or need one another; raises `UserError`."""
 
 
+@cache
 def kinds(config_class: type[Any], name: str) -> tuple[Any, ...]:
     """The types a field may have: one, or the members of a union."""
     if config_class not in _HINTS:
