@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from yolofast.config.section import HEADINGS
@@ -73,7 +72,6 @@ def resolve(config_class: type[Settings], key: str, value: Any) -> tuple[str, An
     return names[key], formed
 
 
-@cache
 def _names(config_class: type[Settings]) -> tuple[dict[str, str], dict[str, tuple[str, Any]]]:
     """Every name a field goes by; and of every shortcut the field and the value it stands for."""
     names: dict[str, str] = {}
