@@ -3,9 +3,10 @@
 A server that has the modules of a training in memory starts them by forking: one for each test worker, begun with the
 first program and ended with the worker. It has no threads, and nothing but imports has happened in it. What a program
 reads from its environment while torch or Triton are imported it does not see, but for the number of threads: tests of
-that start Python themselves.
+that start Python themselves. Programs for Triton's interpreter have a server of their own.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -18,7 +19,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_channel = None
+INTERPRETER = "TRITON_INTERPRET"
+"""Triton interprets or compiles for good from the moment it is imported."""
+_channels = {}
 
 
 class Program(subprocess.Popen):
@@ -37,7 +40,7 @@ class Program(subprocess.Popen):
             "session": bool(start_new_session),
         }
         own.sendall(json.dumps(request).encode() + b"\n")
-        socket.send_fds(_server(), [b"+"], [theirs.fileno(), *streams])
+        socket.send_fds(_server(request["env"].get(INTERPRETER, "0")), [b"+"], [theirs.fileno(), *streams])
         theirs.close()
         self._status = own.makefile("r")
         own.close()
@@ -69,16 +72,15 @@ def run(args, timeout=None, **options):
     return subprocess.CompletedProcess(args, program.returncode, said, complained)
 
 
-def _server():
-    global _channel
-    if _channel is None:
-        _channel, theirs = socket.socketpair()
+def _server(interpreted):
+    if interpreted not in _channels:
+        _channels[interpreted], theirs = socket.socketpair()
         with theirs:
             subprocess.Popen(
-                [sys.executable, "-m", "tests.programs", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True,
+                [sys.executable, "-m", "tests.programs", str(theirs.fileno())], pass_fds=[theirs.fileno()], cwd=ROOT,
+                stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, INTERPRETER: interpreted},
             )  # fmt: skip
-    return _channel
+    return _channels[interpreted]
 
 
 def _serve(channel):
@@ -152,6 +154,7 @@ def _run(args):
 if __name__ == "__main__":
     for _module in ("yolofast.cli", "yolofast.commands.train", "yolofast.train.finish", "yolofast.loader"):
         importlib.import_module(_module)
+    gc.freeze()  # a program that looked for garbage among all that would copy it, page by page
     _request, _streams = _serve(socket.socket(fileno=int(sys.argv[1])))
     _become(_request, _streams)
     _run(_request["args"])

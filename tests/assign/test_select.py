@@ -1,15 +1,14 @@
 """Dynamic-k selection against a literal loop, in plain torch and as the Triton kernel run by its interpreter."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import programs
 from tests.reference.ota import dynamic_k_match
 from yolofast.assign.dynamic_k import choose_columns_torch, last_of_each_cell, settle_conflicts
 
@@ -71,8 +70,7 @@ for columns, topk in ((1, 10), (7, 10), (32, 10), (37, 20), (300, 10)):
 print(compared)
 """
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
+    done = programs.run([sys.executable, "-c", script], env=environment, cwd=programs.ROOT)
     assert done.stdout.strip() == "20", done.stderr
 
 

@@ -1,15 +1,14 @@
 """One plan, three renderers: OpenCV and torch agree within rounding, Triton is torch exactly."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 import torch
 
+from tests import programs
 from tests.augment.made_up import RECIPES, TINY, make_index, pack, picture, plan_batch, planner_for, random_set
 from yolofast.augment import render_cv2, render_torch
 from yolofast.augment.plan import FILL
@@ -227,6 +226,5 @@ for name, recipe in RECIPES.items():
 print(compared)
 """
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True)
+    done = programs.run([sys.executable, "-c", script], env=environment, cwd=programs.ROOT)
     assert done.stdout.strip() == str(len(RECIPES)), done.stderr

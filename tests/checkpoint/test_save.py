@@ -2,7 +2,6 @@
 
 import math
 import os
-import subprocess
 import sys
 from collections import OrderedDict
 
@@ -12,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
+from tests import programs
 from tests.checkpoint.files import GRAPH, NAMES, save_published
 from tests.patience import PATIENCE
 from yolofast.checkpoint.load import load_weights
@@ -132,7 +132,7 @@ try:
 except UserError as error:
     print("refused:", error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = programs.run([sys.executable, "-c", script], timeout=PATIENCE)
     assert done.stdout.startswith("refused:"), done
     assert "could not be written: File too large" in done.stdout and "inline_container" not in done.stdout
     assert done.returncode == 0

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.patience import PATIENCE
+from tests.programs import Program
 from yolofast.dataset.shapes import files as shapes_files
 from yolofast.dataset.shapes.files import scene
 from yolofast.dataset.shapes.made_once import is_made, make_shapes, shapes_data_yaml
@@ -304,8 +305,7 @@ def test_two_processes_at_once(tmp_path):
     code = "from yolofast.dataset.shapes.made_once import shapes_data_yaml; print(shapes_data_yaml(n=5))"
     environment = {**os.environ, "YOLOFAST_CACHE": str(tmp_path)}
     running = [
-        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
+        Program([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
     printed = {process.communicate(timeout=PATIENCE)[0].strip() for process in running}
     assert [process.returncode for process in running] == [0, 0, 0]

@@ -4,6 +4,7 @@ They are run at a small size: training is prepared and explained, not done; data
 are replaced by small ones. The same command on two pages is run once.
 """
 
+import copy
 import glob
 import io
 import os
@@ -20,6 +21,8 @@ from tests.docs.pages import PAGES, ROOT, commands_of
 from tests.docs.world import linked, make_world
 from yolofast.cli import main, run_script
 from yolofast.commands import profile as profile_command
+from yolofast.export.formats import onnx_based
+from yolofast.export.formats.onnx_graph import graph_of
 from yolofast.profile.measure.meter import Against, profile_run
 from yolofast.profile.step_statistics import compare
 
@@ -31,6 +34,10 @@ RUN_ELSEWHERE = {
     "tracking-scores.md": "tests/commands/test_trackval.py",
 }
 """As printed, by a test beside those of the command."""
+LINES_RUN_ELSEWHERE = {
+    "yolofast export --weights best.pt --to openvino --int8 --data data.yaml --out small": "tests/export/test_int8.py",
+}
+"""With these very flags: searching takes longer than all that the page has else."""
 RUN_BY_CI = ("make ", "pip install ", "python -m pytest ", "yolofast train", "yolofast --version")
 """`yolofast train` alone is the demonstration: `make demo`; `make package` asks for the version."""
 TAKES_MINUTES = ("yolofast val --task study",)
@@ -72,7 +79,7 @@ def world(trained_folder, tmp_path_factory):
 
 def here(command):
     """Whether it is for this test to run it."""
-    if command.needs or command.line in TAKES_MINUTES:
+    if command.needs or command.line in (*TAKES_MINUTES, *LINES_RUN_ELSEWHERE):
         return False
     return not any(command.line == one or (one.endswith(" ") and command.line.startswith(one)) for one in RUN_BY_CI)
 
@@ -121,6 +128,16 @@ def test_the_python_of_the_readme_runs(world, monkeypatch, capsys):
 
 
 DONE = set()
+TRACED = {}
+
+
+def traced_once(network, facts):
+    """Every export writes its file and compares it; the graph of the same network is made once."""
+    if facts not in TRACED:
+        TRACED[facts] = graph_of(network, facts)
+    return copy.deepcopy(TRACED[facts])
+
+
 MEASURED = []
 
 
@@ -154,6 +171,7 @@ def test_the_commands_of_a_page_run(page, world, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of benchmarks
     monkeypatch.setenv("YOLOFAST_CACHE", str(folder / "cache"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(onnx_based, "graph_of", traced_once)
     monkeypatch.setattr(profile_command, "profile_run", measured_once)
     monkeypatch.setattr(profile_command, "profile_against", against_itself)
     for command in commands:

@@ -1,16 +1,13 @@
 """Greedy suppression against one box at a time, in plain torch and as the Triton kernel run by its interpreter."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.evaluate.greedy_problems import candidates, plain_greedy, problems
 from yolofast.evaluate.greedy import suppress_torch
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
@@ -25,8 +22,7 @@ def test_plain_torch_keeps_what_one_box_at_a_time_does(name):
 
 def in_another_process(script, **environment):
     """Triton interprets or compiles for good from the moment it is imported."""
-    environment = {**os.environ, **environment}
-    return subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True)
+    return programs.run([sys.executable, "-c", script], env={**os.environ, **environment}, cwd=programs.ROOT)
 
 
 @pytest.mark.slow

@@ -1,11 +1,11 @@
 """The kernels against plain torch, as Triton's interpreter runs them; `tests/gpu` has them on a GPU."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests import programs
 
 pytest.importorskip("triton")
 
@@ -14,7 +14,5 @@ pytest.importorskip("triton")
 @pytest.mark.parametrize("program", ["tests.fused.comparisons", "tests.loss.fused_comparisons"])
 def test_kernels_compute_what_plain_torch_computes(program):
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-m", program]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    done = programs.run([sys.executable, "-m", program], cwd=programs.ROOT, env=environment)
     assert done.stdout == "same\n", done.stderr

@@ -13,6 +13,7 @@ ANCHORS = {
         [[436, 615], [739, 380], [925, 792]],
     ],
 }
+ANCHORS[2] = ANCHORS[3][:2]
 HYP = {"box": 0.05, "obj": 0.7, "cls": 0.3, "cls_pw": 1.0, "obj_pw": 1.0, "anchor_t": 4.0, "fl_gamma": 0.0}
 
 

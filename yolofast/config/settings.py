@@ -27,6 +27,7 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 _PLURALS: dict[Any, str] = {
     int: "whole numbers", float: "numbers", str: "words", int | str: "whole numbers, or names",
 }  # fmt: skip
+_SETTINGS: dict[type[Any], Mapping[str, "Setting"]] = {}
 _HINTS: dict[type[Any], dict[str, Any]] = {}
 """Types by class and field: finding them takes milliseconds, and every value is checked."""
 
@@ -96,9 +97,11 @@ def _off_switch(default: Any, flags: tuple[str, ...], details: Mapping[str, Any]
     return {flags[0].replace("--", "--no-", 1): False} if on_somewhere and not named else {}
 
 
-def settings_of(config_class: type[Any]) -> dict[str, Setting]:
-    """By field name, in the order of the fields."""
-    return {field.name: field.metadata[_KEY] for field in dataclasses.fields(config_class)}
+def settings_of(config_class: type[Any]) -> Mapping[str, Setting]:
+    """By field name, in the order of the fields. Kept: every value that is checked asks for its own."""
+    if config_class not in _SETTINGS:
+        _SETTINGS[config_class] = {field.name: field.metadata[_KEY] for field in dataclasses.fields(config_class)}
+    return _SETTINGS[config_class]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Real runs with a bottleneck planted in them: the profile finds it and the verdict names it."""
 
-import json
 import re
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from yolofast.profile.measure.measured_loop import Sizes, StepLoop
 from yolofast.profile.measure.meter import Meter, Request, profile_against, profile_run
 from yolofast.profile.output import title
 from yolofast.profile.records import ASSIGNMENT, DATA, LOSSES, WAIT
-from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, OPTIMIZER, REST, TO_DEVICE
+from yolofast.profile.step_phases import ASSIGN, AUGMENT, BACKWARD, DATA_WAIT, FORWARD, LOSS, REST, TO_DEVICE
 from yolofast.train.display import quiet_display
 from yolofast.train.gears.gear_box import GearBox
 from yolofast.train.gears.gears import EagerGear
@@ -282,15 +281,6 @@ def test_sizes_that_differ_are_said_and_their_work_is_counted(run, data):
 
 def test_a_single_size_that_batches_did_not_come_in():
     assert Sizes(loaded=Counter({(64, 64): 2}), used=Counter({(32, 32): 2})).in_words == "32×32"
-
-
-def test_a_trace_has_a_step_that_moves_the_weights(data, tmp_path):
-    """Six batches of four are added up, more than the steps that are looked at otherwise."""
-    (tmp_path / "hyp.yaml").write_text("nbs: 24\n")
-    run, file = prepared(data, hyp=str(tmp_path / "hyp.yaml")), tmp_path / "trace.json"
-    profile_run(run, Request(steps=2, warm_up=1, trace=file), lambda text: None)
-    names = {event.get("name") for event in json.loads(file.read_text())["traceEvents"]}
-    assert {FORWARD, BACKWARD, OPTIMIZER} <= names
 
 
 def test_graphs_that_never_end_are_said(run, monkeypatch):

@@ -96,17 +96,26 @@ def test_two_processes_are_one_run_that_one_process_can_resume(folder, monkeypat
     assert all(float(row["train/box_loss"]) > 0 for row in rows)
 
 
-def test_processes_of_two_machines_are_one_run_too(folder):
-    """As on two machines, which see the same paths: each gets from its environment what `torchrun` says."""
+def two_started(folder, *program, one_machine):
+    """Each gets from its environment what `torchrun` says; forked, they have imported all they need."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    processes, program = [], folder / "train_and_tell.py"
+    processes = []
+    for rank in ("0", "1"):
+        local = (rank, "0", "2") if one_machine else ("0", rank, "1")
+        places = dict(zip(("LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE"), local, strict=True))
+        where = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        processes.append(started(folder, *program, RANK=rank, **places, **where))
+    return processes
+
+
+def test_processes_of_two_machines_are_one_run_too(folder):
+    """As on two machines, which see the same paths."""
+    program = folder / "train_and_tell.py"
     program.write_text(TRAIN_AND_TELL)
-    for machine in ("0", "1"):
-        words = (str(program), "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
-        rank = {"RANK": machine, "GROUP_RANK": machine, "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
-        processes.append(started(folder, *words, **rank, MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
+    words = (str(program), "train", *flags(folder, epochs=1, name="machines"), "--weights", "")
+    processes = two_started(folder, *words, one_machine=False)
     outputs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert [output.count("run: ") for output in outputs] == [1, 0], "the first speaks"
@@ -145,13 +154,14 @@ def test_a_launcher_that_tries_again_continues_the_run(folder):
 
 def test_told_to_stop_the_first_process_leaves_mark_and_report(folder):
     """As a launcher tells them, one after the other."""
-    process = torchrun(folder, "-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="told"))
+    words = ("-m", "yolofast.cli", "train", *flags(folder, epochs=100_000, name="told"))
+    processes = two_started(folder, *words, one_machine=True)
     run = folder / "runs" / "told"
-    wait_until((run / "weights" / "last.pt").exists, process)
-    for rank in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        os.kill(int(rank), signal.SIGTERM)
-    output = process.communicate(timeout=PATIENCE)[0]
-    assert process.returncode not in (0, None)
+    wait_until((run / "weights" / "last.pt").exists, processes[0])
+    for process in processes:
+        process.terminate()
+    output = "".join([process.communicate(timeout=PATIENCE)[0] for process in processes])
+    assert all(process.returncode not in (0, None) for process in processes)
     assert output.count("yolofast: error: ") == 1 and "KeyboardInterrupt" not in output, output
     assert output.count("interrupted; to resume: ") == 1, output
     assert (run / "interrupted.json").exists() and (run / "report.html").exists()

@@ -16,6 +16,8 @@ from yolofast.train.gears.gears import with_padding_slots
 from yolofast.train.step import StepKind
 
 ALONE = StepKind(sums=False, updates=True)
+LOOKS = 0.3
+"""Seconds from one look at the process that compiles to the next: steps in between only take time from it."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +33,7 @@ def run_until_compiled(box, said):
     while len(said) < 2 and time.monotonic() < deadline:
         box.run(small_batch(steps), ALONE)
         steps += 1
-        time.sleep(0.05)
+        time.sleep(LOOKS if said else 0)
     box.run(small_batch(steps, images=3), ALONE)  # an epoch's last batch in between
     for number in range(steps + 1, steps + 4):
         box.run(small_batch(number), ALONE)
@@ -55,7 +57,7 @@ def test_shifts_up_when_kernels_are_compiled_and_learns_the_same(monkeypatch):
 
     counters.clear()
     while len(said) < 2 and time.monotonic() < deadline:
-        run(8), time.sleep(0.05)
+        run(8), time.sleep(LOOKS if said else 0)
     run(images=3)  # an epoch's last batch in between
     assert [run(3), run(5), run(8), run(16), run(8)] == ["compiled"] * 3 + ["eager", "compiled"]
     assert run(16) == "eager" and run(8) == "compiled"

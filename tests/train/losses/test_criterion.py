@@ -143,21 +143,22 @@ def test_some_images_at_a_time_gives_the_same(name, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "dtype"),
+    ("assigner", "dtype"),
     [
-        # Several heads are the same code over and over, auxiliary ones twice: compiling takes as many times as long.
-        # tests/gpu/test_loss.py compiles them all, tests/loss/test_one_graph.py makes one graph of several heads and of
-        # bins, tests/loss/test_yolox.py of TAL; here are each kind of candidate and type of number once.
+        # A third level is the same code again, and so are several heads, auxiliary ones twice: compiling takes as many
+        # times as long. tests/gpu/test_loss.py compiles them all, tests/loss/test_one_graph.py makes one graph of
+        # several heads and of bins, tests/loss/test_yolox.py of TAL; here are each kind of candidate and type of number
+        # once.
         ("ota", torch.float32),
         ("anchor", torch.bfloat16),
         ("simota", torch.bfloat16),
     ],
 )
-def test_compiled_forward_and_backward_are_those_of_eager(name, dtype):
+def test_compiled_forward_and_backward_are_those_of_eager(assigner, dtype):
     """Through AOTAutograd, which traces the backward pass too, on maps in the order of a channels_last network."""
     torch._dynamo.reset()
-    head, assigner, aux = LOSSES[name]
-    raw, truth = raw_maps(head, 2, 64, dtype=dtype, aux=aux), targets(2, 4, head.nc)
+    head = layout(2, kind="point" if assigner == "simota" else "anchor")
+    raw, truth = raw_maps(head, 2, 64, dtype=dtype), targets(2, 4, head.nc)
     criterion = build_loss(Reader(head), HYP, 64, assigner)
     compiled = torch.compile(lambda raw, truth: criterion(raw, truth).total, fullgraph=True, backend="aot_eager")
     total, expected = compiled(raw, truth), criterion(raw, truth).total
