@@ -81,6 +81,7 @@ budget: {trials: 24}
         ("grid: {assigner: [ota]}\nconstraints: [assigner < 3]", "compares 'ota' with 3"),
         ("grid: {lr0: [0.1]}\nconstraints: [lr0 > 1]", "constraints leave no combination"),
         ("metric: mpa", "metric is 'mpa', did you mean 'map'"),
+        ("metric: train/nonsense", "metric is 'train/nonsense'"),
         ("budget: {money: 3}", "needs the price of an hour"),
         ("budget: {days: 3}", "budget.days is no limit"),
         ("budget: {hours: -3}", "budget.hours is -3\n  fix: give a number above 0"),

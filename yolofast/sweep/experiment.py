@@ -15,7 +15,7 @@ from yolofast.config.yolox_recipe import typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.runs.layout import MAP, MAP50, PRECISION, RECALL
+from yolofast.runs.layout import COLUMNS, MAP, MAP50, PRECISION, RECALL
 from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
 from yolofast.sweep.stopping import Stopping, read_stopping
 
@@ -132,7 +132,7 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         hours=min(hours, default=None), price=price, stopping=None, parallel=_whole(values, "parallel", 1),
         seed=_whole(values, "seed", 0), text=text, command=command,
     )  # fmt: skip
-    if experiment.metric not in METRICS and not re.search("loss|/", experiment.metric):
+    if experiment.metric not in METRICS and not _is_column(experiment.metric):
         raise UserError(
             f"metric is {shorten(experiment.metric)}{nearest(experiment.metric, METRICS)}", fix=KEYS["metric"]
         )
@@ -141,6 +141,11 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         stopping = read_stopping(values.get("stop"), experiment.epochs)
         experiment = dataclasses.replace(experiment, stopping=stopping)
     return experiment
+
+
+def _is_column(name: str) -> bool:
+    """Of `results.csv`; terms of the loss are those of the family, which a run knows."""
+    return any(name == one.name or one.term_in(name) is not None for one in COLUMNS)
 
 
 def _check_names(experiment: Experiment) -> None:

@@ -123,11 +123,14 @@ class Queue:
             return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
         new = next((one for one in free if at[one.name] == 0), None)
         grows = experiment.grows and len(self._sweep.trials) < experiment.trials
-        for rung in reversed(rungs):
-            promoted = self._promoted(rung, all_there=new is None and not grows and not busy)
-            here = [one for one in free if at[one.name] == rung and one.name in promoted]
-            if here and stopping is not None:
-                return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
+        # Where no other will come at least one goes on, at the lowest rung first: those it promotes may be better above.
+        passes = [(reversed(rungs), False)] + [(iter(rungs), True)] * (new is None and not grows and not busy)
+        for order, all_there in passes:
+            for rung in order:
+                promoted = self._promoted(rung, all_there=all_there)
+                here = [one for one in free if at[one.name] == rung and one.name in promoted]
+                if here and stopping is not None:
+                    return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
         if new is None and grows:
             new = self._grown(busy)
         return None if new is None else (new, None if stopping is None else stopping.next(0))

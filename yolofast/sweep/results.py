@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,8 @@ class SweepResults:
         for name in names:
             having = [row for row in known if name in row.trial.varied]
             parts = _parts(name, having)
-            found += [_effect(name, *part) for part in parts] if len(parts) > 1 else []
+            best = min if having[0].progress.lower_is_better else max
+            found += [_effect(name, *part, best) for part in parts] if len(parts) > 1 else []
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -147,12 +148,14 @@ def _parts(name: str, rows: list[Row]) -> list[tuple[str, float | None, list[flo
     return found
 
 
-def _effect(name: str, title: str, number: float | None, values: list[float]) -> Effect:
+def _effect(
+    name: str, title: str, number: float | None, values: list[float], best: Callable[[list[float]], float]
+) -> Effect:
     half = math.inf
     if len(values) > 1:
         factor = _T_95[len(values) - 1] if len(values) <= len(_T_95) else 2.0
         half = factor * statistics.stdev(values) / math.sqrt(len(values))
-    return Effect(name, title, number, len(values), statistics.fmean(values), half, max(values))
+    return Effect(name, title, number, len(values), statistics.fmean(values), half, best(values))
 
 
 def _or_none(value: float) -> float | None:

@@ -200,7 +200,8 @@ def _checked(trials: list[Trial]) -> list[Trial]:
             hyp_of(config)
         except UserError as error:
             what = f"the trial {trial.name} cannot be run: {error.what}"
-            raise UserError(what, where=error.where, line=error.line, fix=error.fix) from None
+            where = None if error.where == "--set" else error.where  # nobody typed that
+            raise UserError(what, where=where, line=error.line, fix=error.fix) from None
     return trials
 
 
