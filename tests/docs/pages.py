@@ -14,8 +14,8 @@ _CELL = re.compile(r"(?<=\| )`(yolofast [^`]+)`")
 _PROGRAM = re.compile(r"(?:[A-Z_]+=\S+ )*(yolofast|python|torchrun|make|pip|find|for|cat|cd|tensorboard) ")
 NEEDS = re.compile(r"# (?:needs (?:a GPU|several GPUs|a camera|a network)\b|serves until Ctrl\+C)")
 """How a block or a line says that a test cannot run it."""
-_SAYS_ENOUGH = re.compile(r"--device \d|^yolofast (watch|serve)")
-"""In a table, which has no room for comments: it names GPUs, or serves."""
+_SAYS_ENOUGH = re.compile(r"--device \d|^yolofast (watch|serve|cloud (pull|stop|cost))")
+"""In a table, which has no room for comments: it names GPUs, serves, or needs an account."""
 
 
 @dataclass(frozen=True)

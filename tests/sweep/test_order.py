@@ -70,7 +70,7 @@ def test_the_best_of_a_rung_is_known_when_those_below_have_come(trained):
 
 
 def test_one_alone_is_trained_to_its_end(trained):
-    found, begun = trained("stop: {asha: {grace: 1, factor: 3}}\n")
+    found, _ = trained("stop: {asha: {grace: 1, factor: 3}}\n")
     assert [row.state for row in found.rows] == ["complete"]
 
 

@@ -123,7 +123,7 @@ class Queue:
             return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
         new = next((one for one in free if at[one.name] == 0), None)
         grows = experiment.grows and len(self._sweep.trials) < experiment.trials
-        # Where no other will come at least one goes on, at the lowest rung first: those it promotes may be better above.
+        # Where no other will come at least one goes on, at the lowest rung first: the best above may come from it.
         passes = [(reversed(rungs), False)] + [(iter(rungs), True)] * (new is None and not grows and not busy)
         for order, all_there in passes:
             for rung in order:
