@@ -16,7 +16,7 @@ from yolofast.files.atomic_file import write_whole
 from yolofast.files.own_file import mark
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.pages.html import render_page
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, SWEEP_PAGE, SWEEP_SUMMARY
 from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
 from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
 from yolofast.sweep.page import page_of
@@ -26,7 +26,7 @@ from yolofast.sweep.trials import Trial, look_at_files, planned
 from yolofast.words import counted, duration
 
 MADE_BY = "yolofast sweep"
-PAGE, JSON, BEST_HYP = "sweep.html", "sweep.json", "best-hyp.yaml"
+PAGE, JSON, BEST_HYP = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml"
 _GENERATIONS = 300
 """Published for YOLOv7's `--evolve`."""
 _NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
@@ -93,6 +93,7 @@ def run_sweep(opened: SweepFolder, device: str, say: Say, start: Start = subproc
         lock.take(opened.path)
         say(f"sweep: {opened.path}, {counted(len(opened.trials), 'trial')}, {len(slots)} at once on {_devices(slots)}")
         queue = Queue(opened, slots, say, start)
+        write_results(opened)  # for `watch`, which shows a sweep from its beginning
         queue.run(lambda: write_results(opened))
         if queue.why_over:
             say(queue.why_over)
