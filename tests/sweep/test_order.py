@@ -9,7 +9,8 @@ from yolofast.config.resumed import to_yaml, with_lasting_names
 from yolofast.config.train import TrainConfig
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
-from yolofast.sweep.queue import Queue, Slot
+from yolofast.sweep.places import Slot
+from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import results_of
 from yolofast.sweep.trials import planned
 

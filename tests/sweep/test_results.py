@@ -107,10 +107,12 @@ def test_a_dry_run_lists_what_differs(tmp_path, monkeypatch, capsys):
 
 def test_the_file_of_the_page(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    text, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
     experiment = read_experiment(tmp_path / "small.yaml")
     assert len(planned(experiment)) == 4 and experiment.stopping.rungs == (1,)
+    (tmp_path / "population.yaml").write_text(population)
+    assert len(planned(read_experiment(tmp_path / "population.yaml"))) == 6
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= KEYS.keys() - {"command"}
 
 

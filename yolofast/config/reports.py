@@ -102,9 +102,24 @@ class SweepConfig(Settings):
         (), "--set", metavar="KEY=VALUE", adds_up=True, counts=(0, 1000),
         help="entries of base to add or change: data=data.yaml epochs=30")
     device: str = setting("", "--device", metavar="N,N", help="GPUs to use, or cpu; default: all GPUs")
+    address: str = setting(
+        "", "--address", metavar="RAY",
+        help="run the trials on a Ray cluster: its address, auto, or local; all its machines see the current folder")
+    launch: str = setting(
+        "", "--launch", metavar="WORDS",
+        help="what stands before the command of each trial: \"srun --gres=gpu:1\"; with --at-once")
+    at_once: int = setting(0, "--at-once", least=0, most=10_000, metavar="N", help="trials at once, with --launch")
     project: str = setting("runs/sweep", "--project", metavar="FOLDER", help="folder of sweeps, default: {default}")
     name: str = setting("", "--name", metavar="NAME", help="folder in it, default: that of the file")
     # fmt: on
+
+    def check_together(self) -> None:
+        places = [f for f, value in (("--device", self.device), ("--address", self.address)) if value]
+        places += ["--launch"] if self.launch else []
+        if len(places) > 1 and places != ["--device", "--launch"]:
+            raise UserError(f"{' and '.join(places)} both say where trials run", fix="drop one of them")
+        if bool(self.launch) != bool(self.at_once):
+            raise UserError("--launch and --at-once go together", fix='--launch "srun --gres=gpu:1" --at-once 8')
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,13 @@ class Row:
     progress: Progress
     epochs_planned: int
     cost: float | None
+    is_replaced: bool = False
+    """By a copy of a better one, in a population."""
+
+    @property
+    def own_hours(self) -> float:
+        """Without those of the run it was copied from."""
+        return max(self.progress.hours - self.trial.inherited / 3600, 0.0)
 
     @property
     def state(self) -> str:
@@ -33,6 +40,8 @@ class Row:
             return "failed"
         if self.progress.is_complete:
             return "complete"
+        if self.is_replaced:
+            return f"replaced after {self.progress.epochs}"
         return f"paused after {self.progress.epochs}" if self.progress.epochs else "waits"
 
     def as_json(self) -> dict[str, Any]:
@@ -41,6 +50,7 @@ class Row:
             "name": self.trial.name, **self.trial.varied, "best": _or_none(progress.best()),
             "best_epoch": progress.best_epoch, "epochs": progress.epochs, "epochs_planned": self.epochs_planned,
             "hours": round(progress.hours, 5), "cost": self.cost, "state": self.state, "problem": self.trial.problem,
+            **({"parent": self.trial.parent, "born": self.trial.born} if self.trial.parent else {}),
         }  # fmt: skip
 
 
@@ -73,6 +83,13 @@ class SweepResults:
     def command(self) -> str:
         """What trains the best again, from its beginning."""
         return "" if self.best is None else command_of(self.best.trial)
+
+    def lineage(self, row: Row) -> list[Trial]:
+        """The trials that a copy continues, the first one first; alone if it is none."""
+        known, line = {one.trial.name: one.trial for one in self.rows}, [row.trial]
+        while line[0].parent in known:
+            line.insert(0, known[line[0].parent])
+        return line
 
     @property
     def front(self) -> tuple[Row, ...]:
@@ -116,11 +133,12 @@ class SweepResults:
 
 
 def results_of(sweep: SweepFolder) -> SweepResults:
-    rows = []
+    rows, replaced = [], {one.replaces for one in sweep.trials}
     for trial in sweep.trials:
         progress, price = sweep.progress(trial), sweep.experiment.price
         planned = int(trial.settings.get("epochs", TrainConfig.epochs))
-        rows.append(Row(trial, progress, planned, None if price is None else round(price * progress.hours, 4)))
+        cost = None if price is None else round(price * progress.hours, 4)
+        rows.append(Row(trial, progress, planned, cost, trial.name in replaced))
     rows.sort(key=lambda row: (bool(row.trial.problem), -row.progress.worth(), row.trial.name))
     return SweepResults(sweep, tuple(rows))
 
