@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     height, width = (*config.img_size, config.img_size[0])[:2]
     data = data_file(config.data)
     for split in config.splits:
-        index = read_split(data, split, skip_bad=config.skip_bad)
+        index = read_split(data, split, skip_bad=config.skip_bad, trust=config.trust_index)
         store = _pack_split(index, split, width, height, config)
         if config.verify:
             _verify(store, split, config.workers)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 from yolofast.config import section
+from yolofast.config.common import TRUST
 from yolofast.config.settings import REQUIRED, Settings, setting
 from yolofast.errors import UserError
 from yolofast.extensions import EXPORT_FORMATS
@@ -153,6 +154,7 @@ class PackConfig(Settings):
         None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast next to the data")
     verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
     skip_bad: bool = _skip_bad()
+    trust_index: bool = setting(False, "--trust-index", help=TRUST)
     workers: int | None = setting(None, "--workers", least=1, metavar="N", help="threads, by default one per core")
     # fmt: on
 

@@ -13,9 +13,10 @@ only the decoding itself is wrapped.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -112,12 +113,16 @@ class KnownImage:
     fault: Fault | None
 
 
+class Known(Protocol):
+    def get(self, image: str, /) -> KnownImage | None: ...
+
+
 @dataclass(frozen=True)
 class Look:
     """How to look at images: at every pixel or only at headers, and what an earlier look of this kind found."""
 
     decode: bool = False
-    known: Mapping[str, KnownImage] = field(default_factory=dict)
+    known: Known | None = None
 
 
 def file_stamps(images: list[str]) -> Ints:
@@ -133,7 +138,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints,
     stamp_of = dict(zip(images, map(tuple, stamps.tolist()), strict=True))
 
     def facts(image: str) -> tuple[tuple[int, int], Fault | None]:
-        known = look.known.get(image)
+        known = None if look.known is None else look.known.get(image)
         if known is not None and known.stamp == stamp_of[image]:
             return known.size, known.fault
         return _look_at(image, look.decode)
