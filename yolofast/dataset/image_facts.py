@@ -33,6 +33,7 @@ from yolofast.dataset.image_header import (
 )
 from yolofast.files.budget import DECODING, PIXELS_VARIABLE
 from yolofast.files.other_formats import HOW_TO_CONVERT
+from yolofast.files.tar_file import state_of
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import PNG_START, png_chunks
@@ -48,7 +49,8 @@ _STDERR = 2
 def whole_image(image: str, header: ImageHeader) -> Iterator[bytes]:
     """Its bytes, to be decoded as soon as other threads leave room for the pixels."""
     with open_regular(image) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         with DECODING.hold(max(header.width * header.height, size // BYTES_HELD_AS_PIXEL)):
             yield file.read()
 
@@ -150,11 +152,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints,
 
 
 def _stamp(image: str) -> tuple[int, int]:
-    try:
-        status = os.stat(image)
-    except OSError:
-        return _MISSING
-    return status.st_size, status.st_mtime_ns
+    return state_of(image) or _MISSING
 
 
 def _look_at(image: str, decode: bool) -> tuple[tuple[int, int], Fault | None]:
