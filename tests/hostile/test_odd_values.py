@@ -87,6 +87,7 @@ INDEX = ImageIndex(
 def test_starts_of_an_index_cache_that_lead_nowhere(change):
     stored = io.BytesIO()
     _encode(Reading(replace(INDEX, **change), [], np.zeros((1, 2), np.int64), "key"), stored)
+    stored.seek(0)
     if not change:
         assert len(_decode(stored).index) == 1
         return
