@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+_ROWS = ("files", "sizes", "labels", "boxes", "points", "crowd", "image_ids")
+_STARTS = ("starts", "point_starts")
+"""What joined parts need: arrays that are laid end to end, and those that are made anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +80,25 @@ class ImageIndex:
         )
 
 
+def joined(parts: list[ImageIndex]) -> ImageIndex:
+    """The images of all parts, one after the other. `parts` is emptied: of millions two copies are too many."""
+    first = parts[0]
+    columns = {name: [getattr(part, name) for part in parts] for name in _ROWS}
+    counts = {name: [np.diff(getattr(part, name)).astype(np.int32) for part in parts] for name in _STARTS}
+    names, category_ids, annotations = first.names, first.category_ids, first.annotations
+    del first
+    parts.clear()
+    arrays = {name: np.concatenate(columns.pop(name)) for name in _ROWS}
+    arrays |= {name: starts_of(np.concatenate(counts.pop(name))) for name in _STARTS}
+    return ImageIndex(names=names, category_ids=category_ids, annotations=annotations, **arrays)
+
+
 def starts_of(counts: npt.ArrayLike) -> Ints:
     """[n + 1] where runs of these lengths start when laid end to end, and where the last one ends."""
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))))
+    lengths = np.asarray(counts)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def expand(starts: Ints, stops: Ints) -> Ints:

@@ -1,5 +1,6 @@
 """`yolofast watch` in a browser: its clock is the test's, so that nobody waits for the next look."""
 
+import json
 import shutil
 import threading
 import time
@@ -269,3 +270,25 @@ def test_dark_and_narrow(root, watched):
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
         page.emulate_media(media="print")
         assert not page.locator(".side").is_visible()
+
+
+def test_a_sweep_shows_its_trials_and_its_page(root, watched):
+    folder = root / "sweep" / "rates"
+    make_run(folder / "000-lr0=0.01")
+    make_run(folder / "001-lr0=0.02")
+    trials = [{"state": "complete", "best": 0.5}, {"state": "waits", "best": None}]
+    (folder / "trials.json").write_text("{}")
+    (folder / "sweep.json").write_text(json.dumps({"trials": trials}))
+    (folder / "sweep.html").write_text("<p>what came out</p>")
+    with serving(root) as server:
+        page = opened(watched(), server)
+        sweep = page.locator("#sweeps li")
+        assert "1 of 2 complete · best 0.500" in sweep.inner_text()
+        assert page.locator("#runs li").count() == 5
+        sweep.get_by_role("button").click()
+        assert page.locator("#runs li").count() == 2
+        sweep.get_by_role("button").click()
+        assert page.locator("#runs li").count() == 5
+        with page.expect_popup() as other:
+            sweep.get_by_role("link", name="page").click()
+        assert "what came out" in other.value.frame_locator("iframe").locator("p").inner_text()

@@ -89,8 +89,8 @@ def test_spelling_is_forgiven_in_every_command():
 
 
 def test_profile_has_the_flags_of_training_too():
-    """Cut short they mean the same as there: --tr is --transfer-weights, not --trace."""
-    args = parse(["profile", "--warm_up", "3", "--comp", "--tr", "--weights", "w.pt", "--epochs", "7"])
+    """Cut short they mean the same as there: --tra is --transfer-weights, not --trace."""
+    args = parse(["profile", "--warm_up", "3", "--comp", "--tra", "--weights", "w.pt", "--epochs", "7"])
     requested, training = from_args(ProfileConfig, args), from_args(TrainConfig, args)
     assert (requested.warm_up, requested.steps, requested.trace, requested.compile_report) == (3, 50, None, False)
     assert (training.gear, training.transfer_weights, training.epochs) == ("compile", True, 7)

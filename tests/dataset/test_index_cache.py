@@ -2,13 +2,16 @@
 
 import os
 import stat
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests.dataset.make import coco, damaged_png, image, write
-from yolofast.dataset import image_facts
+from yolofast.dataset import image_facts, index_cache, yolo_labels
 from yolofast.dataset import split as split_module
+from yolofast.dataset.image_facts import Look
+from yolofast.dataset.index_cache import Classes
 from yolofast.dataset.split import read_split, read_split_report
 from yolofast.files.atomic_file import user_cache_folder
 
@@ -200,3 +203,55 @@ def test_coco_files_are_compared_by_content_too(tmp_path, readings):
     assert read_split(tmp_path / "data.yaml", "val").boxes[0, 2] == 0.25
     image(tmp_path / "images/a.jpg", 128, 96)
     assert read_split(tmp_path / "data.yaml", "val").sizes.tolist() == [[128, 96]]
+
+
+def test_read_in_parts_it_is_the_same(root, monkeypatch):
+    """Boxes, polygons, faults and the key, whatever the number of images that are read at a time."""
+    write(root / "labels/train/c.txt", "1 .1 .2 .3 .2 .3 .6 .1 .6\n1 .1 .2 .3 .2 .3 .6 .1 .6")
+    for number in range(5):
+        image(root / f"images/train/more{number}.png")
+        write(root / f"labels/train/more{number}.txt", f"0 .5 .5 .2 .{number + 1}\n" * (number % 3))
+    whole = read_split_report(root / "data.yaml")
+    (root / ".yolofast").rename(root / "kept")
+    monkeypatch.setattr("yolofast.dataset.index_cache.CHUNK", 2)
+    monkeypatch.setattr("yolofast.dataset.yolo_labels.CHUNK", 2)
+    parts = read_split_report(root / "data.yaml")
+    same(whole.index, parts.index)
+    assert whole.faults == parts.faults
+    folders = (root / ".yolofast", root / "kept")
+    keys = [index_cache._decode(next(folder.iterdir()).open("rb")).key for folder in folders]
+    assert len(set(keys)) == 1
+
+
+def test_an_index_that_is_trusted_is_not_compared(root, readings):
+    read_split(root / "data.yaml", trust=True)
+    assert len(readings) == 1, "there was none yet"
+    write(root / "labels/train/a.txt", "1 .5 .5 .9 .9")
+    (root / "images/train").rename(root / "away")
+    trusted = read_split(root / "data.yaml", trust=True)
+    assert len(readings) == 1 and trusted.labels[0] == 0
+    (root / "away").rename(root / "images/train")
+    assert read_split(root / "data.yaml").labels[0] == 1
+
+
+@pytest.mark.slow
+def test_a_reading_holds_little_more_than_it_keeps(tmp_path, monkeypatch):
+    """Of a million images the peak counts: here of three thousand, read in parts of a hundred."""
+    images, count = [str(tmp_path / f"{number:05}.jpg") for number in range(3000)], 15
+    text = "".join(f"{box} .5 .5 .{box + 1:02} .3\n" for box in range(count))
+    monkeypatch.setattr(yolo_labels, "CHUNK", 100)
+    monkeypatch.setattr(yolo_labels, "file_stamps", lambda images: np.ones((len(images), 2), np.int64))
+    monkeypatch.setattr(
+        yolo_labels, "read_image_facts", lambda images, *_: (np.full((len(images), 2), 640, np.int64), [])
+    )
+    rows = lambda image, nc: (b"digest", yolo_labels.parse_labels(text, nc, image, image))  # noqa: E731
+    monkeypatch.setattr(yolo_labels, "_read_label_file", rows)
+    classes = Classes(tuple(map(str, range(count))), np.arange(count))
+    tracemalloc.start()
+    try:
+        index = yolo_labels.read_yolo(images, classes, False, "", Look()).index
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(index.labels) == count * len(images)
+    assert peak / len(images) < 1500, "8 kB when all rows were kept"

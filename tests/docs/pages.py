@@ -17,8 +17,8 @@ _OTHERS = re.compile(r"(?:[A-Z_]+=\S+ )*[a-z][\w.-]* (?:.* )?--?[a-zA-Z]")
 _THING = "a GPU|several GPUs|a camera|a network|Docker|Slurm|that server"
 NEEDS = re.compile(rf"# (?:needs (?:{_THING})\b|serves until Ctrl\+C)")
 """How a block or a line says that a test cannot run it."""
-_SAYS_ENOUGH = re.compile(r"--device \d|^yolofast (watch|serve)")
-"""In a table, which has no room for comments: it names GPUs, or serves."""
+_SAYS_ENOUGH = re.compile(r"--device \d|^yolofast (watch|serve|cloud (pull|stop|cost))")
+"""In a table, which has no room for comments: it names GPUs, serves, or needs an account."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Files with values that no writer would write: one message each, never a traceback."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -87,7 +88,9 @@ INDEX = ImageIndex(
     "change", [{}, {"starts": np.array([7, 8])}, {"starts": np.array([0])}, {"point_starts": np.array([-1, 0])}]
 )
 def test_starts_of_an_index_cache_that_lead_nowhere(change):
-    stored = _encode(Reading(replace(INDEX, **change), [], np.zeros((1, 2), np.int64), "key"))
+    stored = io.BytesIO()
+    _encode(Reading(replace(INDEX, **change), [], np.zeros((1, 2), np.int64), "key"), stored)
+    stored.seek(0)
     if not change:
         assert len(_decode(stored).index) == 1
         return

@@ -187,6 +187,36 @@ def test_a_search_by_tpe_goes_on_from_what_it_knows(place):
     assert {row.trial.name for row in first.rows} < {row.trial.name for row in found.rows}
 
 
+def test_a_population_copies_the_best_and_ends_as_if_its_sweep_was_never_killed(place):
+    """Of two runs the worse becomes a copy of the better one with other values, after their first epoch."""
+    text = "search: {lr0: {log: [0.0001, 0.02]}, mosaic: {uniform: [0, 1]}}\nmethod: pbt\n"
+    file = experiment(place, f"{text}pbt: {{population: 2, every: 1}}\nmetric: val/obj_loss\n")
+    said = []
+    found = run(file, lines=said)
+    (copy,) = (row for row in found.rows if row.trial.parent)
+    assert sum("in place of" in line for line in said) == 1
+    assert sorted(row.state for row in found.rows) == ["complete", "complete", "replaced after 1"]
+    assert not any(row.trial.problem for row in found.rows), "their settings took effect"
+    parent = next(row.trial for row in found.rows if row.trial.name == copy.trial.parent)
+    assert rows_of(place, copy.trial.name)[0] == rows_of(place, parent.name)[0], "its first epoch is its parent's"
+    assert copy.trial.settings["lr0"] != parent.settings["lr0"] and copy.trial.inherited > 0
+    assert "is a copy" in (found.sweep.path / "sweep.html").read_text() or found.best is not copy
+    (place / "runs").rename(place / "once")
+
+    def killed(line):
+        if "in place of" in line:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        yolofast.sweep(file, device="cpu", start=InProcess, on_line=killed)
+    again = run(resume=True)
+    assert [row.trial.name for row in again.rows] == [row.trial.name for row in found.rows]
+    for row in again.rows:
+        if row.state == "complete":
+            last = [place / runs / "sweep/small" / row.trial.name / "weights/last.pt" for runs in ("once", "runs")]
+            assert_same_state(*map(torch.load, last))
+
+
 def test_generations(place, monkeypatch):
     """`train --evolve`: each generation has other values than its parent, and the best ones are a file."""
     monkeypatch.setattr("yolofast.sweep.session._GENERATIONS", 3)

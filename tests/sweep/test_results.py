@@ -52,6 +52,21 @@ def test_rows_effects_and_the_front(swept):
     assert effects["assigner", "anchor"].half == float("inf")
 
 
+def test_of_a_loss_the_lowest_is_the_best(tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text("base: {cfg: mini, epochs: 2}\ngrid: {lr0: [0.01, 0.02]}\nseeds: 2\nmetric: val/box_loss\n")
+    experiment = read_experiment(file)
+    sweep = SweepFolder.new(tmp_path / "two", experiment, planned(experiment))
+    for trial, loss in zip(sweep.trials, (3, 4, 1, 2), strict=True):
+        sweep.run(trial).mkdir()
+        (sweep.run(trial) / "results.csv").write_text(f"epoch,time,val/box_loss\n0,60,{loss}\n")
+    found = results_of(sweep)
+    assert [row.progress.best() for row in found.rows] == [1, 2, 3, 4]
+    assert [(one.value, one.mean, one.best) for one in found.effects() if one.setting == "lr0"] == [
+        ("0.01", 3.5, 3), ("0.02", 1.5, 1),
+    ]  # fmt: skip
+
+
 def test_page_json_and_data_frame_say_the_same(swept):
     found = write_results(swept)
     page = (swept.path / "sweep.html").read_text().replace("<wbr>", "")
@@ -92,10 +107,12 @@ def test_a_dry_run_lists_what_differs(tmp_path, monkeypatch, capsys):
 
 def test_the_file_of_the_page(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    text, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
     experiment = read_experiment(tmp_path / "small.yaml")
     assert len(planned(experiment)) == 4 and experiment.stopping.rungs == (1,)
+    (tmp_path / "population.yaml").write_text(population)
+    assert len(planned(read_experiment(tmp_path / "population.yaml"))) == 6
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= KEYS.keys() - {"command"}
 
 

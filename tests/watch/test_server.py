@@ -375,3 +375,30 @@ def test_one_run_that_cannot_be_read_hides_no_other(runs, monkeypatch, capfd):
         return "planted" in said
 
     wait_until(is_said)  # the thread that answered says it afterwards
+
+
+def test_a_sweep_is_listed_with_its_page_and_nothing_else_of_its_folder(runs):
+    folder = runs / "sweep" / "small"
+    make_run(folder / "000")
+    (folder / "trials.json").write_text('{"trials": [{"name": "000"}, {"name": "001"}]}')
+    (folder / "secret.png").write_bytes(b"private")
+    with serving(runs) as server:
+        (line,) = json.loads(ask(server, "/api/runs")[2])["sweeps"]
+        assert (line["id"], line["trials"], line["complete"], line["page"]) == ("sweep/small", 2, 0, False)
+        assert ask(server, "/file?id=sweep/small&name=sweep.html")[0] == 404
+        trials = [{"state": "complete", "best": 0.5}, {"state": "failed", "best": None}]
+        (folder / "sweep.json").write_text(json.dumps({"trials": trials}))
+        (folder / "sweep.html").write_text("<p>the page</p>")
+        server.runs._list_until = 0
+        listed = json.loads(ask(server, "/api/runs")[2])
+        (line,) = listed["sweeps"]
+        assert (line["complete"], line["failed"], line["best"], line["page"]) == (1, 1, 0.5, True)
+        assert {run["id"] for run in listed["runs"]} == {"exp", "sweep/small/000"}
+        status, _, page = ask(server, "/file?id=sweep/small&name=sweep.html")
+        assert status == 200 and b"the page" in page
+        for name in ("secret.png", "trials.json", "report.html"):
+            assert ask(server, f"/file?id=sweep/small&name={name}")[0] == 404
+        for text in ("[]", '{"trials": 3}', '{"trials": [3, {"best": "x"}]}', "{"):
+            (folder / "sweep.json").write_text(text)
+            server.runs._list_until = 0
+            assert json.loads(ask(server, "/api/runs")[2])["sweeps"][0]["best"] is None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from yolofast.commands.import_data import publish
 from yolofast.config.flags import from_args
 from yolofast.config.tools import PackConfig
 from yolofast.dataset.data_argument import data_file
@@ -30,8 +31,11 @@ def run(args: argparse.Namespace) -> None:
     config = from_args(PackConfig, args)
     height, width = (*config.img_size, config.img_size[0])[:2]
     data = data_file(config.data)
+    if config.to is not None:
+        publish(data, config.splits, config.skip_bad, config.to)
+        return
     for split in config.splits:
-        index = read_split(data, split, skip_bad=config.skip_bad)
+        index = read_split(data, split, skip_bad=config.skip_bad, trust=config.trust_index)
         store = _pack_split(index, split, width, height, config)
         if config.verify:
             _verify(store, split, config.workers)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int | None:
         return None
     opened = open_sweep(config)
     try:
-        found = run_sweep(opened, config.device, _say)
+        found = run_sweep(opened, config, _say)
         print_results(found)
     except KeyboardInterrupt:
         print(f"{INTERRUPTED}; every trial is kept: {_resume(opened)}", file=sys.stderr)

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from yolofast.config.motion import MotionTrainConfig, MotionValConfig
 from yolofast.config.predict import BenchmarkConfig, PredictConfig, ServeConfig
 from yolofast.config.reports import (
+    CloudCostConfig,
+    CloudPullConfig,
+    CloudStopConfig,
+    CloudUpConfig,
     CompareConfig,
     DiagnoseConfig,
     ProfileConfig,
@@ -24,6 +28,7 @@ from yolofast.config.tools import (
     CheckConfig,
     ExportConfig,
     HeadsConfig,
+    ImportConfig,
     InfoConfig,
     PackConfig,
     PreviewConfig,
@@ -58,6 +63,7 @@ class Command:
 
 
 GROUPS = {
+    "cloud": "a rented GPU in one command, by SkyPilot",
     "dataset": "data sets made or made smaller",
     "motion": "motion models that predict where tracked boxes will be",
 }
@@ -74,6 +80,7 @@ COMMANDS = (
     Command("dataset shapes", "write the built-in images to try things with", ShapesConfig, "make_dataset:shapes"),
     Command("dataset shapes-video", "write videos of moving shapes", ShapesVideoConfig, "make_dataset:shapes_video"),
     Command("dataset resize", "write a data set with smaller images", ResizeConfig, "make_dataset:resize"),
+    Command("import", "stream zip, tar, parquet or a set of the Hub into few files", ImportConfig, "import_data:run"),
     Command("pack", "decode and resize the images of a data set once, before training", PackConfig),
     Command("cache", "what is kept to be faster the next time, and removing it", CacheConfig),
     Command("check", "what is in a data set, and everything that is wrong with it", CheckConfig),
@@ -98,6 +105,10 @@ COMMANDS = (
     Command("profile", "where the time of a step goes, and what to change", ProfileConfig, also=(TrainConfig,)),
     Command("compare", "runs side by side: accuracy, time, cost, what differs", CompareConfig),
     Command("sweep", "many runs from one file, the better ones continued, and what they say together", SweepConfig),
+    Command("cloud up", "rent a GPU and train there", CloudUpConfig, "cloud:up", also=(TrainConfig,)),
+    Command("cloud pull", "copy a run or sweep from there", CloudPullConfig, "cloud:pull"),
+    Command("cloud stop", "copy it, and give the machine back", CloudStopConfig, "cloud:stop"),
+    Command("cloud cost", "what machines have cost", CloudCostConfig, "cloud:cost"),
     Command("report", "make the report.html of a run again", ReportConfig),
     Command("watch", "all runs in a browser, live while they train", WatchConfig),
 )

@@ -1,14 +1,40 @@
-"""The settings of the commands that explain runs, and of `profile`, which takes those of training too."""
+"""The settings of the commands around runs: those that explain and compare them, make many, or rent a machine."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
 from yolofast.config import section
 from yolofast.config.settings import REQUIRED, Settings, setting
+from yolofast.errors import UserError, shorten
 
 _steps = partial(section.profile, least=1, most=1_000_000, metavar="N")
 _count = partial(setting, least=1, most=10**9)
 _positive = partial(setting, least=1e-9, most=1e9)  # beyond, the ratio of two of them could overflow
+TRAIN = "train"
+"""What may be typed in place of an experiment: the other flags are those of `yolofast train`."""
+_GPU = re.compile(r"[A-Za-z][\w.-]*(:[1-9]\d{0,2})?")
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What SkyPilot 0.14 can do there."""
+
+    mounts: bool = True
+    """Whether a bucket can be a folder of the machine."""
+    spot: bool = True
+    stops: bool = True
+    """Whether a machine can be stopped with its disk kept."""
+
+
+PROVIDERS: dict[str, Provider] = {
+    "vast": Provider(mounts=False),
+    "runpod": Provider(mounts=False, stops=False),
+    "lambda": Provider(spot=False, stops=False),
+    "aws": Provider(),
+    "gcp": Provider(),
+    "kubernetes": Provider(spot=False, stops=False),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +102,24 @@ class SweepConfig(Settings):
         (), "--set", metavar="KEY=VALUE", adds_up=True, counts=(0, 1000),
         help="entries of base to add or change: data=data.yaml epochs=30")
     device: str = setting("", "--device", metavar="N,N", help="GPUs to use, or cpu; default: all GPUs")
+    address: str = setting(
+        "", "--address", metavar="RAY",
+        help="run the trials on a Ray cluster: its address, auto, or local; all its machines see the current folder")
+    launch: str = setting(
+        "", "--launch", metavar="WORDS",
+        help="what stands before the command of each trial: \"srun --gres=gpu:1\"; with --at-once")
+    at_once: int = setting(0, "--at-once", least=0, most=10_000, metavar="N", help="trials at once, with --launch")
     project: str = setting("runs/sweep", "--project", metavar="FOLDER", help="folder of sweeps, default: {default}")
     name: str = setting("", "--name", metavar="NAME", help="folder in it, default: that of the file")
     # fmt: on
+
+    def check_together(self) -> None:
+        places = [f for f, value in (("--device", self.device), ("--address", self.address)) if value]
+        places += ["--launch"] if self.launch else []
+        if len(places) > 1 and places != ["--device", "--launch"]:
+            raise UserError(f"{' and '.join(places)} both say where trials run", fix="drop one of them")
+        if bool(self.launch) != bool(self.at_once):
+            raise UserError("--launch and --at-once go together", fix='--launch "srun --gres=gpu:1" --at-once 8')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,4 +141,65 @@ class WatchConfig(Settings):
     token: str | None = setting(
         None, "--token", help="what the address must contain; generated where it is needed and not given")
     open: bool = setting(False, "--open", help="open the browser")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudUpConfig(Settings):
+    # fmt: off
+    what: str = setting(
+        TRAIN, "what", metavar="WHAT",
+        help="an experiment (docs/sweep.md), or train; the other flags are those of train, or entries of its base")
+    provider: str = setting("vast", "--provider", among=PROVIDERS, help="whose machine, default: {default}")
+    gpu: str = setting("RTX4090:1", "--gpu", metavar="NAME:N", help="which, and how many; default: {default}")
+    spot: bool = setting(False, "--spot", help="a machine that may be taken away, for less; needs --runs-in")
+    max_price: float | None = setting(
+        None, "--max-price", above=0, most=1e6, metavar="USD", help="of an hour; dearer machines are not taken")
+    runs_in: str = setting(
+        "", "--runs-in", metavar="URL",
+        help="s3:// or gs://, where the runs lie: another machine continues what was taken. Without one they stay on "
+        "the machine, and `cloud pull` copies them")
+    disk: int = setting(100, "--disk", least=20, most=100_000, metavar="GB", help="default: {default}")
+    install: str = setting("", "--install", metavar="TEXT", help="what pip installs there; default: this version")
+    dry_run: bool = setting(False, "--dry-run", help="print the task; rent nothing, write nothing")
+    # fmt: on
+
+    def check_together(self) -> None:
+        offers = PROVIDERS[self.provider]
+        if not _GPU.fullmatch(self.gpu):
+            raise UserError(f"--gpu is {shorten(self.gpu)}", fix="give a name and a number: RTX5090:1, A100-80GB:2")
+        if self.runs_in and not re.fullmatch(r"(s3|gs)://[\w.-]+(/[\w./-]*)?", self.runs_in):
+            raise UserError(f"--runs-in is {shorten(self.runs_in)}", fix="give s3://name or gs://name")
+        if self.runs_in and not offers.mounts:
+            mounting = ", ".join(name for name, one in PROVIDERS.items() if one.mounts)
+            what = f"--runs-in: SkyPilot cannot mount one at {self.provider}"
+            raise UserError(what, fix=f"leave it out, and use cloud pull; or --provider {mounting}")
+        if self.spot and not offers.spot:
+            raise UserError(f"--spot: SkyPilot has none at {self.provider}", fix="leave it out")
+        if self.spot and not self.runs_in:
+            places = ", ".join(name for name, one in PROVIDERS.items() if one.mounts and one.spot)
+            what = "--spot without --runs-in: when the machine is taken, the run is lost with it"
+            raise UserError(what, fix=f"add --runs-in s3://name, with --provider {places}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudPullConfig(Settings):
+    # fmt: off
+    run_name: str = setting(REQUIRED, "run_name", metavar="NAME", help="of the run or sweep")
+    project: str = setting("runs/cloud", "--project", metavar="FOLDER", help="where it is kept, default: {default}")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudStopConfig(CloudPullConfig):
+    # fmt: off
+    keep: bool = setting(False, "--keep", help="stop the machine and keep its disk, which costs a little")
+    pull: bool = setting(True, "--pull", help="copy the runs before the machine is given back")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudCostConfig(Settings):
+    # fmt: off
+    days: int = setting(30, "--days", least=1, most=3650, help="machines of the last N days, default: {default}")
     # fmt: on

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 from yolofast.config import section
+from yolofast.config.common import TRUST
 from yolofast.config.settings import REQUIRED, Settings, setting
 from yolofast.errors import UserError
 from yolofast.extensions import EXPORT_FORMATS
@@ -151,9 +152,27 @@ class PackConfig(Settings):
     splits: tuple[str, ...] = setting(("train", "val"), "--splits", metavar="SPLIT", help="default: {default}")
     out: str | None = setting(
         None, "--out", metavar="FOLDER", help="where to put the store; by default .yolofast next to the data")
+    to: str | None = setting(
+        None, "--to", metavar="PLACE",
+        help="write images and labels as tar files instead, which training reads as they lie: a folder, or s3://…")
     verify: bool = setting(False, "--verify", help="read everything back and compare the checksums")
     skip_bad: bool = _skip_bad()
+    trust_index: bool = setting(False, "--trust-index", help=TRUST)
     workers: int | None = setting(None, "--workers", least=1, metavar="N", help="threads, by default one per core")
+    # fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportConfig(Settings):
+    # fmt: off
+    source: str = setting(
+        REQUIRED, "source", metavar="SOURCE",
+        help="X.zip, X.tar, X.parquet, also as URL, or hf:NAME: images with YOLO labels, or columns image and objects")
+    out: str | None = setting(
+        None, "--out", metavar="PLACE", help="a folder, or a URL such as s3://bucket/set; default: named as the source")
+    names: tuple[str, ...] = setting(
+        (), "--names", metavar="NAME", counts=(0, 100_000), help="of the classes, where the source has none")
+    val: float = setting(0.0, "--val", least=0, most=0.9, metavar="SHARE", help="of the train images, to validate on")
     # fmt: on
 
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, Literal
 
 from yolofast.config import section
-from yolofast.config.common import Cache, RunConfig
+from yolofast.config.common import TRUST, Cache, RunConfig
 from yolofast.config.settings import settings_of
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import ASSIGNERS, OPTIMIZERS
@@ -69,6 +69,7 @@ class TrainConfig(RunConfig):
     fraction: float = section.data(1.0, "--fraction", above=0, most=1, help="share of the training images to use")
     skip_bad: bool = section.data(
         False, "--skip-bad", help="omit images that `yolofast check` finds faulty, instead of stopping")
+    trust_index: bool = section.data(False, "--trust-index", changes_on_resume=True, help=TRUST)
 
     batch_size: int = section.training(
         16, "--batch-size", "--batch", yolov7=True, least=1, special=(-1,),

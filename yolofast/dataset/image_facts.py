@@ -13,9 +13,10 @@ only the decoding itself is wrapped.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from yolofast.dataset.image_header import (
 )
 from yolofast.files.budget import DECODING, PIXELS_VARIABLE
 from yolofast.files.other_formats import HOW_TO_CONVERT
+from yolofast.files.tar_file import state_of
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import PNG_START, png_chunks
@@ -47,7 +49,8 @@ _STDERR = 2
 def whole_image(image: str, header: ImageHeader) -> Iterator[bytes]:
     """Its bytes, to be decoded as soon as other threads leave room for the pixels."""
     with open_regular(image) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         with DECODING.hold(max(header.width * header.height, size // BYTES_HELD_AS_PIXEL)):
             yield file.read()
 
@@ -112,12 +115,16 @@ class KnownImage:
     fault: Fault | None
 
 
+class Known(Protocol):
+    def get(self, image: str, /) -> KnownImage | None: ...
+
+
 @dataclass(frozen=True)
 class Look:
     """How to look at images: at every pixel or only at headers, and what an earlier look of this kind found."""
 
     decode: bool = False
-    known: Mapping[str, KnownImage] = field(default_factory=dict)
+    known: Known | None = None
 
 
 def file_stamps(images: list[str]) -> Ints:
@@ -133,7 +140,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints,
     stamp_of = dict(zip(images, map(tuple, stamps.tolist()), strict=True))
 
     def facts(image: str) -> tuple[tuple[int, int], Fault | None]:
-        known = look.known.get(image)
+        known = None if look.known is None else look.known.get(image)
         if known is not None and known.stamp == stamp_of[image]:
             return known.size, known.fault
         return _look_at(image, look.decode)
@@ -145,11 +152,7 @@ def read_image_facts(images: list[str], stamps: Ints, look: Look) -> tuple[Ints,
 
 
 def _stamp(image: str) -> tuple[int, int]:
-    try:
-        status = os.stat(image)
-    except OSError:
-        return _MISSING
-    return status.st_size, status.st_mtime_ns
+    return state_of(image) or _MISSING
 
 
 def _look_at(image: str, decode: bool) -> tuple[tuple[int, int], Fault | None]:

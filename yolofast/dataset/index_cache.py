@@ -8,27 +8,29 @@ start. A cache that is missing, damaged or old is rewritten silently.
 """
 
 import hashlib
-import io
 import json
 import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
-from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole
+from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole_by
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
 SMALLEST_BOX_PX = 2.0
+CHUNK = 4_000
+"""Images that are read at a time: what Python makes of one is a dozen times what is kept."""
 MOST_LISTED = 100
 """Faults of one kind in the labels of one image: a megabyte of text can have half a million."""
 _ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
@@ -162,52 +164,73 @@ def _folders(data_yaml: Path) -> Iterator[Path]:
 def load_reading(files: list[Path], key: str) -> Reading | None:
     """The stored reading whose labels have this key and whose images are unchanged, if there is one."""
     for reading in _stored(files):
-        if reading.key == key and np.array_equal(file_stamps(_paths(reading.index)), reading.stamps):
+        if reading.key == key and _are_unchanged(reading):
             return reading
     return None
 
 
-def known_images(files: list[Path]) -> dict[str, KnownImage]:
-    """What the stored readings say of single images, whatever has become of the labels since."""
-    for reading in _stored(files):
+def trusted_reading(files: list[Path]) -> Reading | None:
+    """The stored one, whatever has become of labels and images since: nothing of them is looked at."""
+    return next(_stored(files), None)
+
+
+def _are_unchanged(reading: Reading) -> bool:
+    parts = (slice(first, first + CHUNK) for first in range(0, len(reading.index), CHUNK))
+    return all(np.array_equal(file_stamps(_paths(reading.index.files[part])), reading.stamps[part]) for part in parts)
+
+
+class KnownImages:
+    """What the stored reading says of single images, whatever has become of the labels since: an image's path is
+    looked for among sorted ones, because a dictionary of millions would be larger than all of the index."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._order = np.argsort(reading.index.files)
+        self._files, self._stamps, self._sizes = reading.index.files, reading.stamps, reading.index.sizes
         # A fault of the image itself is in the image; others are in its labels.
-        faults = {fault.image: fault for fault in reading.faults if fault.image == fault.where}
-        rows = zip(_paths(reading.index), reading.stamps.tolist(), reading.index.sizes.tolist(), strict=True)
-        return {
-            path: KnownImage((stamp[0], stamp[1]), (size[0], size[1]), faults.get(path))
-            for path, stamp, size in rows
-            if stamp[0] >= 0
-        }
-    return {}
+        self._faults = {fault.image: fault for fault in reading.faults if fault.image == fault.where}
+
+    def get(self, image: str) -> KnownImage | None:
+        path = os.fsencode(image)
+        if len(path) > self._files.itemsize:  # a longer one makes NumPy copy all of them
+            return None
+        place = int(np.searchsorted(self._files, path, sorter=self._order))
+        row = int(self._order[place]) if place < len(self._order) else -1
+        if row < 0 or self._files[row] != path or self._stamps[row, 0] < 0:
+            return None
+        (size, date), (width, height) = self._stamps[row].tolist(), self._sizes[row].tolist()
+        return KnownImage((size, date), (width, height), self._faults.get(image))
+
+
+def known_images(files: list[Path]) -> KnownImages | None:
+    return next((KnownImages(reading) for reading in _stored(files)), None)
 
 
 def _stored(files: list[Path]) -> Iterator[Reading]:
     for file in files:
         try:
             with open_regular(file) as handle:
-                content = handle.read()
-            yield _decode(content)
+                reading = _decode(handle)
         except _DAMAGED:
             continue
+        yield reading
 
 
 def store_reading(files: list[Path], reading: Reading) -> None:
     """Into the first place that can be written; nowhere if none can."""
-    content = _encode(reading)
     for file in files:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, content)
+            write_whole_by(file, partial(_encode, reading))
         except OSError:
             continue
         return
 
 
-def _paths(index: ImageIndex) -> list[str]:
-    return [os.fsdecode(file) for file in index.files.tolist()]
+def _paths(files: npt.NDArray[np.bytes_]) -> list[str]:
+    return [os.fsdecode(file) for file in files.tolist()]
 
 
-def _encode(reading: Reading) -> bytes:
+def _encode(reading: Reading, into: BinaryIO) -> None:
     index = reading.index
     about = {
         "key": reading.key,
@@ -216,13 +239,11 @@ def _encode(reading: Reading) -> bytes:
         "faults": [vars(fault) for fault in reading.faults],
     }
     arrays = {name: getattr(index, name) for name in _ARRAYS}
-    buffer = io.BytesIO()
-    np.savez(buffer, about=np.frombuffer(json.dumps(about).encode(), np.uint8), stamps=reading.stamps, **arrays)
-    return buffer.getvalue()
+    np.savez(into, about=np.frombuffer(json.dumps(about).encode(), np.uint8), stamps=reading.stamps, **arrays)
 
 
-def _decode(content: bytes) -> Reading:
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+def _decode(content: BinaryIO) -> Reading:
+    with np.load(content, allow_pickle=False) as stored:
         arrays: dict[str, npt.NDArray[Any]] = {name: stored[name] for name in (*_ARRAYS, "stamps", "about")}
     about = json.loads(arrays.pop("about").tobytes())
     stamps = arrays.pop("stamps")

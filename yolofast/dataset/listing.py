@@ -5,7 +5,7 @@ counts once, so that a link to a folder above does not loop. Nothing is opened b
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from yolofast.dataset.data_yaml import (
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
 from yolofast.files.budget import Budget, files_below
+from yolofast.files.tar_file import SUFFIX, names_in
 from yolofast.files.yaml_file import open_regular
 
 _LONGEST_LINE = 2**16
@@ -54,7 +55,9 @@ def list_split(data: DataYaml, split: str) -> Listing:
         path = data.require(entry, split)
         listing.sources.append(path)
         if path.is_dir():
-            _follow_folder(path, data, split, listing)
+            _follow_files(_files_below(path), data, split, listing)
+        elif path.suffix == SUFFIX:
+            _follow_files(names_in(path), data, split, listing)
         else:
             _follow_list(path, data, listing)
     return listing
@@ -78,9 +81,9 @@ def _unsupported(name: str) -> tuple[str, str]:
     return f"{os.path.splitext(name)[1][1:].upper()} is not supported", "convert it to JPEG or PNG"
 
 
-def _follow_folder(folder: Path, data: DataYaml, split: str, listing: Listing) -> None:
+def _follow_files(files: Iterable[str], data: DataYaml, split: str, listing: Listing) -> None:
     where, line = str(data.path), data.file.line(split)
-    for file in _files_below(folder):
+    for file in files:
         if is_image_name(file):
             listing.add(file, where, line)
         elif is_unsupported_image_name(file) and os.path.isfile(label_path(file)):  # without labels it may be anything

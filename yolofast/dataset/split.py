@@ -28,9 +28,10 @@ from yolofast.dataset.index_cache import (
     known_images,
     load_reading,
     store_reading,
+    trusted_reading,
 )
 from yolofast.dataset.listing import Listing, first_share, list_split
-from yolofast.dataset.yolo_labels import NO_LABEL_FILE, label_digests, read_yolo, yolo_key
+from yolofast.dataset.yolo_labels import read_yolo, yolo_key
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import FORMATS
 from yolofast.image_index import ImageIndex
@@ -81,13 +82,15 @@ class Reads(TypedDict, total=False):
     """How a split is read.
 
     `single_cls` makes every label class 0, named `item`. `fraction` takes that share of the images, the first ones of
-    the list. Only headers are read; `skip_bad` decodes every image, once, and omits what fails.
+    the list. Only headers are read; `skip_bad` decodes every image, once, and omits what fails. `trust` takes what was
+    stored by an earlier reading of this kind as it is: no folder is listed, no file is looked at.
     """
 
     single_cls: bool
     fraction: float
     skip_bad: bool
     cache: bool
+    trust: bool
 
 
 def read_split(data_yaml: str | Path, split: str = "train", **how: Unpack[Reads]) -> ImageIndex:
@@ -119,12 +122,15 @@ def inspect_split(
     fraction: float = 1.0,
     cache: bool = True,
     skip_bad: bool = False,
+    trust: bool = False,
 ) -> SplitReport:
     """All images and all faults; refuses only what cannot be inspected. `skip_bad` decodes images to find bad ones."""
     if not 0.0 < fraction <= 1.0:
         raise UserError(f"fraction must be above 0 and at most 1, not {shorten(fraction)}", fix="0.1 is a tenth")
     request = _Request(read_data_yaml(data_yaml), split, single_cls, float(fraction), cache, skip_bad)
     data = request.data
+    if trust and (stored := trusted_reading(cache_files(data.path, split, request.settings()))) is not None:
+        return _report(request, stored, None)
     entries = data.entries(split)
     if any(entry.lower().endswith(".json") for entry in entries):
         if len(entries) > 1:
@@ -138,13 +144,14 @@ def inspect_split(
     if (annotations := data.annotations(split)) is not None:
         return _inspect_coco(request, annotations, listing)
     listing = replace(listing, images=listing.images[: first_share(len(listing.images), fraction)])
-    digests = label_digests(listing.images)
-    if not any(digest != NO_LABEL_FILE for digest in digests):
+    listing.first.clear()  # for millions of images it is as large as the index
+    key, has_labels = yolo_key(listing.images, request.settings())
+    if not has_labels:
         if (found := conventional_annotations(listing.sources, split)) is not None:
             return _inspect_coco(request, str(found), list_split(data, split))
         # Where labels are needed this is fatal; elsewhere images without labels are background.
         listing.faults.append(_without_labels(request, listing))
-    return _inspect_yolo(request, listing, digests)
+    return _inspect_yolo(request, listing, key)
 
 
 def _without_labels(request: _Request, listing: Listing) -> Fault:
@@ -168,12 +175,12 @@ def _of_another_form(request: _Request, what: str, folders: Sequence[Path]) -> F
     return None
 
 
-def _inspect_yolo(request: _Request, listing: Listing, digests: list[bytes]) -> SplitReport:
+def _inspect_yolo(request: _Request, listing: Listing, key: str) -> SplitReport:
     def read(look: Look) -> Reading:
         classes = SINGLE_CLASS if request.single_cls else _yolo_classes(request.data)
         return read_yolo(listing.images, classes, request.single_cls, request.settings(), look)
 
-    reading = request.reading(yolo_key(digests, listing.images, request.settings()), read)
+    reading = request.reading(key, read)
     return _report(request, reading, listing)
 
 

@@ -10,18 +10,19 @@ set in memory instead would cost more than reading it again from the page cache.
 import hashlib
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from yolofast.dataset.data_yaml import label_path
-from yolofast.dataset.faults import FaultKind
+from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
-from yolofast.dataset.index_cache import Box, Classes, ImageRows, Reading, build_index
+from yolofast.dataset.index_cache import CHUNK, Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import shorten
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import open_regular
-from yolofast.image_index import Ints
+from yolofast.image_index import ImageIndex, Ints, joined
 
 _BOX_COLUMNS = 5
 _LONGEST_BOX_ROW = 8
@@ -141,26 +142,52 @@ def label_digests(images: list[str]) -> list[bytes]:
     return in_threads(lambda image: read_label(label_path(image)).digest, images)
 
 
-def yolo_key(digests: list[bytes], images: list[str], settings: str) -> str:
+class YoloKey:
     """Names everything the labels depend on: the texts, whose they are, and how they are read."""
-    key = hashlib.blake2b(settings.encode(), digest_size=20)
-    for image, digest in zip(images, digests, strict=True):
-        key.update(os.fsencode(image) + b"\0" + digest + b"\0")
-    return key.hexdigest()
+
+    def __init__(self, settings: str) -> None:
+        self._key = hashlib.blake2b(settings.encode(), digest_size=20)
+
+    def add(self, digests: Iterable[bytes], images: Iterable[str]) -> None:
+        for image, digest in zip(images, digests, strict=True):
+            self._key.update(os.fsencode(image) + b"\0" + digest + b"\0")
+
+    def text(self) -> str:
+        return self._key.hexdigest()
+
+
+def yolo_key(images: list[str], settings: str) -> tuple[str, bool]:
+    """The key of labels as they are, and whether there is a label file at all."""
+    key, found = YoloKey(settings), False
+    for some in _chunks(images):
+        digests = label_digests(some)
+        found = found or any(digest != NO_LABEL_FILE for digest in digests)
+        key.add(digests, some)
+    return key.text(), found
 
 
 def read_yolo(images: list[str], classes: Classes, single_cls: bool, settings: str, look: Look) -> Reading:
-    stamps = file_stamps(images)
-    sizes, faults = read_image_facts(images, stamps, look)
+    parts, stamps, key = list[ImageIndex](), list[Ints](), YoloKey(settings)
+    of_images, of_labels = list[Fault](), list[Fault]()
     nc = None if single_cls else len(classes.names)
-    files = in_threads(lambda image: _read_label_file(image, nc), images)
-    for (_, rows), size in zip(files, sizes, strict=True):
-        rows.note_tiny_boxes(size)
-    index = build_index([rows for _, rows in files], sizes, classes, _image_ids(images))
+    for some in _chunks(images):
+        stamps.append(file_stamps(some))
+        sizes, found = read_image_facts(some, stamps[-1], look)
+        files = in_threads(lambda image: _read_label_file(image, nc), some)
+        for (_, rows), size in zip(files, sizes, strict=True):
+            rows.note_tiny_boxes(size)
+        key.add([digest for digest, _ in files], some)
+        of_images += found
+        of_labels += [fault for _, rows in files for fault in rows.all_faults()]
+        parts.append(build_index([rows for _, rows in files], sizes, classes, np.zeros(len(some), np.int64)))
+    index = replace(joined(parts), image_ids=_image_ids(images))
     if single_cls:
         index.labels[:] = 0
-    faults += [fault for _, rows in files for fault in rows.all_faults()]
-    return Reading(index, faults, stamps, yolo_key([digest for digest, _ in files], images, settings))
+    return Reading(index, of_images + of_labels, np.concatenate(stamps), key.text())
+
+
+def _chunks(images: list[str]) -> Iterator[list[str]]:
+    return (images[first : first + CHUNK] for first in range(0, len(images), CHUNK))
 
 
 def _read_label_file(image: str, nc: int | None) -> tuple[bytes, ImageRows]:
@@ -198,9 +225,11 @@ def read_label(path: str) -> LabelText:
 
 def _image_ids(images: list[str]) -> Ints:
     """The number an image is named by, as in COCO, if all are named by different ones; else its position."""
-    stems = [os.path.splitext(os.path.basename(image))[0] for image in images]
-    if all(stem.isdecimal() and stem.isascii() and len(stem) <= _MAX_DIGITS for stem in stems):
-        numbers = np.array([int(stem) for stem in stems], dtype=np.int64)
-        if len(np.unique(numbers)) == len(numbers):
-            return numbers
-    return np.arange(len(images), dtype=np.int64)
+    numbers = np.empty(len(images), np.int64)
+    for place, image in enumerate(images):
+        stem = os.path.splitext(os.path.basename(image))[0]
+        if not (stem.isdecimal() and stem.isascii() and len(stem) <= _MAX_DIGITS):
+            return np.arange(len(images), dtype=np.int64)
+        numbers[place] = int(stem)
+    different = bool(np.diff(np.sort(numbers)).all())
+    return numbers if different else np.arange(len(images), dtype=np.int64)

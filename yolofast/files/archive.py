@@ -68,6 +68,13 @@ class Archive:
         except _BROKEN:
             return b""
 
+    def read(self, name: str) -> bytes:
+        """A whole file, compared with its checksum."""
+        try:
+            return self._zip.read(self._parts[name])
+        except _BROKEN as error:
+            raise self._refusal(f"{shorten(name)} cannot be unpacked: {error}") from None
+
     def unpack(self, folder: Path, wanted: Callable[[str], bool]) -> int:
         """The files whose names are wanted; how many there are."""
         chosen = {name: part for name, part in self._parts.items() if wanted(name)}

@@ -24,10 +24,15 @@ def write_whole(path: Path, content: bytes) -> None:
 
     The error names `path`: that of a full disk names no file.
     """
+    write_whole_by(path, lambda file: file.write(content))
+
+
+def write_whole_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """The same, for content that need not be in memory at once."""
     temporary = name_beside(path)
     try:
         with opened_new(temporary) as file:
-            file.write(content)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

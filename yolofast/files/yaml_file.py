@@ -34,8 +34,13 @@ _MOST_BITS = 4096
 
 
 def open_regular(path: str | Path) -> BinaryIO:
-    """For reading bytes; raises OSError, also for pipes and devices."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115 - returned
+    """For reading bytes, also of a file in a tar file; raises OSError, also for pipes and devices."""
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115 - returned
+    except NotADirectoryError:
+        from yolofast.files.tar_file import open_member  # for few: it needs NumPy, which `--help` does not
+
+        return open_member(path)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")

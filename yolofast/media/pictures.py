@@ -12,6 +12,7 @@ from yolofast.augment.plan import FILL
 from yolofast.errors import UserError
 from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE
 from yolofast.files.other_formats import HOW_TO_CONVERT, other_format
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention
@@ -23,7 +24,8 @@ _UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
 def read_picture(path: str | Path) -> Image:
     """Turned as its EXIF data says."""
     try:
-        content = Path(path).read_bytes()
+        with open_regular(path) as file:
+            content = file.read()
     except OSError as error:
         fix = "check its permissions" if isinstance(error, PermissionError) else "check the file and the disk"
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix=fix) from error

@@ -85,6 +85,8 @@ class RunFileNames:
 
 
 FILES = RunFileNames()
+SWEEP_TRIALS, SWEEP_PAGE, SWEEP_SUMMARY = "trials.json", "sweep.html", "sweep.json"
+"""Of a sweep's folder, in which its trials are runs."""
 RESULT_FILES = (FILES.results, FILES.yolov7_results, FILES.yolox_log)
 """One of them has the epochs of a run, of this trainer or of another."""
 GIVE_A_RUN = "give the folder of a run that has finished an epoch: it has {}, {} or {}".format(*RESULT_FILES)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.budget import DECODING
+from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.image_index import fitted_size
 from yolofast.pixels import Image
@@ -78,7 +79,8 @@ def _decoding(size: npt.NDArray[np.int64]) -> AbstractContextManager[None]:
 
 def read_bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with open_regular(file) as opened:
+            return opened.read()
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=file, fix="restore or remove the file") from None
 

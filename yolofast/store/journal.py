@@ -20,7 +20,7 @@ class Journal:
 
     def __init__(self, data: Path, journal: Path, records: Records) -> None:
         self.data, self.journal = data, journal
-        self._records = [records]
+        self._records = bytearray(records.tobytes())  # an array for each of millions of images would be a gigabyte
         self._end = int(records["length"].sum())
         for file, size in ((data, self._end), (journal, len(records) * RECORD.itemsize)):
             with opened_own(file) as handle:
@@ -32,14 +32,14 @@ class Journal:
         record["start"] = self._end
         self._data_file.write(content)
         self._data_file.flush()
+        self._records += record.tobytes()
         self._journal_file.write(record.tobytes())
         self._journal_file.flush()
         self._end += int(record["length"][0])
-        self._records.append(record)
 
     @property
     def records(self) -> Records:
-        return np.concatenate(self._records)
+        return np.frombuffer(bytes(self._records), RECORD).copy()
 
     def sync(self) -> None:
         os.fsync(self._data_file.fileno())

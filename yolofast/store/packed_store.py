@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, opened_new, user_cache_folder
+from yolofast.files.tar_file import folder_outside, state_of
 from yolofast.files.threads import in_order
 from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex
@@ -182,11 +183,7 @@ def same_source(records: Records, sources: Records) -> npt.NDArray[np.bool_]:
 
 
 def _state(file: bytes) -> tuple[int, int]:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return -1, -1
-    return found.st_size, found.st_mtime_ns
+    return state_of(file) or (-1, -1)
 
 
 def store_name(index: ImageIndex, fit: Fit, flavour: str) -> str:
@@ -218,4 +215,5 @@ def _data_folder(index: ImageIndex) -> Path | None:
         while common.name != "images":
             common = common.parent
         common = common.parent
+    common = folder_outside(common)
     return None if common == common.parent else common / DATA_CACHE

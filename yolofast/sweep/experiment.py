@@ -15,7 +15,7 @@ from yolofast.config.yolox_recipe import typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.runs.layout import MAP, MAP50, PRECISION, RECALL
+from yolofast.runs.layout import COLUMNS, MAP, MAP50, PRECISION, RECALL
 from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
 from yolofast.sweep.stopping import Stopping, read_stopping
 
@@ -25,7 +25,8 @@ KEYS = {
     "list": "names, and what each changes: {ota: {assigner: ota}, long: {epochs: 300}}",
     "grid": "settings and values, of which every combination is tried: {assigner: [anchor, ota]}",
     "search": "settings and ranges to draw from: {lr0: {log: [1e-4, 1e-2]}}; uniform, int and choice, too",
-    "method": "grid, random, tpe (Optuna) or evolve; default: grid, with `search` random",
+    "method": "grid, random, tpe (Optuna), pbt or evolve; default: grid, with `search` random",
+    "pbt": "{population: 8, every: 5, share: 0.25}: how many runs, and after how many epochs the worst become copies",
     "seeds": "a number of seeds, or a list of them: each combination is trained with all",
     "constraints": "what must hold: [batch_size * img_size <= 20480]",
     "metric": "map, map50, precision, recall, or another column of results.csv; its best epoch counts",
@@ -37,7 +38,7 @@ KEYS = {
 }
 METRICS = {"map": MAP.name, "map50": MAP50.name, "precision": PRECISION.name, "recall": RECALL.name}
 """Short names of columns."""
-METHODS = ("grid", "random", "tpe", "evolve")
+METHODS = ("grid", "random", "tpe", "pbt", "evolve")
 _BUDGET = ("trials", "hours", "money")
 _COMMANDS = ("train", "tracksweep")
 _OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
@@ -62,6 +63,8 @@ class Experiment:
     stopping: Stopping | None
     parallel: int
     seed: int
+    share: float = 0.0
+    """Of a population, that is replaced at each of its rungs."""
     text: str
     """The file, as it is kept in the sweep's folder."""
     command: str = "train"
@@ -120,10 +123,12 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     hours = [budget[key] / part for key, part in (("hours", 1.0), ("money", price or 1.0)) if key in budget]
     if method == "grid" and ranges:
         raise UserError("search has ranges, of which a grid has no end", fix="method: random, or lists in grid")
-    if method in ("random", "tpe") and not ranges:
+    if method in ("random", "tpe", "pbt") and not ranges:
         raise UserError(f"method is {method}, but there is no search", fix="search: {lr0: {log: [1e-4, 1e-2]}}")
-    if method == "tpe" and command == "tracksweep":
-        raise UserError("method is tpe, which tracksweep does not know", fix="method: random")
+    if method in ("tpe", "pbt") and command == "tracksweep":
+        raise UserError(f"method is {method}, which tracksweep does not know", fix="method: random")
+    if "pbt" in values and method != "pbt":
+        raise UserError("pbt is given, but method is another", fix="method: pbt")
     usual = MOST_TRIALS if method == "grid" else _USUAL_TRIALS
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
@@ -132,15 +137,22 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         hours=min(hours, default=None), price=price, stopping=None, parallel=_whole(values, "parallel", 1),
         seed=_whole(values, "seed", 0), text=text, command=command,
     )  # fmt: skip
-    if experiment.metric not in METRICS and not re.search("loss|/", experiment.metric):
+    if experiment.metric not in METRICS and not _is_column(experiment.metric):
         raise UserError(
             f"metric is {shorten(experiment.metric)}{nearest(experiment.metric, METRICS)}", fix=KEYS["metric"]
         )
     if command == "train":
         _check_names(experiment)
+        if method == "pbt":
+            return read_population(values, experiment)
         stopping = read_stopping(values.get("stop"), experiment.epochs)
         experiment = dataclasses.replace(experiment, stopping=stopping)
     return experiment
+
+
+def _is_column(name: str) -> bool:
+    """Of `results.csv`; terms of the loss are those of the family, which a run knows."""
+    return any(name == one.name or one.term_in(name) is not None for one in COLUMNS)
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -161,15 +173,37 @@ def _check_names(experiment: Experiment) -> None:
             if name not in names and name not in SETTABLE:
                 what = f"{place}.{name} is no setting of train{nearest(str(name), names | SETTABLE)}"
                 raise UserError(what, fix="docs/flags.md lists them")
-    if experiment.method == "tpe" and len(experiment.seeds) > 1:
-        raise UserError(
-            "seeds has several, but tpe judges each trial by itself", fix="seeds: [0]; then train the best again"
-        )
-    if experiment.method == "evolve":
+    method = experiment.method
+    if method in ("tpe", "pbt") and len(experiment.seeds) > 1:
+        what = f"seeds has several, but {method} judges each trial by itself"
+        raise UserError(what, fix="seeds: [0]; then train the best again")
+    if method in ("evolve", "pbt"):
         wrong = [name for name in experiment.search if name not in HYP_KEYS]
         if wrong or experiment.grid or experiment.listed:
-            what = f"evolve changes hyper-parameters of YOLOv7 alone, not {', '.join(wrong) or 'grid or list'}"
+            what = f"{method} changes hyper-parameters of YOLOv7 alone, not {', '.join(wrong) or 'grid or list'}"
             raise UserError(what, fix="method: random, or leave it out")
+
+
+def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experiment:
+    """Of `pbt: {population: 8, every: 5, share: 0.25}`; all members are there from the beginning."""
+    usual = {"population": 8, "every": max(experiment.epochs // 10, 1), "share": 0.25}
+    given = _mapping(values, "pbt")
+    for key in given:
+        if key not in usual:
+            raise UserError(f"pbt.{key} is no entry{nearest(str(key), usual)}", fix=f"use {', '.join(usual)}")
+    found = usual | {key: _positive(f"pbt.{key}", one) for key, one in given.items()}
+    if "stop" in values:
+        raise UserError("stop does not go with pbt, which continues all of its runs", fix="leave stop out")
+    if found["population"] < 2 or found["share"] > 0.5 or any(found[key] % 1 for key in ("population", "every")):
+        fix = "whole numbers, a population of at least 2, and a share of at most 0.5"
+        raise UserError(f"pbt is {shorten(given)}", fix=fix)
+    every = round(found["every"])
+    stopping = Stopping("pbt", tuple(range(every, experiment.epochs, every)))
+    if not stopping.rungs:
+        what = f"pbt.every is {every}, but runs have {experiment.epochs} epochs"
+        raise UserError(what, fix="fewer epochs before the first change, or longer runs")
+    trials = min(round(found["population"]), MOST_TRIALS)
+    return dataclasses.replace(experiment, stopping=stopping, share=float(found["share"]), trials=trials)
 
 
 def _mapping(values: Mapping[Any, Any], key: str) -> dict[str, Any]:

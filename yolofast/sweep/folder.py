@@ -14,12 +14,12 @@ from yolofast.errors import UserError, in_one_line
 from yolofast.files.atomic_file import write_whole
 from yolofast.files.lock import FolderLock
 from yolofast.runs.folder import RunLock
-from yolofast.runs.layout import FILES, TIME
+from yolofast.runs.layout import FILES, SWEEP_TRIALS, TIME
 from yolofast.runs.reader import RunFolder
 from yolofast.sweep.experiment import METRICS, Experiment, read_experiment
 from yolofast.sweep.trials import Trial
 
-EXPERIMENT, TRIALS, LOGS = "experiment.yaml", "trials.json", "logs"
+EXPERIMENT, TRIALS, LOGS = "experiment.yaml", SWEEP_TRIALS, "logs"
 _LOCK = ".sweep.lock"
 
 

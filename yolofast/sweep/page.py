@@ -45,13 +45,21 @@ def _best(found: SweepResults) -> Iterator[Element]:
     if best is None:
         yield Paragraph("No trial has finished an epoch yet.")
         return
-    hours = sum(row.progress.hours for row in found.rows)
-    costs = [row.cost for row in found.rows if row.cost is not None]
+    hours, price = sum(row.own_hours for row in found.rows), found.sweep.experiment.price
     items: list[tuple[str, Cell]] = [(metric, best.progress.best()), ("best epoch", best.progress.best_epoch)]
     items += [("hours of this trial", best.progress.hours), ("hours of all", hours)]
-    items += [("price of all", sum(costs))] if costs else []
+    items += [] if price is None else [("price of all", price * hours)]
     yield Figures(tuple(items))
-    yield Paragraph(f"{best.trial.name}: {differing(best.trial.varied)}. To train it again:")
+    line = found.lineage(best)
+    if len(line) > 1:
+        yield Paragraph(
+            f"{best.trial.name} is a copy: its values changed on the way, and its weights are in its folder."
+        )
+        rows = tuple((one.name, one.born, differing(one.varied)) for one in line)
+        yield Table(("trial", "from epoch", "values"), rows)
+        yield Paragraph("To train with its last values from the beginning:")
+    else:
+        yield Paragraph(f"{best.trial.name}: {differing(best.trial.varied)}. To train it again:")
     yield Code(found.command)
     seeds = len(found.sweep.experiment.seeds)
     if seeds < 3:

@@ -12,13 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import torch
-
-from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
 from yolofast.sweep.folder import Progress, Say, SweepFolder
+from yolofast.sweep.places import Process, Slot, Start
+from yolofast.sweep.population import alive, is_renewed, renewed
 from yolofast.sweep.tpe import Known
 from yolofast.sweep.trials import Trial, next_generation, suggested_trial, without_effect, words_of
 from yolofast.words import counted, duration
@@ -26,41 +24,18 @@ from yolofast.words import counted, duration
 _POLL_S = 0.1
 _MOST_RESTARTS = 2
 """Of a trial that ends without having got further."""
-Start = Callable[..., subprocess.Popen[Any]]
-"""As `subprocess.Popen`."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Room for one trial."""
-
-    device: str
-    number: int
-
-    @property
-    def is_cpu(self) -> bool:
-        return self.device == "cpu"
-
-
-def slots_of(device: str, parallel: int) -> list[Slot]:
-    """`device` as for `train`: the GPUs named, or all; the CPU if there is none."""
-    found = list(map(str, range(torch.cuda.device_count()))) or ["cpu"]
-    named = device.split(",") if device else found
-    if any(one not in ("cpu", *found) for one in named):
-        raise UserError(f"--device {device}: this machine has {', '.join(found)}", fix="name those, or leave it out")
-    return [Slot(one, number) for one in named for number in range(parallel)]
 
 
 @dataclass
 class _Running:
     trial: Trial
-    process: subprocess.Popen[Any]
+    process: Process
     epochs: int
     began: float = field(default_factory=time.monotonic)
 
 
 class Queue:
-    def __init__(self, sweep: SweepFolder, slots: Sequence[Slot], say: Say, start: Start = subprocess.Popen) -> None:
+    def __init__(self, sweep: SweepFolder, slots: Sequence[Slot], say: Say, start: Start) -> None:
         self._sweep, self._slots, self._say, self._start = sweep, slots, say, start
         self._running: dict[Slot, _Running] = {}
         self._progress: dict[str, Progress] = {}
@@ -114,7 +89,8 @@ class Queue:
         if self._is_spent():
             return None
         stopping, experiment = self._sweep.experiment.stopping, self._sweep.experiment
-        free = [one for one in self._sweep.trials if one.name not in busy and not one.problem]
+        trials = alive(self._sweep.trials) if experiment.method == "pbt" else self._sweep.trials
+        free = [one for one in trials if one.name not in busy and not one.problem]
         free = [one for one in free if not self.progress(one).is_complete]
         at = {one.name: self.progress(one).epochs for one in free}
         rungs = () if stopping is None else stopping.rungs
@@ -122,15 +98,38 @@ class Queue:
         if begun:
             return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
         new = next((one for one in free if at[one.name] == 0), None)
+        if experiment.method == "pbt" and new is None:
+            return self._next_of_population(free)
         grows = experiment.grows and len(self._sweep.trials) < experiment.trials
-        for rung in reversed(rungs):
-            promoted = self._promoted(rung, all_there=new is None and not grows and not busy)
-            here = [one for one in free if at[one.name] == rung and one.name in promoted]
-            if here and stopping is not None:
-                return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
+        # Where no other will come at least one goes on, at the lowest rung first: the best above may come from it.
+        passes = [(reversed(rungs), False)] + [(iter(rungs), True)] * (new is None and not grows and not busy)
+        for order, all_there in passes:
+            for rung in order:
+                promoted = self._promoted(rung, all_there=all_there)
+                here = [one for one in free if at[one.name] == rung and one.name in promoted]
+                if here and stopping is not None:
+                    return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
         if new is None and grows:
             new = self._grown(busy)
         return None if new is None else (new, None if stopping is None else stopping.next(0))
+
+    def _next_of_population(self, free: list[Trial]) -> tuple[Trial, int | None] | None:
+        """All pause at a rung; when the last has come the worst are replaced, and all continue."""
+        sweep, stopping = self._sweep, self._sweep.experiment.stopping
+        for rung in () if stopping is None else stopping.rungs:
+            here = [one for one in free if self.progress(one).epochs == rung]
+            if here and not is_renewed(sweep.trials, rung):
+                if any(self.progress(one).epochs < rung for one in alive(sweep.trials)):
+                    continue  # some are on their way
+                copies = renewed(sweep, rung, self.progress)
+                sweep.trials += copies
+                sweep.save()
+                for one in copies:
+                    self._say(f"{one.name}: continues from {one.parent}, in place of {one.replaces}")
+                here = [one for one in alive(sweep.trials) if self.progress(one).epochs == rung]
+            if here and stopping is not None:
+                return here[0], stopping.next(rung)
+        return None
 
     def _promoted(self, rung: int, *, all_there: bool) -> set[str]:
         stopping = self._sweep.experiment.stopping

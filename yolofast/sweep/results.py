@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,13 @@ class Row:
     progress: Progress
     epochs_planned: int
     cost: float | None
+    is_replaced: bool = False
+    """By a copy of a better one, in a population."""
+
+    @property
+    def own_hours(self) -> float:
+        """Without those of the run it was copied from."""
+        return max(self.progress.hours - self.trial.inherited / 3600, 0.0)
 
     @property
     def state(self) -> str:
@@ -33,6 +40,8 @@ class Row:
             return "failed"
         if self.progress.is_complete:
             return "complete"
+        if self.is_replaced:
+            return f"replaced after {self.progress.epochs}"
         return f"paused after {self.progress.epochs}" if self.progress.epochs else "waits"
 
     def as_json(self) -> dict[str, Any]:
@@ -41,6 +50,7 @@ class Row:
             "name": self.trial.name, **self.trial.varied, "best": _or_none(progress.best()),
             "best_epoch": progress.best_epoch, "epochs": progress.epochs, "epochs_planned": self.epochs_planned,
             "hours": round(progress.hours, 5), "cost": self.cost, "state": self.state, "problem": self.trial.problem,
+            **({"parent": self.trial.parent, "born": self.trial.born} if self.trial.parent else {}),
         }  # fmt: skip
 
 
@@ -74,6 +84,13 @@ class SweepResults:
         """What trains the best again, from its beginning."""
         return "" if self.best is None else command_of(self.best.trial)
 
+    def lineage(self, row: Row) -> list[Trial]:
+        """The trials that a copy continues, the first one first; alone if it is none."""
+        known, line = {one.trial.name: one.trial for one in self.rows}, [row.trial]
+        while line[0].parent in known:
+            line.insert(0, known[line[0].parent])
+        return line
+
     @property
     def front(self) -> tuple[Row, ...]:
         """Those that nobody beats in both accuracy and time."""
@@ -91,7 +108,8 @@ class SweepResults:
         for name in names:
             having = [row for row in known if name in row.trial.varied]
             parts = _parts(name, having)
-            found += [_effect(name, *part) for part in parts] if len(parts) > 1 else []
+            best = min if having[0].progress.lower_is_better else max
+            found += [_effect(name, *part, best) for part in parts] if len(parts) > 1 else []
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -115,11 +133,12 @@ class SweepResults:
 
 
 def results_of(sweep: SweepFolder) -> SweepResults:
-    rows = []
+    rows, replaced = [], {one.replaces for one in sweep.trials}
     for trial in sweep.trials:
         progress, price = sweep.progress(trial), sweep.experiment.price
         planned = int(trial.settings.get("epochs", TrainConfig.epochs))
-        rows.append(Row(trial, progress, planned, None if price is None else round(price * progress.hours, 4)))
+        cost = None if price is None else round(price * progress.hours, 4)
+        rows.append(Row(trial, progress, planned, cost, trial.name in replaced))
     rows.sort(key=lambda row: (bool(row.trial.problem), -row.progress.worth(), row.trial.name))
     return SweepResults(sweep, tuple(rows))
 
@@ -147,12 +166,14 @@ def _parts(name: str, rows: list[Row]) -> list[tuple[str, float | None, list[flo
     return found
 
 
-def _effect(name: str, title: str, number: float | None, values: list[float]) -> Effect:
+def _effect(
+    name: str, title: str, number: float | None, values: list[float], best: Callable[[list[float]], float]
+) -> Effect:
     half = math.inf
     if len(values) > 1:
         factor = _T_95[len(values) - 1] if len(values) <= len(_T_95) else 2.0
         half = factor * statistics.stdev(values) / math.sqrt(len(values))
-    return Effect(name, title, number, len(values), statistics.fmean(values), half, max(values))
+    return Effect(name, title, number, len(values), statistics.fmean(values), half, best(values))
 
 
 def _or_none(value: float) -> float | None:

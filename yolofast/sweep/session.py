@@ -16,17 +16,18 @@ from yolofast.files.atomic_file import write_whole
 from yolofast.files.own_file import mark
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.pages.html import render_page
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, SWEEP_PAGE, SWEEP_SUMMARY
 from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
 from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
 from yolofast.sweep.page import page_of
-from yolofast.sweep.queue import Queue, Start, slots_of
+from yolofast.sweep.places import Start, place_of, slots_of
+from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import SweepResults, differing, results_of
 from yolofast.sweep.trials import Trial, look_at_files, planned
 from yolofast.words import counted, duration
 
 MADE_BY = "yolofast sweep"
-PAGE, JSON, BEST_HYP = "sweep.html", "sweep.json", "best-hyp.yaml"
+PAGE, JSON, BEST_HYP = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml"
 _GENERATIONS = 300
 """Published for YOLOv7's `--evolve`."""
 _NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
@@ -42,7 +43,7 @@ def sweep(
     """
     named = {} if experiment is None else {"experiment": str(experiment)}
     config = from_settings(SweepConfig, {**settings, **named})
-    return run_sweep(open_sweep(config), config.device, on_line, start)
+    return run_sweep(open_sweep(config), config, on_line, start)
 
 
 def open_sweep(config: SweepConfig) -> SweepFolder:
@@ -57,7 +58,8 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
     if not config.resume:
         experiment = read_experiment(str(config.experiment), config.values)
         folder = project / folder_name(config.name or experiment.name)
-        slots_of(config.device, experiment.parallel)
+        if not config.address and not config.launch:
+            slots_of(config.device, experiment.parallel)
         trials = planned(experiment)
         look_at_files(trials)
         return SweepFolder.new(folder, experiment, trials)
@@ -73,7 +75,7 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
 
 def _with_new_trials(opened: SweepFolder) -> SweepFolder:
     """Its `experiment.yaml` may have been given more values, seeds or budget; what was tried stays."""
-    if opened.experiment.grows:
+    if opened.experiment.grows or opened.experiment.method == "pbt":
         return opened
     plan = {one.name: one for one in planned(opened.experiment)}
     for trial in opened.trials:
@@ -87,20 +89,18 @@ def _with_new_trials(opened: SweepFolder) -> SweepFolder:
     return opened
 
 
-def run_sweep(opened: SweepFolder, device: str, say: Say, start: Start = subprocess.Popen) -> SweepResults:
-    slots = slots_of(device, opened.experiment.parallel)
+def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start = subprocess.Popen) -> SweepResults:
     with opened.lock() as lock:
         lock.take(opened.path)
-        say(f"sweep: {opened.path}, {counted(len(opened.trials), 'trial')}, {len(slots)} at once on {_devices(slots)}")
-        queue = Queue(opened, slots, say, start)
-        queue.run(lambda: write_results(opened))
+        with place_of(config, opened.experiment.parallel, start) as place:
+            trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
+            say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
+            write_results(opened)  # for `watch`, which shows a sweep from its beginning
+            queue = Queue(opened, place.slots, say, place.start)
+            queue.run(lambda: write_results(opened))
         if queue.why_over:
             say(queue.why_over)
         return write_results(opened)
-
-
-def _devices(slots: list[Any]) -> str:
-    return ", ".join(dict.fromkeys("the CPU" if one.is_cpu else f"GPU {one.device}" for one in slots))
 
 
 def write_results(opened: SweepFolder) -> SweepResults:
@@ -143,7 +143,8 @@ def _rules(experiment: Experiment) -> Iterator[str]:
     yield f"base: {differing(experiment.base) or 'the defaults of train'}"
     if experiment.stopping is not None:
         rungs = ", ".join(map(str, experiment.stopping.rungs)) or "none"
-        yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; the better ones are continued"
+        what = "the better ones are continued" if experiment.method != "pbt" else "the worst become copies of the best"
+        yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; {what}"
     if experiment.method == "evolve":
         yield f"evolve: up to {counted(experiment.trials, 'generation')}, each from the fittest before"
     if experiment.method == "tpe":
@@ -178,11 +179,13 @@ def evolve(config: TrainConfig, given: dict[str, Any], say: Say, start: Start = 
     values = {"base": base, "method": "evolve", "budget": {"trials": _GENERATIONS}}
     folder, number = Path(config.project) / "evolve" / config.name, 1
     if folder.exists() and config.exist_ok:
-        return run_sweep(SweepFolder.open(folder), config.device, say, start)
+        return run_sweep(SweepFolder.open(folder), SweepConfig(device=config.device), say, start)
     while folder.exists():
         number += 1
         folder = folder.with_name(f"{config.name}{number}")
     folder.mkdir(parents=True)
     write_whole(folder / EXPERIMENT, dump_yaml(values).encode())
     experiment = dataclasses.replace(read_experiment(folder / EXPERIMENT), name=folder.name)
-    return run_sweep(SweepFolder.new(folder, experiment, planned(experiment)), config.device, say, start)
+    return run_sweep(
+        SweepFolder.new(folder, experiment, planned(experiment)), SweepConfig(device=config.device), say, start
+    )

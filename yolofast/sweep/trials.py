@@ -45,19 +45,28 @@ class Trial:
     """That its processes have taken so far."""
     problem: str = ""
     """Why it is not continued."""
+    parent: str = ""
+    """Of a population: the trial whose weights it continues from, …"""
+    replaces: str = ""
+    """… the one whose place it takes, …"""
+    born: int = 0
+    """… after that many epochs, …"""
+    inherited: float = 0.0
+    """… which took so many seconds."""
     restarts: int = field(default=0, compare=False)
     """Of this sweep's process, since it last got further."""
 
     def as_json(self) -> dict[str, Any]:
         values = dataclasses.asdict(self)
-        return {name: values[name] for name in ("name", "settings", "varied", "seconds", "problem")}
+        ancestry = ("parent", "replaces", "born", "inherited") if self.parent else ()
+        return {name: values[name] for name in ("name", "settings", "varied", "seconds", "problem", *ancestry)}
 
 
 def planned(experiment: Experiment) -> list[Trial]:
     """All trials of a grid or a random search, checked; of an evolution the first, which has the base settings."""
     found: list[Trial] = []
     if experiment.method == "evolve":
-        return [_trial(experiment, 0, {}, evolved_from(experiment))]
+        return [new_trial(experiment, 0, {}, evolved_from(experiment))]
     if experiment.method == "tpe":
         first = suggested_trial(experiment, [], 0)
         found += [] if first is None else [first]
@@ -65,14 +74,14 @@ def planned(experiment: Experiment) -> list[Trial]:
         settings = _settings(experiment, varied)
         for seed in experiment.seeds:
             if len(found) == experiment.trials:
-                return _checked(found)
+                return checked(found)
             if "seed" in varied:
                 seed = varied["seed"]
             more = {"seed": seed} if len(experiment.seeds) > 1 else {}
-            found.append(_trial(experiment, len(found), varied | more, {**settings, "seed": seed}))
+            found.append(new_trial(experiment, len(found), varied | more, {**settings, "seed": seed}))
     if not found:
         raise UserError("constraints leave no combination", fix="remove one of them")
-    return _checked(found)
+    return checked(found)
 
 
 def _settings(experiment: Experiment, varied: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +128,7 @@ def _allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
 
 def evolved_from(experiment: Experiment) -> dict[str, Any]:
     """The base settings with all hyper-parameters that may change, by their values."""
-    config = completed(*_typed(experiment.base))
+    config = completed(*typed(experiment.base))
     hyp = hyp_of(config)
     return {**experiment.base, **{name: hyp[name] for name in _evolving(experiment, hyp)}}
 
@@ -141,7 +150,7 @@ def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]],
     chance = np.random.default_rng((experiment.seed, number))
     values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
     varied = {name: values[name] for name in ranges}
-    return _checked([_trial(experiment, number, varied, {**first, **varied})])[0]
+    return checked([new_trial(experiment, number, varied, {**first, **varied})])[0]
 
 
 def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int) -> Trial | None:
@@ -151,10 +160,10 @@ def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int)
     if varied is None:
         return None
     settings = {**_settings(experiment, varied), "seed": varied.get("seed", experiment.seeds[0])}
-    return _checked([_trial(experiment, number, varied, settings)])[0]
+    return checked([new_trial(experiment, number, varied, settings)])[0]
 
 
-def _trial(experiment: Experiment, number: int, varied: Mapping[str, Any], settings: Mapping[str, Any]) -> Trial:
+def new_trial(experiment: Experiment, number: int, varied: Mapping[str, Any], settings: Mapping[str, Any]) -> Trial:
     words = ",".join(_part(name, value) for name, value in varied.items()) if experiment.method != "evolve" else ""
     name = folder_name(f"{number:03}-{words}"[:_LONGEST_NAME])
     given = {key: value for key, value in settings.items() if value is not None}  # nothing: as `train` has it
@@ -184,7 +193,7 @@ def command_of(trial: Trial) -> str:
     return f"{own_command()} train {shlex.join(words_of(trial.settings))}"
 
 
-def _typed(settings: Mapping[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
+def typed(settings: Mapping[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
     """As `train` would read them; and by field those that are given."""
     flags = with_set_values(settings)
     config = from_settings(TrainConfig, flags)
@@ -192,31 +201,32 @@ def _typed(settings: Mapping[str, Any]) -> tuple[TrainConfig, dict[str, Any]]:
     return config, {name: getattr(config, name) for name in names}
 
 
-def _checked(trials: list[Trial]) -> list[Trial]:
+def checked(trials: list[Trial]) -> list[Trial]:
     """A sweep of a night must not end at a slip in its last trial."""
     for trial in trials:
         try:
-            config = completed(*_typed(trial.settings))
+            config = completed(*typed(trial.settings))
             hyp_of(config)
         except UserError as error:
             what = f"the trial {trial.name} cannot be run: {error.what}"
-            raise UserError(what, where=error.where, line=error.line, fix=error.fix) from None
+            where = None if error.where == "--set" else error.where  # nobody typed that
+            raise UserError(what, where=where, line=error.line, fix=error.fix) from None
     return trials
 
 
 def look_at_files(trials: Sequence[Trial]) -> None:
     """What `train` would refuse in each of them: data and weights that are not there."""
-    configs = [(trial, _typed(trial.settings)[0]) for trial in trials]
+    configs = [(trial, typed(trial.settings)[0]) for trial in trials]
     looks: dict[str, Callable[[str], object]] = {"data": look_at_data, "weights": find_weights}
     for name, look in looks.items():
-        for typed in dict.fromkeys(getattr(config, name) for _, config in configs):
-            if typed:
-                look(typed)
+        for file in dict.fromkeys(getattr(config, name) for _, config in configs):
+            if file:
+                look(file)
 
 
 def without_effect(trial: Trial, folder: Path) -> list[str]:
     """Settings that the run of the trial says otherwise, in `args.yaml` or `hyp.yaml`; empty as it should be."""
-    run, (config, given) = RunFolder(folder), _typed(trial.settings)
+    run, (config, given) = RunFolder(folder), typed(trial.settings)
     meant = plain_values(with_lasting_names(config))
     pairs = {name: (meant[name], run.args.get(name)) for name in given if name != "recipe_values"}
     for text in with_set_values(trial.settings).get("recipe_values", ()):

@@ -23,8 +23,8 @@ def console() -> Console:
 
 
 @contextmanager
-def decoding_progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal: hears how many more are done, and how many there are.
+def decoding_progress(title: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal: hears how many more are done, and how many there are, if that is known.
 
     On a descriptor of its own, because the usual one is silenced while images are decoded.
     """

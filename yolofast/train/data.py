@@ -18,7 +18,7 @@ from yolofast.augment.planner import Planner
 from yolofast.config.settings import settings_of
 from yolofast.config.train import WORKER_FLAGS, TrainConfig
 from yolofast.dataset.data_argument import data_file, read_named_split, shared_images
-from yolofast.dataset.split import read_split
+from yolofast.dataset.split import Reads, read_split
 from yolofast.evaluate.v7_metrics import V7Result
 from yolofast.files.threads import usable_cores
 from yolofast.image_index import ImageIndex
@@ -54,8 +54,10 @@ class Data:
 
 def read_data(config: TrainConfig, say: Say) -> Data:
     path = data_file(config.data, say)
-    train = read_split(path, "train", single_cls=config.single_cls, fraction=config.fraction, skip_bad=config.skip_bad)
-    val = read_named_split(path, "val", say, single_cls=config.single_cls, skip_bad=config.skip_bad)
+    how: Reads = {"single_cls": config.single_cls, "skip_bad": config.skip_bad, "trust": config.trust_index}
+    part: Reads = {**how, "fraction": config.fraction}
+    train = read_split(path, "train", **part)
+    val = read_named_split(path, "val", say, **how)
     if warning := shared_images(train, val, path):
         say(warning)
     return Data(train, val)

@@ -153,8 +153,9 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
     if best.exists():
         more = run.rules.val_flags + (" --single-cls" if config.single_cls else "")
         commands.append(f"  {yolofast} val --weights {_quoted(best)} --data {_quoted(config.data)}{more}")
-        images = _quoted(run.data.val.path(0).parent)
-        commands.append(f"  {yolofast} predict --weights {_quoted(best)} --source {images}")
+        images = run.data.val.path(0).parent
+        if images.is_dir():  # not one in a tar file
+            commands.append(f"  {yolofast} predict --weights {_quoted(best)} --source {_quoted(images)}")
     if (weights / FILES.last).exists() and config.max_steps is None:
         command = f"  {resume_command(weights.parent)}"
         longer = f"{command} --epochs {2 * config.epochs}"

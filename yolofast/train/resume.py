@@ -188,6 +188,8 @@ Records = Mapping[str, SplitRecord]
 
 def other_data(folder: Path, state: Mapping[str, Any] | None, records: Records, data: str) -> list[str]:
     """What has changed since the run was last started; of the runs of older versions only the number is known."""
+    if not records:  # the files are trusted
+        return []
     before = read_records(folder / FILES.images, records)
     if before is not None:
         return changes_of(before, records)
@@ -196,11 +198,15 @@ def other_data(folder: Path, state: Mapping[str, Any] | None, records: Records, 
 
 def own_copies(config: TrainConfig, hyp: Mapping[str, Any], records: Records) -> dict[str, bytes]:
     """Files of a new run; what `--freeze` and `--stage` say is among the settings."""
-    copies = {FILES.hyp: dump_yaml(hyp).encode(), FILES.images: encoded(records)}
+    copies = {FILES.hyp: dump_yaml(hyp).encode(), **_images(records)}
     if config.plan:
         plan = read_yaml(find_resource(config.plan, "plan")).values
         copies[FILES.plan] = dump_yaml({"epochs": config.epochs, **plan}).encode()
     return copies
+
+
+def _images(records: Records) -> dict[str, bytes]:
+    return {FILES.images: encoded(records)} if records else {}
 
 
 def saved_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
@@ -216,7 +222,7 @@ def saved_plan(config: TrainConfig, folder: Path) -> PlanSpec | None:
 
 
 def write_copies(hyp: Mapping[str, Any], records: Records, folder: Path) -> None:
-    for name, content in ((FILES.hyp, dump_yaml(hyp).encode()), (FILES.images, encoded(records))):
+    for name, content in {FILES.hyp: dump_yaml(hyp).encode(), **_images(records)}.items():
         try:
             write_whole(folder / name, content)
         except OSError as error:

@@ -1,6 +1,7 @@
 """All runs below a folder, as the page requests them. One lock: requests of many tabs read every file once.
 
-Of a run's folder a browser may have the report and pictures, by their plain names, and nothing else.
+Of a run's folder a browser may have the report and pictures, by their plain names, of a sweep's its page, and nothing
+else.
 """
 
 import os
@@ -11,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from yolofast.runs.layout import FILES
+from yolofast.runs.layout import FILES, SWEEP_PAGE
 from yolofast.watch.find_runs import FoundRun, find_runs
 from yolofast.watch.overview import Overview
 from yolofast.watch.run_curves import BatchCurve, EpochRows
 from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.settings_files import SettingsFiles
+from yolofast.watch.sweep_line import SweepLine
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,98}", re.ASCII)
@@ -34,6 +36,7 @@ class Runs:
         self.root = root.absolute()
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
+        self._sweeps: dict[str, SweepLine] = {}
         self._list: dict[str, Any] = {}
         self._list_until = 0.0
 
@@ -52,7 +55,9 @@ class Runs:
     def file(self, run_id: str, name: str) -> "RunFile | None":
         with self._lock:
             run = self._find(run_id)
-        return None if run is None else read_run_file(run.folder, name)
+            sweep = self._sweeps.get(run_id) if name == SWEEP_PAGE else None
+        found = sweep if sweep is not None and sweep.folder.is_there() else run
+        return None if found is None else read_run_file(found.folder, name)
 
     def _find(self, run_id: str) -> "_Run | None":
         """Among those that were found; a page that outlived its server asks before there is a list."""
@@ -73,7 +78,13 @@ class Runs:
         found = find_runs(self.root)
         self._runs = {run.id: self._runs.get(run.id) or _Run(run) for run in found.runs}
         lines = [self._runs[run.id].overview.line() for run in found.runs]
-        return {"root": str(self.root).encode("utf-8", "replace").decode(), "complete": found.complete, "runs": lines}
+        self._sweeps = {one.id: self._sweeps.get(one.id) or SweepLine(one) for one in found.sweeps}
+        return {
+            "root": str(self.root).encode("utf-8", "replace").decode(),
+            "complete": found.complete,
+            "runs": lines,
+            "sweeps": [one.line() for one in self._sweeps.values()],
+        }
 
 
 class _Run:
@@ -116,11 +127,13 @@ def read_run_file(folder: RunFolder, name: str) -> RunFile | None:
 
 def content_type(name: str) -> str | None:
     """None if a browser may not have a file of that name."""
-    if name == FILES.report:
+    if name in (FILES.report, SWEEP_PAGE):
         return "text/html; charset=utf-8"
     return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
 
 
 def pictures(folder: RunFolder) -> list[str]:
     files, _ = folder.entries()
-    return sorted(name for name in files if name != FILES.report and content_type(name))[:_MOST_PICTURES]
+    return sorted(name for name in files if name not in (FILES.report, SWEEP_PAGE) and content_type(name))[
+        :_MOST_PICTURES
+    ]

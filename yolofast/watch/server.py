@@ -103,7 +103,7 @@ def layout_script() -> bytes:
         "wait": layout.WAIT, "memory": layout.MEMORY,
     }  # fmt: skip
     content: dict[str, Any] = {
-        "FILES": {"report": layout.FILES.report},
+        "FILES": {"report": layout.FILES.report, "sweep": layout.SWEEP_PAGE},
         "COLUMNS": {key: column.name for key, column in shown.items()},
         "METRICS": [
             {"name": one.name, "title": one.title, "chart": one.chart or one.title, "better": _BETTER[one.better]}

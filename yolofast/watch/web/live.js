@@ -1,6 +1,6 @@
 /* What the server knows, kept up to date: only what is new is asked for. */
 
-export const runs = { list: [], root: "", complete: true };
+export const runs = { list: [], sweeps: [], root: "", complete: true };
 const details = new Map();
 
 /* A request that the server refused, with its reason. */
@@ -19,7 +19,7 @@ export async function refreshList() {
   const now = await ask("/api/runs");
   if (!now) throw new Error("this is another server");
   const changed = JSON.stringify(now) !== JSON.stringify(runs.as);
-  Object.assign(runs, { as: now, list: now.runs, root: now.root, complete: now.complete });
+  Object.assign(runs, { as: now, list: now.runs, sweeps: now.sweeps, root: now.root, complete: now.complete });
   for (const id of details.keys()) if (!now.runs.some((run) => run.id === id)) details.delete(id);
   return changed;
 }

@@ -32,6 +32,27 @@ export function drawList(selected, onChoose) {
   if (focused) [...list.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused)?.focus({ preventScroll: true });
 }
 
+/* A sweep's name shows its trials alone, and once more all runs. */
+export function drawSweeps(onFilter) {
+  const list = byId("sweeps");
+  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  list.textContent = "";
+  list.hidden = !runs.sweeps.length;
+  for (const sweep of [...runs.sweeps].sort((a, b) => b.updated - a.updated)) {
+    const item = make(list, "li");
+    const button = make(item, "button", { type: "button", class: "choose", title: `trials of ${sweep.name}`, "data-key": sweep.id });
+    make(button, "span", { class: "run-name" }, `sweep ${sweep.name}`);
+    const parts = [`${sweep.complete} of ${sweep.trials} complete`];
+    if (sweep.failed) parts.push(`${sweep.failed} failed`);
+    if (sweep.best !== null) parts.push(`best ${sweep.best.toPrecision(3)}`);
+    make(button, "span", { class: "run-facts" }, parts.join(" · "));
+    button.addEventListener("click", () => onFilter(`${sweep.name}/`));
+    const address = fileAddress(sweep.id, FILES.sweep, sweep.updated);
+    if (sweep.page) make(item, "a", { class: "report", href: address, target: "_blank", rel: "noopener", title: `page of ${sweep.name}` }, "page");
+  }
+  if (focused) [...list.querySelectorAll("[data-key]")].find((node) => node.dataset.key === focused)?.focus({ preventScroll: true });
+}
+
 function line(run, place, onChoose) {
   const item = document.createElement("li");
   item.className = (place >= 0 ? `chosen yf-c${place % 8} ` : "") + (run.report ? "reported" : "");

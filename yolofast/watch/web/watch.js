@@ -2,7 +2,7 @@
 
 import { Refused, detailsOf, isLoading, refreshDetails, refreshList, runs } from "./live.js";
 import { byId, remember } from "./page_parts.js";
-import { drawList, ordered } from "./run_list.js";
+import { drawList, drawSweeps, ordered } from "./run_list.js";
 import { drawRuns } from "./run_view.js";
 
 const EVERY = 2000;
@@ -24,6 +24,12 @@ function choose(id, together) {
   look();
 }
 
+function filterBy(words) {
+  const field = byId("filter");
+  field.value = field.value === words ? "" : words;
+  drawList(selected, choose);
+}
+
 /* Runs that went away are deselected; without any the newest one is shown. */
 function settleSelection() {
   selected = selected.filter((id) => runs.list.some((run) => run.id === id));
@@ -34,8 +40,10 @@ function settleSelection() {
 
 function draw() {
   byId("root").textContent = byId("root").title = byId("empty-root").textContent = runs.root;
-  byId("empty").hidden = runs.list.length > 0;
-  byId("work").hidden = runs.list.length === 0;
+  const nothing = !runs.list.length && !runs.sweeps.length;
+  byId("empty").hidden = !nothing;
+  byId("work").hidden = nothing;
+  drawSweeps(filterBy);
   drawList(selected, choose);
   drawRuns(selected.map((id) => runs.list.find((run) => run.id === id)).filter(Boolean), detailsOf(selected));
   const running = runs.list.filter((run) => run.state === "running").length;

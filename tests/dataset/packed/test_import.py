@@ -1,0 +1,150 @@
+"""Data sets as tar files: streamed from zip, tar and parquet, and the same to training as loose files."""
+
+import io
+import json
+import os
+import tarfile
+import zipfile
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.train.small_run import shapes_in
+from yolofast.cli import main
+from yolofast.dataset.split import read_split
+from yolofast.files.tar_file import members_of, names_in, state_of
+from yolofast.files.yaml_file import open_regular
+from yolofast.store.images import open_images
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    shapes_in(tmp_path / "shapes", 24)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tar_of(path, files):
+    with tarfile.open(path, "w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def png(width=40, height=20):
+    return cv2.imencode(".png", np.full((height, width, 3), 90, np.uint8))[1].tobytes()
+
+
+def test_a_packed_set_is_the_same_to_training(place, capsys):
+    assert main(["pack", "--data", "shapes/data.yaml", "--to", "tars"]) == 0
+    assert sorted(path.name for path in (place / "tars").iterdir()) == ["data.yaml", "train.tar", "val.tar"]
+    loose, packed = (read_split(f"{name}/data.yaml", "train") for name in ("shapes", "tars"))
+    for name in ("sizes", "starts", "labels", "boxes", "crowd"):
+        np.testing.assert_array_equal(getattr(loose, name), getattr(packed, name))
+    pixels = [open_images(index, 32, 32, "disk", say=print)[0].data.numpy() for index in (loose, packed)]
+    np.testing.assert_array_equal(*pixels)
+    off = open_images(packed, 32, 32, "off", say=print)[0]
+    np.testing.assert_array_equal(off.image(3).shape[:2], off.sizes[3][::-1])
+    assert (place / "tars" / ".yolofast").is_dir(), "stores lie beside the tar files"
+    assert main(["check", "--data", "tars/data.yaml"]) == 0
+    assert main(["pack", "--data", "shapes/data.yaml", "--to", "tars"]) == 2
+    assert "there is a data set already" in capsys.readouterr().err
+
+
+def test_at_a_url_and_back(place):
+    """In fsspec's memory, as it would be at s3."""
+    import fsspec
+
+    assert main(["pack", "--data", "shapes/data.yaml", "--to", "memory://bucket/set"]) == 0
+    names = {file.rpartition("/")[2] for file in fsspec.filesystem("memory").ls("/bucket/set", detail=False)}
+    assert names == {"data.yaml", "train.tar", "val.tar"}
+    classes = [str(number) for number in range(8)]
+    url = "memory://bucket/set/train.tar"
+    assert main(["import", url, "--out", "back", "--val", "0.3", "--names", *classes]) == 0
+    train, val = (read_split("back/data.yaml", split) for split in ("train", "val"))
+    assert len(train) + len(val) == len(read_split("shapes/data.yaml")) and len(val)
+
+
+def test_a_zip_with_its_splits_and_names(place):
+    rows = {"a": b"1 .5 .5 .2 .2\n", "b": b"0 .5 .5 .2 .2\n"}
+    with zipfile.ZipFile("set.zip", "w") as file:
+        file.writestr("data.yaml", "names: {0: cat, 1: dog}\n")
+        for name, split in (("a", "train"), ("b", "valid")):
+            file.writestr(f"{split}/images/{name}.png", png())
+            file.writestr(f"{split}/labels/{name}.txt", rows[name])
+        file.writestr("train/images/c.png", png())
+    assert main(["import", "set.zip"]) == 0
+    train, val = (read_split("set/data.yaml", split) for split in ("train", "val"))
+    assert train.names == ("cat", "dog") and train.labels.tolist() == [1] and len(train) == 2
+    assert val.labels.tolist() == [0] and train.sizes[0].tolist() == [40, 20]
+
+
+def test_shards_have_labels_beside_the_images(place):
+    pairs = {f"{key}.{end}": text for key in "abc" for end, text in (("png", png()), ("txt", b"0 .5 .5 .5 .5"))}
+    tar_of("shard.tar", {"classes.txt": b"cat\n", **pairs})
+    assert main(["import", "shard.tar", "--out", "set", "--val", "0.5"]) in (0, 2)
+    assert main(["import", "shard.tar", "--out", "set2", "--val", "0"]) == 2, "nothing to validate on"
+    assert not list((place / "set2").iterdir()), "nothing half-written"
+
+
+def test_parquet_as_the_hub_has_it(place):
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra yolofast[parquet] is not installed")
+    from pyarrow import parquet
+
+    rows = [{"image": {"bytes": png(), "path": None}, "objects": {"bbox": [[10, 5, 20, 10]], "category": [1]}}] * 20
+    features = {"info": {"features": {"objects": {"feature": {"category": {"names": ["cat", "dog"]}}}}}}
+    table = pyarrow.Table.from_pylist(rows).replace_schema_metadata({"huggingface": json.dumps(features)})
+    parquet.write_table(table, "train-0.parquet")
+    assert main(["import", "train-0.parquet", "--out", "set", "--val", "0.3"]) == 0
+    found = read_split("set/data.yaml")
+    assert found.names == ("cat", "dog") and set(found.labels.tolist()) == {1}
+    np.testing.assert_allclose(found.boxes[0], [0.5, 0.5, 0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nope.zip", "there is no such file"),
+        ("shapes/data.yaml", "is of no form that is imported"),
+        ("empty.zip", "it has no image with a YOLO label"),
+        ("text.tar", "cannot be read as a tar file"),
+        ("nameless.tar", "it does not name its classes"),
+    ],
+)
+def test_what_cannot_be_imported(place, capsys, source, message):
+    with zipfile.ZipFile("empty.zip", "w") as file:
+        file.writestr("a.png", png())
+    (place / "text.tar").write_bytes(b"text" * 1000)
+    tar_of("nameless.tar", {"a.png": png(), "a.txt": b""})
+    assert main(["import", source, "--out", "set"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (place / "set").exists() or not list((place / "set").iterdir())
+
+
+def test_members_are_found_and_nothing_else_is(place):
+    outside = place / "secret"
+    outside.write_text("private")
+    with tarfile.open("odd.tar", "w") as tar:
+        for name, kind in (("link", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE), ("pipe", tarfile.FIFOTYPE)):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, str(outside)
+            tar.addfile(info)
+        info = tarfile.TarInfo("../secret")
+        info.size = 4
+        tar.addfile(info, io.BytesIO(b"mine"))
+    path = place / "odd.tar"
+    assert list(names_in(path)) == [f"{path}/../secret"]
+    assert open_regular(f"{path}/../secret").read() == b"mine", "what stands in the file, not beside it"
+    for name in ("link", "hard", "pipe", "no", "x" * 5000):
+        with pytest.raises(OSError):
+            open_regular(f"{path}/{name}")
+        assert state_of(f"{path}/{name}") is None
+    assert (place / "odd.tar.index.npz").is_file()
+    (place / "odd.tar.index.npz").write_bytes(b"damaged")
+    members_of.__globals__["_members"].cache_clear()
+    assert len(members_of(path).names) == 1, "found again"
+    tar_of("odd.tar", {"new": b"12345"})
+    os.utime("odd.tar", ns=(1, 1))
+    assert state_of(f"{path}/new") == (5, 1) and state_of(f"{path}/../secret") is None

@@ -1,0 +1,80 @@
+"""In which order a sweep trains its trials: a process stands in that writes results and trains nothing."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from yolofast.config.resumed import to_yaml, with_lasting_names
+from yolofast.config.train import TrainConfig
+from yolofast.sweep.experiment import read_experiment
+from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.places import Slot
+from yolofast.sweep.queue import Queue
+from yolofast.sweep.results import results_of
+from yolofast.sweep.trials import planned
+
+SCORES = {"0": (0.1, 0.5, 0.6), "1": (0.4, 0.4, 0.4), "2": (0.3, 0.6, 0.9), "3": (0.2, 0.2, 0.2)}
+"""Of each seed, by epoch."""
+
+
+class Pretended:
+    returncode = 0
+
+    def __init__(self, words, **options):
+        parser = argparse.ArgumentParser()
+        for flag, default in (("--project", ""), ("--name", ""), ("--until-epoch", "3")):
+            parser.add_argument(flag, default=default)
+        self.asked, settings = parser.parse_known_args(words)
+        values = dict(word.split("=") for word in settings if "=" in word)
+        folder, epochs = f"{self.asked.project}/{self.asked.name}", int(self.asked.until_epoch)
+        scores = SCORES[values["seed"]][:epochs]
+        self.files = {
+            "results.csv": "epoch,time,metrics/mAP50-95(B)\n"
+            + "".join(f"{place},{60 * (place + 1)},{score}\n" for place, score in enumerate(scores))
+        }
+        if epochs == 3:
+            self.files["summary.json"] = '{"epochs": 3}'
+        self.folder, self.config = folder, TrainConfig(cfg="mini", epochs=3, seed=int(values["seed"]))
+
+    def poll(self):
+        folder = Path(self.folder)
+        folder.mkdir(exist_ok=True)
+        to_yaml(with_lasting_names(self.config), folder / "args.yaml")
+        for name, text in self.files.items():
+            (folder / name).write_text(text)
+        return 0
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    monkeypatch.setattr("yolofast.sweep.queue._POLL_S", 0)
+
+    def train(text, slots=1):
+        (tmp_path / "small.yaml").write_text(f"base: {{cfg: mini, epochs: 3}}\n{text}")
+        experiment = read_experiment(tmp_path / "small.yaml")
+        sweep, lines = SweepFolder.new(tmp_path / "small", experiment, planned(experiment)), []
+        Queue(sweep, [Slot("cpu", number) for number in range(slots)], lines.append, Pretended).run()
+        begun = [line for line in lines if line.endswith("on cpu")]
+        return results_of(sweep), begun
+
+    return train
+
+
+def test_the_best_of_a_rung_is_known_when_those_below_have_come(trained):
+    """Nobody runs to its end only because it was the first at the last rung."""
+    found, begun = trained("seeds: 4\nstop: {asha: {grace: 1, factor: 2}}\n")
+    assert [(row.trial.settings["seed"], row.state) for row in found.rows] == [
+        (2, "complete"), (1, "paused after 2"), (3, "paused after 1"), (0, "paused after 1"),
+    ]  # fmt: skip
+    assert len(begun) == 7, "four to the first rung, two to the second, one to its end"
+
+
+def test_one_alone_is_trained_to_its_end(trained):
+    found, _ = trained("stop: {asha: {grace: 1, factor: 3}}\n")
+    assert [row.state for row in found.rows] == ["complete"]
+
+
+def test_without_stopping_all_run_at_once(trained):
+    found, begun = trained("seeds: 3\n", slots=2)
+    assert [row.state for row in found.rows] == ["complete"] * 3 and len(begun) == 3

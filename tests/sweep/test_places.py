@@ -1,0 +1,80 @@
+"""Where trials run: behind a launcher, and on a Ray cluster, where Ray is installed."""
+
+import importlib.util
+import os
+import signal
+import threading
+
+import psutil
+import pytest
+import torch
+
+from tests.patience import wait_until
+from tests.sweep.test_order import Pretended
+from tests.sweep.test_queue import experiment, one_core, place  # noqa: F401 - fixtures
+from tests.train.small_run import flags, state_of
+from tests.train.test_resume import assert_same_state
+from yolofast.cli import main
+from yolofast.config.reports import SweepConfig
+from yolofast.sweep.experiment import read_experiment
+from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.session import run_sweep
+from yolofast.sweep.trials import planned
+
+
+def test_a_launcher_stands_before_each_command(tmp_path):
+    (tmp_path / "two.yaml").write_text("base: {cfg: mini, epochs: 3}\nseeds: 2\n")
+    spec, begun = read_experiment(tmp_path / "two.yaml"), []
+
+    def start(words, **options):
+        begun.append(words)
+        return Pretended(words, **options)
+
+    sweep = SweepFolder.new(tmp_path / "two", spec, planned(spec))
+    lines = []
+    run_sweep(sweep, SweepConfig(launch="nice -n 5", at_once=2), lines.append, start)
+    assert [words[:3] for words in begun] == [["nice", "-n", "5"]] * 2 and "train" in begun[0]
+    assert begun[0][begun[0].index("--device") + 1] == "0", "a job sees the GPU that it was given, and no other"
+    assert "2 at once on what nice finds" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--launch", "no-such-program", "--at-once", "2"], "there is no program ['no-such-program']"),
+        (["--launch", '"', "--at-once", "2"], "--launch cannot be understood"),
+        (["--launch", "nice"], "--launch and --at-once go together"),
+        (["--address", "auto", "--device", "0"], "--device and --address both say where"),
+        (["--address", "auto"], "--address"),  # without Ray, or without a cluster
+    ],
+)
+def test_places_that_are_refused(words, message, tmp_path, monkeypatch, capsys):
+    if words == ["--address", "auto"] and importlib.util.find_spec("ray"):
+        pytest.skip("Ray would look for a cluster")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text("base: {cfg: mini, epochs: 3}\n")
+    assert main(["sweep", "one.yaml", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="the extra yolofast[sweep] is not installed")
+def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
+    file = experiment(place, "grid: {lr0: [0.002]}\nstop: {asha: {grace: 1, factor: 2}}\n")
+    spec = read_experiment(file)
+    sweep, lines = SweepFolder.new(place / "runs/sweep/small", spec, planned(spec)), []
+
+    def kill_its_worker_once():
+        wait_until((sweep.run(sweep.trials[0]) / "results.csv").is_file)
+        (training,) = (one for one in psutil.process_iter(["cmdline"]) if str(sweep.path) in (one.cmdline() or []))
+        os.kill(training.ppid(), signal.SIGKILL)
+        training.kill()
+
+    killer = threading.Thread(target=kill_its_worker_once)
+    killer.start()
+    found = run_sweep(sweep, SweepConfig(address="local"), lines.append)
+    killer.join()
+    assert [row.state for row in found.rows] == ["complete"], lines
+    assert main(["train", *flags(place, epochs=2, name="plain"), "lr0=0.002"]) == 0
+    ours = torch.load(sweep.run(found.rows[0].trial) / "weights" / "last.pt")
+    assert_same_state(ours, state_of(place, "plain"))

@@ -1,0 +1,130 @@
+"""Files inside an uncompressed tar file, read where they lie: `set/train.tar/images/a.jpg`.
+
+So a data set of millions of images is one file, from which any of them is read with one call. Nothing is unpacked, and
+nothing in a tar file leads anywhere: links, devices and cut-off members are no files here. Where members begin is kept
+beside the tar file (`train.tar.index.npz`) if that can be written, else found again by every process.
+"""
+
+import errno
+import io
+import os
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from yolofast.errors import UserError
+from yolofast.files.atomic_file import write_whole_by
+
+SUFFIX = ".tar"
+_INDEX = ".index.npz"
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError)
+State = tuple[int, int]
+"""Bytes and modification time in nanoseconds."""
+
+
+@dataclass(frozen=True)
+class TarMembers:
+    path: str
+    names: npt.NDArray[np.bytes_]
+    """[N] sorted."""
+    places: npt.NDArray[np.int64]
+    """[N, 2] where the content of each begins, and its bytes."""
+
+    def find(self, name: bytes) -> tuple[int, int] | None:
+        place = int(np.searchsorted(self.names, name)) if len(name) <= self.names.itemsize else len(self.names)
+        if place == len(self.names) or self.names[place] != name:
+            return None
+        start, size = self.places[place].tolist()
+        return start, size
+
+
+def open_member(path: str | Path) -> BinaryIO:
+    """The content of a file in a tar file; FileNotFoundError where there is none."""
+    found = _member(path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+    members, (start, size), _ = found
+    with open(members.path, "rb") as file:
+        return io.BytesIO(os.pread(file.fileno(), size, start))
+
+
+def state_of(path: str | bytes) -> State | None:
+    """Of a file, or of one in a tar file, which is as old as that; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except NotADirectoryError:
+        found = _member(os.fsdecode(path))
+        return None if found is None else (found[1][1], found[2])
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def names_in(path: Path) -> Iterator[str]:
+    """Of all files in a tar file, as paths, in order; raises `UserError` if it is none."""
+    return (f"{path}/{os.fsdecode(name)}" for name in members_of(path).names.tolist())
+
+
+def members_of(path: str | Path) -> TarMembers:
+    found = os.stat(path)
+    return _members(os.path.abspath(path), found.st_size, found.st_mtime_ns)
+
+
+def folder_outside(path: Path) -> Path:
+    """`path`, or the folder of the tar file that it is in."""
+    for place, part in enumerate(path.parts):
+        if part.endswith(SUFFIX) and os.path.isfile(os.path.join(*path.parts[: place + 1])):
+            return Path(*path.parts[:place])
+    return path
+
+
+def _member(path: str | Path) -> tuple[TarMembers, tuple[int, int], int] | None:
+    before, found, name = os.fspath(path).partition(f"{SUFFIX}/")
+    if not found:
+        return None
+    try:
+        status = os.stat(before + SUFFIX)
+        members = _members(os.path.abspath(before + SUFFIX), status.st_size, status.st_mtime_ns)
+    except (OSError, UserError):
+        return None
+    place = members.find(os.fsencode(name))
+    return None if place is None else (members, place, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _members(path: str, size: int, changed: int) -> TarMembers:
+    kept = Path(path + _INDEX)
+    with suppress(*_DAMAGED), np.load(kept, allow_pickle=False) as stored:
+        names, places, of = stored["names"], stored["places"], stored["of"]
+        if [size, changed] == of.tolist() and names.dtype.kind == "S" and places.shape == (len(names), 2):
+            return TarMembers(path, names, places.astype(np.int64))
+    members = _scanned(path, size)
+    with suppress(OSError):
+        of = np.array([size, changed], np.int64)
+        write_whole_by(kept, partial(np.savez, names=members.names, places=members.places, of=of))
+    return members
+
+
+def _scanned(path: str, size: int) -> TarMembers:
+    names, places = list[bytes](), list[tuple[int, int]]()
+    try:
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                if member.isreg() and not member.issparse() and member.offset_data + member.size <= size:
+                    names.append(os.fsencode(member.name.removeprefix("./")))
+                    places.append((member.offset_data, member.size))
+                tar.members = []  # type: ignore[attr-defined]  # or it would keep an object for each of millions
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        fix = "make it again without compression: tar -cf NAME.tar images labels"
+        raise UserError(f"cannot be read as a tar file: {error}", where=path, fix=fix) from None
+    found = np.array(names, np.bytes_) if names else np.zeros(0, "S1")
+    order = np.argsort(found, kind="stable")
+    return TarMembers(path, found[order], np.array(places, np.int64).reshape(-1, 2)[order])
