@@ -11,7 +11,7 @@ from yolofast.dataset.packed.sources import open_source
 from yolofast.dataset.packed.write import Item, is_url, write_tars
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.image_index import ImageIndex
 from yolofast.resources import IN_FOLDER
 from yolofast.terminal.console import decoding_progress

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.dataset.image_facts import file_stamps
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.words import counted
 

@@ -31,11 +31,9 @@ from yolofast.dataset.image_header import (
     decoded_size,
     read_image_header,
 )
-from yolofast.files.budget import DECODING, PIXELS_VARIABLE
+from yolofast.files.budget import DECODING, PIXELS_VARIABLE, open_regular, state_of
 from yolofast.files.other_formats import HOW_TO_CONVERT
-from yolofast.files.tar_file import state_of
 from yolofast.files.threads import in_threads
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import PNG_START, png_chunks
 from yolofast.image_index import Ints
 

@@ -16,9 +16,8 @@ from typing import BinaryIO, NoReturn
 
 import cv2
 
-from yolofast.files.budget import DECODING, MAX_PIXELS, Budget
+from yolofast.files.budget import DECODING, MAX_PIXELS, Budget, open_regular
 from yolofast.files.other_formats import other_format
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import PNG_START, START_BYTES, TooCostlyError, decode_image, stored_size, tiff_number
 
 _MOST_BYTES = 2**30

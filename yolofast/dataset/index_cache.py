@@ -24,7 +24,7 @@ import numpy.typing as npt
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole_by
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 

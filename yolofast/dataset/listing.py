@@ -18,9 +18,8 @@ from yolofast.dataset.data_yaml import (
 )
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
-from yolofast.files.budget import Budget, files_below
-from yolofast.files.tar_file import SUFFIX, names_in
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import TAR, Budget, files_below, open_regular
+from yolofast.files.tar_file import names_in
 
 _LONGEST_LINE = 2**16
 _PREFIX = "data/"
@@ -56,7 +55,7 @@ def list_split(data: DataYaml, split: str) -> Listing:
         listing.sources.append(path)
         if path.is_dir():
             _follow_files(_files_below(path), data, split, listing)
-        elif path.suffix == SUFFIX:
+        elif path.suffix == TAR:
             _follow_files(names_in(path), data, split, listing)
         else:
             _follow_list(path, data, listing)

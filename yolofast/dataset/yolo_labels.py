@@ -20,8 +20,8 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.index_cache import CHUNK, Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import shorten
+from yolofast.files.budget import open_regular
 from yolofast.files.threads import in_threads
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex, Ints, joined
 
 _BOX_COLUMNS = 5

@@ -1,4 +1,6 @@
-"""What reading something from outside may cost.
+"""How something from outside is opened, and what reading it may cost.
+
+Only plain files are opened: a pipe would be waited for, a device may have no end. A file may lie in a tar file.
 
 A few bytes can ask for any amount of work: by repeating a value, by linking a folder to the root, by promising pixels.
 So readers count. A `Budget` is spent, and is one for all that read the same thing: what one reader used up, the next
@@ -9,13 +11,62 @@ together from several disks. The system's own folders are left out, and what is 
 `/` nor `/proc/self`, whose links lead to all others, leads through the whole machine.
 """
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from yolofast.errors import UserError
+
+TAR = ".tar"
+State = tuple[int, int]
+"""Bytes and modification time in nanoseconds."""
+_DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """For reading bytes, also of a file in a tar file; raises OSError, also for pipes and devices."""
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115 - returned
+    except NotADirectoryError:
+        from yolofast.files.tar_file import open_member  # for few: it needs NumPy, which `--help` does not
+
+        return open_member(*_tar_and_name(path))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+    return file
+
+
+def state_of(path: str | bytes) -> State | None:
+    """Of a file, or of one in a tar file, which is as old as that; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except NotADirectoryError:
+        from yolofast.files.tar_file import member
+
+        found = member(*_tar_and_name(os.fsdecode(path)))
+        return None if found is None else (found[0][1], found[1])
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _tar_and_name(path: str | Path) -> tuple[str, str]:
+    before, _, name = os.fspath(path).partition(f"{TAR}/")
+    return before + TAR, name
+
+
+def folder_outside(path: Path) -> Path:
+    """`path`, or the folder of the tar file that it is in."""
+    for place, part in enumerate(path.parts):
+        if part.endswith(TAR) and os.path.isfile(os.path.join(*path.parts[: place + 1])):
+            return Path(*path.parts[:place])
+    return path
 
 
 class Budget:

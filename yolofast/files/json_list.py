@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from yolofast.errors import UserError, nearest_file, shorten
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 
 _PIECE = 1 << 22
 """Bytes that are read at once."""

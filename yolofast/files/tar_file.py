@@ -23,16 +23,12 @@ import numpy.typing as npt
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole_by
 
-SUFFIX = ".tar"
 _INDEX = ".index.npz"
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError)
-State = tuple[int, int]
-"""Bytes and modification time in nanoseconds."""
 
 
 @dataclass(frozen=True)
 class TarMembers:
-    path: str
     names: npt.NDArray[np.bytes_]
     """[N] sorted."""
     places: npt.NDArray[np.int64]
@@ -46,26 +42,24 @@ class TarMembers:
         return start, size
 
 
-def open_member(path: str | Path) -> BinaryIO:
+def open_member(tar: str, name: str) -> BinaryIO:
     """The content of a file in a tar file; FileNotFoundError where there is none."""
-    found = _member(path)
+    found = member(tar, name)
     if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-    members, (start, size), _ = found
-    with open(members.path, "rb") as file:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{tar}/{name}")
+    (start, size), _ = found
+    with open(tar, "rb") as file:
         return io.BytesIO(os.pread(file.fileno(), size, start))
 
 
-def state_of(path: str | bytes) -> State | None:
-    """Of a file, or of one in a tar file, which is as old as that; None if it is not there."""
+def member(tar: str, name: str) -> tuple[tuple[int, int], int] | None:
+    """Where its bytes begin and how many they are, and when the tar file was changed."""
     try:
-        status = os.stat(path)
-    except NotADirectoryError:
-        found = _member(os.fsdecode(path))
-        return None if found is None else (found[1][1], found[2])
-    except OSError:
+        status = os.stat(tar)
+        place = _members(os.path.abspath(tar), status.st_size, status.st_mtime_ns).find(os.fsencode(name))
+    except (OSError, UserError):
         return None
-    return status.st_size, status.st_mtime_ns
+    return None if place is None else (place, status.st_mtime_ns)
 
 
 def names_in(path: Path) -> Iterator[str]:
@@ -78,34 +72,13 @@ def members_of(path: str | Path) -> TarMembers:
     return _members(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
 
-def folder_outside(path: Path) -> Path:
-    """`path`, or the folder of the tar file that it is in."""
-    for place, part in enumerate(path.parts):
-        if part.endswith(SUFFIX) and os.path.isfile(os.path.join(*path.parts[: place + 1])):
-            return Path(*path.parts[:place])
-    return path
-
-
-def _member(path: str | Path) -> tuple[TarMembers, tuple[int, int], int] | None:
-    before, found, name = os.fspath(path).partition(f"{SUFFIX}/")
-    if not found:
-        return None
-    try:
-        status = os.stat(before + SUFFIX)
-        members = _members(os.path.abspath(before + SUFFIX), status.st_size, status.st_mtime_ns)
-    except (OSError, UserError):
-        return None
-    place = members.find(os.fsencode(name))
-    return None if place is None else (members, place, status.st_mtime_ns)
-
-
 @lru_cache(maxsize=16)
 def _members(path: str, size: int, changed: int) -> TarMembers:
     kept = Path(path + _INDEX)
     with suppress(*_DAMAGED), np.load(kept, allow_pickle=False) as stored:
         names, places, of = stored["names"], stored["places"], stored["of"]
         if [size, changed] == of.tolist() and names.dtype.kind == "S" and places.shape == (len(names), 2):
-            return TarMembers(path, names, places.astype(np.int64))
+            return TarMembers(names, places.astype(np.int64))
     members = _scanned(path, size)
     with suppress(OSError):
         of = np.array([size, changed], np.int64)
@@ -127,4 +100,4 @@ def _scanned(path: str, size: int) -> TarMembers:
         raise UserError(f"cannot be read as a tar file: {error}", where=path, fix=fix) from None
     found = np.array(names, np.bytes_) if names else np.zeros(0, "S1")
     order = np.argsort(found, kind="stable")
-    return TarMembers(path, found[order], np.array(places, np.int64).reshape(-1, 2)[order])
+    return TarMembers(found[order], np.array(places, np.int64).reshape(-1, 2)[order])

@@ -11,8 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from yolofast.errors import UserError
-from yolofast.files.budget import Budget
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import Budget, open_regular
 
 _PIECE = 2**18
 _DEEPEST = 50

@@ -6,22 +6,18 @@ Numbers may be written `1e-5`, as in YAML 1.2. The library follows YAML 1.1, whe
 a sign (`1.0e-5`). What is written here puts such text in quotes.
 """
 
-import errno
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 
 from yolofast.errors import UserError, shorten
 from yolofast.files.budget import Budget
 
-_DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
 # A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
 _MAX_BYTES = 8 * 2**20
 _WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
@@ -31,20 +27,6 @@ _MOST_WRITTEN, _LONGEST_EXPLAINED = 200_000, 100_000
 _MOST_VALUES = 1_000_000
 _MOST_BITS = 4096
 """About 1,200 digits."""
-
-
-def open_regular(path: str | Path) -> BinaryIO:
-    """For reading bytes, also of a file in a tar file; raises OSError, also for pipes and devices."""
-    try:
-        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DO_NOT_WAIT))  # noqa: SIM115 - returned
-    except NotADirectoryError:
-        from yolofast.files.tar_file import open_member  # for few: it needs NumPy, which `--help` does not
-
-        return open_member(path)
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
-    return file
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -10,9 +10,8 @@ import numpy as np
 
 from yolofast.augment.plan import FILL
 from yolofast.errors import UserError
-from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE
+from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE, open_regular
 from yolofast.files.other_formats import HOW_TO_CONVERT, other_format
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.pixels import Image
 from yolofast.structures import InputConvention

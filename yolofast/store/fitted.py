@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.budget import DECODING
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import DECODING, open_regular
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.image_index import fitted_size
 from yolofast.pixels import Image

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.files.atomic_file import opened_own
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.store.packed_store import RECORD, Records, same_source, stored_bytes
 
 

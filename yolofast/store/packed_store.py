@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, opened_new, user_cache_folder
-from yolofast.files.tar_file import folder_outside, state_of
+from yolofast.files.budget import folder_outside, open_regular, state_of
 from yolofast.files.threads import in_order
-from yolofast.files.yaml_file import open_regular
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
 from yolofast.words import own_command

@@ -13,8 +13,8 @@ import pytest
 from tests.train.small_run import shapes_in
 from yolofast.cli import main
 from yolofast.dataset.split import read_split
-from yolofast.files.tar_file import members_of, names_in, state_of
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular, state_of
+from yolofast.files.tar_file import members_of, names_in
 from yolofast.store.images import open_images
 
 

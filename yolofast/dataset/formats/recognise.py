@@ -17,7 +17,7 @@ from pathlib import Path
 from yolofast.dataset.data_yaml import is_image_name
 from yolofast.extensions import FORMATS
 from yolofast.files.archive import Archive, is_archive
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.words import counted, own_command
 
 _MOST_NAMES = 50_000

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from yolofast.errors import UserError, in_one_line
 from yolofast.files.atomic_file import name_beside, opened_new, write_whole
-from yolofast.files.tar_file import SUFFIX
+from yolofast.files.budget import TAR
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.resources import IN_FOLDER
 
@@ -60,7 +60,7 @@ def write_tars(
             raise UserError(what, where=place, fix="--val 0.1 makes a tenth of the train images one")
         for writer in writers.values():
             writer.finish()
-    splits: dict[str, str] = {split: f"{split}{SUFFIX}" for split in ("train", "val", "test") if split in found}
+    splits: dict[str, str] = {split: f"{split}{TAR}" for split in ("train", "val", "test") if split in found}
     text = dump_yaml({"path": ".", **splits, "nc": len(names), "names": list(names)})
     with _written(place, IN_FOLDER) as file:
         file.write(text.encode())
@@ -71,7 +71,7 @@ class _TarWriter:
     """Of one split. What is not finished leaves nothing in a folder."""
 
     def __init__(self, place: str, split: str) -> None:
-        self._place, self._name = place, f"{split}{SUFFIX}"
+        self._place, self._name = place, f"{split}{TAR}"
 
     def __enter__(self) -> "_TarWriter":
         if is_url(self._place):

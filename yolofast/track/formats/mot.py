@@ -18,7 +18,7 @@ import numpy.typing as npt
 from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, nearest_file, shorten
 from yolofast.files.atomic_file import write_output
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot_text import LEAST_COLUMNS, Kind, MotRows, check_rows, parse_mot
 from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence, make_sequence

@@ -20,7 +20,7 @@ import numpy as np
 from yolofast.dataset.coco_document import BadEntryError, as_id, pixel_box
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest_file, shorten
-from yolofast.files.yaml_file import open_regular
+from yolofast.files.budget import open_regular
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SeqInfo, sequence_of
 from yolofast.track.formats.mot_text import Kind, check_rows
