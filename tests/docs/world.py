@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tarfile
 
 import cv2
 
@@ -23,6 +24,9 @@ def make_world(folder, trained):
     make_shapes(folder, n=12)  # data.yaml, images, labels
     (folder / "small.yaml").write_text("base: {data: data.yaml, cfg: mini}\ngrid: {lr0: [0.01, 0.02]}\n")
     make_shapes(folder / "shapes", n=12)
+    with tarfile.open(folder / "shards.tar", "w") as tar:
+        for name in ("data.yaml", "images", "labels"):
+            tar.add(folder / "shapes" / name, name)
     for name in ("best.pt", "last.pt"):
         save_seeing(folder / name, names=NAMES, img_size=64)
     save_checkpoint(folder / "yolov7-tiny.pt", model_content(build_model("yolov7-tiny")))
