@@ -1,5 +1,6 @@
 """A worker that hangs is named with its image and replaced, once; then the run ends, and can be resumed."""
 
+import io
 import os
 import signal
 from contextlib import suppress
@@ -141,7 +142,7 @@ def test_a_drive_that_does_not_answer_ends_a_run_that_can_be_resumed(tmp_path, m
         os.mkfifo(first)  # whoever opens it waits for a writer
 
     monkeypatch.setattr(Recorder, "epoch", pull_the_plug)
-    monkeypatch.setattr(fitted, "open_regular", lambda path: open(path, "rb"))  # which would refuse the pipe at once
+    monkeypatch.setattr(fitted, "open_regular", io.FileIO)  # which would refuse the pipe at once
     how = flags(tmp_path, workers=1, worker_timeout=SECONDS)
     assert main(["train", *how]) == 2
     out, errors = capfd.readouterr()
