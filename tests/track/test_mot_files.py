@@ -16,7 +16,6 @@ from yolofast.track.formats.mot import (
     sequence_of_rows,
     write_mot,
     write_seqinfo,
-    write_seqmap,
 )
 from yolofast.track.formats.mot_text import parse_mot
 from yolofast.track.formats.sequence import COLUMNS, make_sequence
@@ -154,7 +153,7 @@ def test_folders_and_what_seqinfo_says(tmp_path):
     write_mot(tmp_path / "MOT-02" / "det" / "det.txt", made, "detections")
     write_seqinfo(tmp_path / "MOT-02" / "seqinfo.ini", made)
     write_mot(tmp_path / "flat.txt", made, "truth")
-    write_seqmap(tmp_path / "seqmap.txt", ["MOT-02"])
+    (tmp_path / "seqmap.txt").write_text("name\nMOT-02\n")
     found = read_sequences(tmp_path, "truth")
     assert list(found) == ["MOT-02", "flat"] and found["flat"].length == 3
     assert (found["MOT-02"].length, found["MOT-02"].frame_rate, found["MOT-02"].width) == (600, 25.0, 640)

@@ -7,7 +7,7 @@ its own, which stops ten minutes after the run where the provider can do that.
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,6 @@ from yolofast.files.yaml_file import dump_yaml
 
 _SUFFIX = ".cloud.json"
 _IDLE_MINUTES = 10
-Call = Callable[[Sequence[str]], int]
-"""Runs a program with its output shown, and returns its exit code."""
 _INSTALL = {
     "sky": "install SkyPilot: pip install 'skypilot[vast]>=0.14', best in an environment of its own; then `sky check`",
     "rsync": "install rsync",
@@ -36,11 +34,7 @@ class Launched(NamedTuple):
     """Empty: its runs are on the machine."""
 
 
-def call(words: Sequence[str]) -> int:
-    return subprocess.run(words, check=False).returncode
-
-
-def launch(task: Task, config: CloudUpConfig, project: Path, ask: Call = call) -> Path:
+def launch(task: Task, config: CloudUpConfig, project: Path) -> Path:
     """The record of it; nothing is kept of what SkyPilot has refused."""
     record = project / f"{task.name}{_SUFFIX}"
     file = project / f"{task.name}.sky.yaml"
@@ -55,7 +49,7 @@ def launch(task: Task, config: CloudUpConfig, project: Path, ask: Call = call) -
     else:
         words = ["sky", "launch", "--yes", "--detach-run", "--cluster", task.name]
         words += ["--idle-minutes-to-autostop", str(_IDLE_MINUTES)] * PROVIDERS[config.provider].stops + [str(file)]
-    _run(words, ask, "`sky check` says which accounts SkyPilot knows; nothing is kept of this launch")
+    _run(words, "`sky check` says which accounts SkyPilot knows; nothing is kept of this launch")
     write_whole(record, json.dumps(Launched(task.name, config.provider, task.bucket)._asdict()).encode() + b"\n")
     return record
 
@@ -64,7 +58,7 @@ def task_yaml(task: Task) -> str:
     return dump_yaml(task.values)
 
 
-def pull(name: str, project: Path, ask: Call = call) -> Path:
+def pull(name: str, project: Path) -> Path:
     """The folder of the run or sweep here."""
     launched, target = launched_as(name, project), project / name
     target.mkdir(parents=True, exist_ok=True)
@@ -75,11 +69,11 @@ def pull(name: str, project: Path, ask: Call = call) -> Path:
         of_google = ["gcloud", "storage", "rsync", "--recursive", source, str(target)]
         words = ["aws", "s3", "sync", source, str(target)] if source.startswith("s3:") else of_google
     _require(words[0])
-    _run(words, ask, "look at the machine: sky status, sky logs " + name)
+    _run(words, "look at the machine: sky status, sky logs " + name)
     return target
 
 
-def stop(name: str, project: Path, *, keep: bool, with_runs: bool, ask: Call = call) -> Path | None:
+def stop(name: str, project: Path, *, keep: bool, with_runs: bool) -> Path | None:
     """Copies the runs first: a machine that is given back has none. Returns their folder, if it was asked for."""
     launched = launched_as(name, project)
     _require("sky")
@@ -88,18 +82,18 @@ def stop(name: str, project: Path, *, keep: bool, with_runs: bool, ask: Call = c
         why = "a job has no machine of its own" if launched.bucket else why
         raise UserError(f"--keep: {why}", fix="leave it out: the machine is given back")
     if launched.bucket:  # its end reaches the bucket before the copy is made
-        _run(["sky", "jobs", "cancel", "--yes", "--graceful", "--name", name], ask, "see sky jobs queue")
-    found = pull(name, project, ask) if with_runs else None
+        _run(["sky", "jobs", "cancel", "--yes", "--graceful", "--name", name], "see sky jobs queue")
+    found = pull(name, project) if with_runs else None
     if not launched.bucket:
-        _run(["sky", "stop" if keep else "down", "--yes", name], ask, "the machine still costs money: see sky status")
+        _run(["sky", "stop" if keep else "down", "--yes", name], "the machine still costs money: see sky status")
     if not keep:
         (project / f"{name}{_SUFFIX}").unlink(missing_ok=True)
     return found
 
 
-def cost(days: int, ask: Call = call) -> None:
+def cost(days: int) -> None:
     _require("sky")
-    _run(["sky", "cost-report", "--days", str(days)], ask, "`sky check` says which accounts SkyPilot knows")
+    _run(["sky", "cost-report", "--days", str(days)], "`sky check` says which accounts SkyPilot knows")
 
 
 def launched_as(name: str, project: Path) -> Launched:
@@ -123,7 +117,8 @@ def _require(program: str) -> None:
         raise UserError(f"{program} is not installed", fix=_INSTALL[program])
 
 
-def _run(words: Sequence[str], ask: Call, fix: str) -> None:
-    code = ask(words)
+def _run(words: Sequence[str], fix: str) -> None:
+    """Its output is shown."""
+    code = subprocess.run(words, check=False).returncode
     if code:
         raise UserError(f"{' '.join(words[:3])} ended with {code}: it says why above", fix=fix)

@@ -36,7 +36,6 @@ class Task:
     values: dict[str, Any]
     """As SkyPilot's YAML has them."""
     bucket: str
-    is_sweep: bool
 
 
 @dataclass
@@ -92,7 +91,7 @@ def task_of(config: CloudUpConfig, given: Mapping[str, Any]) -> Task:
     values |= {"file_mounts": mounts} if mounts else {}
     install = config.install or f"yolofast[gpu]=={__version__}"
     values |= {"setup": f"python3 -m pip install --quiet {shlex.quote(install)}", "run": run}
-    return Task(name, values, config.runs_in, is_sweep)
+    return Task(name, values, config.runs_in)
 
 
 def _resources(config: CloudUpConfig) -> dict[str, Any]:

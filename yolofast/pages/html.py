@@ -135,11 +135,11 @@ def _series(series: Series) -> dict[str, Any]:
     return values
 
 
-def thinned(values: list[float | None], most: int = MOST_POINTS) -> list[int]:
+def thinned(values: list[float | None]) -> list[int]:
     """Places of the values to keep, in order."""
-    if len(values) <= most:
+    if len(values) <= MOST_POINTS:
         return list(range(len(values)))
-    stretch = -(-len(values) * 4 // most)  # up to four are kept of each
+    stretch = -(-len(values) * 4 // MOST_POINTS)  # up to four are kept of each
     kept: set[int] = {0, len(values) - 1}
     for start in range(0, len(values), stretch):
         places = range(start, min(start + stretch, len(values)))

@@ -54,13 +54,13 @@ class _Mended:
 class BackgroundCheck:
     """Of the stores a run reads, from `start` to `close`; the training thread calls `mend` now and then."""
 
-    def __init__(self, *, skip_bad: bool = False, share: float = _SHARE) -> None:
-        """`skip_bad`: an image that is gone is said, and does not end the run. `share` of the cores is used."""
+    def __init__(self, *, skip_bad: bool = False) -> None:
+        """`skip_bad`: an image that is gone is said, and does not end the run."""
         self._stores: list[OpenStore] = []
         self._found: deque[_Mended | UserError] = deque()
         self._skip_bad = skip_bad
         ranks = max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
-        self._core = min(share * usable_cores() / ranks, 1.0)
+        self._core = min(_SHARE * usable_cores() / ranks, 1.0)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -124,12 +124,12 @@ class SweepFolder:
             return True
         return False
 
-    def last_words(self, trial: Trial, lines: int = 4) -> str:
+    def last_words(self, trial: Trial) -> str:
         try:
             text = self.log(trial).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-        return " / ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[-500:]
+        return " / ".join([line.strip() for line in text.splitlines() if line.strip()][-4:])[-500:]
 
 
 Say = Callable[[str], None]

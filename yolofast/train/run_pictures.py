@@ -43,19 +43,17 @@ from yolofast.runs.layout import (
 from yolofast.structures import Batch, Detections, InputConvention, Targets
 
 _LONGEST_SIDE = 1920
-_LEAST_SIDE = 240
+_LEAST_SIDE, _MOST_SIDE = 240, 640
 """Of a tile: on smaller ones names would hide the image."""
 _GREY = 114
 
 
-def picture_grid(
-    images: Sequence[Image], boxes: Sequence[Detections], names: Sequence[str], *, scores: bool, tile: int = 640
-) -> bytes:
-    """Images [height, width, 3] of blue, green and red, of any size, each made to fit a square of `tile` at most."""
+def picture_grid(images: Sequence[Image], boxes: Sequence[Detections], names: Sequence[str], *, scores: bool) -> bytes:
+    """Images [height, width, 3] of blue, green and red, of any size, each made to fit a square."""
     columns = math.ceil(math.sqrt(len(images)))
     rows = -(-len(images) // columns)
     largest = max(max(image.shape[:2]) for image in images)
-    side = min(tile, _LONGEST_SIDE // columns, max(largest, _LEAST_SIDE))
+    side = min(_MOST_SIDE, _LONGEST_SIDE // columns, max(largest, _LEAST_SIDE))
     picture = np.full((rows * side, columns * side, 3), _GREY, np.uint8)
     for place, (image, found) in enumerate(zip(images, boxes, strict=True)):
         # Scaled first, so that lines and letters keep their size.

@@ -89,10 +89,10 @@ class Labelled:
     def note_row(self, error: RowError, where: str | Path, line: int | None, image: str | None) -> None:
         self.note(error.kind, where, error.what, error.fix, line=line, image=image)
 
-    def note_refusal(self, error: UserError, where: str | Path, image: str | None = None) -> None:
+    def note_refusal(self, error: UserError, where: str | Path) -> None:
         """A file that cannot be read at all."""
         fix = error.fix or "export it again"
-        self.note(FaultKind.UNREADABLE_LABEL, error.where or where, error.what, fix, line=error.line, image=image)
+        self.note(FaultKind.UNREADABLE_LABEL, error.where or where, error.what, fix, line=error.line)
 
     def note_missing(self, name: str, where: str | Path, line: int | None = None) -> None:
         """An image that is labelled but not there."""

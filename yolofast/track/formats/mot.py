@@ -7,7 +7,6 @@ coordinates there. `folders.py` says where the files lie.
 
 import configparser
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -249,7 +248,3 @@ def read_seqmap(path: str | Path) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise UserError(f"names {shorten(name)} twice", where=path, fix="name each sequence once")
     return tuple(names)
-
-
-def write_seqmap(path: str | Path, names: Iterable[str]) -> Path:
-    return write_output(path, "\n".join(["name", *names, ""]).encode())

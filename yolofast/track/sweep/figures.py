@@ -90,8 +90,6 @@ FIGURES: dict[str, Figure] = {
     "ML": Figure(_number("ML"), lower_is_better=True, is_count=True),
     "tracks": Figure(_number("IDs"), lower_is_better=True, is_count=True),
 }
-CRITERIA = tuple(name for name in FIGURES if name != "tracks")
-"""What a setting may be chosen by."""
 
 
 def figures_of(rows: Floats) -> dict[str, float]:

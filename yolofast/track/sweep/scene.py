@@ -122,10 +122,6 @@ def _unused_below(trial: Trial, faithful: bool) -> float | None:
     return None
 
 
-def empty_results(name: str, length: int) -> Sequence:
-    return results_of(name, length, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 4)))
-
-
 def results_of(name: str, length: int, frame: Ints, ids: Ints, box: Floats) -> Sequence:
     """Of a tracker, whose frames are in order."""
     count = len(frame)

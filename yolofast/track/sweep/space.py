@@ -168,9 +168,9 @@ def key_of(trial: Trial) -> str:
     return json.dumps(trial, sort_keys=True)
 
 
-def words_of(trial: Trial, names: Iterable[str] | None = None) -> str:
+def words_of(trial: Trial) -> str:
     """`bytetrack match_thresh=0.8 …`"""
-    shown = [name for name in (trial if names is None else names) if name in trial and name != TRACKER]
+    shown = [name for name in trial if name != TRACKER]
     return " ".join([str(trial[TRACKER]), *(f"{name}={shown_value(trial[name])}" for name in shown)])
 
 
