@@ -131,6 +131,15 @@ def found(where: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def needed(package: str, extra: str, wanted_by: str) -> Any:
+    """A package that not everybody has, imported; `pip install 'yolofast[extra]'` adds it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        what = f"{wanted_by} needs {package}, which is not installed"
+        raise UserError(what, fix=f"pip install 'yolofast[{extra}]'") from error
+
+
 def check_assigner(name: object) -> str:
     if not isinstance(name, str) or name not in ASSIGNERS:
         hint = nearest(name, ASSIGNERS) if isinstance(name, str) else ""

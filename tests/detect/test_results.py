@@ -148,7 +148,9 @@ def test_as_detections_of_supervision():
 @pytest.mark.parametrize("package", ["pandas", "supervision"])
 def test_a_package_that_is_not_installed(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UserError, match=rf"{package} is not installed\n  fix: pip install 'yolofast\[{package}\]'"):
+    with pytest.raises(
+        UserError, match=rf"needs {package}, which is not installed\n  fix: pip install 'yolofast\[{package}\]'"
+    ):
         getattr(found(), f"to_{package}")()
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_files_of_others_damaged_ones_and_a_missing_extra(exported, tmp_path, mo
     }.items():
         with pytest.raises(UserError, match=words):
             Detector(tmp_path / f"{name}.onnx")
-    monkeypatch.setattr(contract, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"needs onnx, which is not installed\n  fix: pip install 'yolofast\[onnx\]'"):
         Detector(exported / "model")
 

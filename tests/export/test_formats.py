@@ -17,7 +17,7 @@ from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
 from yolofast.evaluate.nms import Thresholds
 from yolofast.export.check import compare, first_difference
-from yolofast.export.formats import contract, onnx_based, torchscript
+from yolofast.export.formats import onnx_based, torchscript
 from yolofast.export.formats.facts import END2END
 from yolofast.export.formats.openvino import OPENVINO
 from yolofast.export.runtimes.contract import open_session
@@ -151,6 +151,6 @@ def test_what_a_format_cannot_hold(flags, message, exported, tmp_path, capsys):
 
 
 def test_the_extra_is_named(exported, monkeypatch):
-    monkeypatch.setattr(contract, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(UserError, match=r"needs openvino, which is not installed\n  fix: pip install 'yolofast\[open"):
         OPENVINO.need()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,8 +51,8 @@ def converters(monkeypatch):
         precision=SimpleNamespace(FLOAT32="fp32"),
     )
     known = {"litert_torch": tools, "coremltools": tools}
-    true = contract.import_module
-    monkeypatch.setattr(contract, "import_module", lambda name: known.get(name) or true(name))
+    for name, module in known.items():
+        monkeypatch.setitem(sys.modules, name, module)
     return seen
 
 
@@ -81,7 +82,7 @@ def test_what_nothing_here_runs_is_written_and_that_is_said(to, model, converter
 )  # fmt: skip
 def test_the_extra_is_named(to, package, extra, monkeypatch, tmp_path, capsys):
     weights = save_seeing(tmp_path / "best.pt", img_size=64)
-    monkeypatch.setattr(contract, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    monkeypatch.setitem(sys.modules, package, None)
     assert main(["export", "--weights", str(weights), "--to", to, "--out", str(tmp_path / "made")]) == 2
     said = capsys.readouterr().err
     assert f"needs {package}, which is not installed" in said and f"pip install 'yolofast[{extra}]'" in said

@@ -7,7 +7,7 @@ from functools import partial
 from yolofast.config.flags import from_args
 from yolofast.config.predict import ServeConfig
 from yolofast.detect.networks import weights_of
-from yolofast.export.formats.contract import needed
+from yolofast.extensions import needed
 from yolofast.terminal.console import console
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
 from yolofast.evaluate.mosaic_picture import draw_boxes
+from yolofast.extensions import needed
 from yolofast.files.atomic_file import write_output
 from yolofast.media.frames import Frame
 from yolofast.media.given_pictures import Channels, check_channels, pictures_of
@@ -158,11 +159,11 @@ class ImageDetections(Detections):
         """A `pandas.DataFrame` with a row per object: x1, y1, x2, y2, score, label, name."""
         corners = {name: self.boxes[:, place] for place, name in enumerate(("x1", "y1", "x2", "y2"))}
         columns = {**corners, "score": self.scores, "label": self.labels, "name": self._names_of_each()}
-        return _optional("pandas").DataFrame(columns)
+        return needed("pandas", "pandas", "a data frame").DataFrame(columns)
 
     def to_supervision(self) -> Any:
         """A `supervision.Detections`, the names of the classes in its data."""
-        return _optional("supervision").Detections(
+        return needed("supervision", "supervision", "to_supervision").Detections(
             xyxy=self.boxes,
             confidence=self.scores,
             class_id=self.labels,
@@ -271,10 +272,3 @@ def _in_notebook() -> bool:
     """Whether a kernel shows what is displayed; IPython in a terminal does not."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return shell is not None and type(shell).__name__ != "TerminalInteractiveShell"
-
-
-def _optional(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise UserError(f"{package} is not installed", fix=f"pip install 'yolofast[{package}]'") from None

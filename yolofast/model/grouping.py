@@ -169,4 +169,4 @@ def _sklearn_cluster() -> Any:
     try:
         return importlib.import_module("sklearn.cluster")
     except ImportError as error:
-        raise UserError("grouping classes needs scikit-learn", fix="pip install yolofast[grouping]") from error
+        raise UserError("grouping classes needs scikit-learn", fix="pip install 'yolofast[grouping]'") from error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from yolofast.config.train import TrainConfig
-from yolofast.errors import UserError
+from yolofast.extensions import needed
 from yolofast.sweep.folder import Progress, SweepFolder
 from yolofast.sweep.trials import Trial, command_of, shown
 from yolofast.track.sweep.findings import front_of
@@ -124,12 +124,7 @@ class SweepResults:
 
     def to_pandas(self) -> Any:
         """A data frame with a row for each trial."""
-        try:
-            import pandas
-        except ImportError:
-            what = "a data frame needs pandas, which is not installed"
-            raise UserError(what, fix="pip install 'yolofast[pandas]'") from None
-        return pandas.DataFrame([row.as_json() for row in self.rows])
+        return needed("pandas", "pandas", "a data frame").DataFrame([row.as_json() for row in self.rows])
 
 
 def results_of(sweep: SweepFolder) -> SweepResults:

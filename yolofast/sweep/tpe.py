@@ -7,7 +7,7 @@ that was killed continues with what it knows.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from yolofast.errors import UserError
+from yolofast.extensions import needed
 from yolofast.sweep.draws import Range, rounded
 
 _TRIES = 20
@@ -20,7 +20,7 @@ def suggested(
     ranges: Mapping[str, Range], known: Sequence[Known], seed: int, allowed: Callable[[Mapping[str, Any]], bool]
 ) -> dict[str, Any] | None:
     """Values of a next trial; None if constraints forbid what is suggested."""
-    optuna = _optuna()
+    optuna = needed("optuna", "optuna", "method tpe")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces = {name: _space(optuna, one) for name, one in ranges.items()}
     # Trials that still run count as bad ones, or those side by side would all try the same.
@@ -42,16 +42,6 @@ def suggested(
             return varied
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
     return None
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise UserError(
-            "method tpe needs Optuna, which is not installed", fix="pip install 'yolofast[optuna]'"
-        ) from None
-    return optuna
 
 
 def _space(optuna: Any, one: Range) -> Any:

@@ -240,7 +240,7 @@ def _session(path: Path) -> Any:
         runtime = import_module("onnxruntime")
     except ImportError:
         what = "running it needs onnxruntime, which is not installed"
-        fix = "pip install yolofast[reid]; or use the detector's own features"
+        fix = "pip install 'yolofast[reid]'; or use the detector's own features"
         raise UserError(what, where=path, fix=fix) from None
     providers = [name for name in _PROVIDERS if name in runtime.get_available_providers()]
     try:

@@ -19,6 +19,7 @@ from yolofast.dataset.data_yaml import is_image_name, label_path
 from yolofast.dataset.image_header import BadImageError, decoded_size
 from yolofast.dataset.packed.write import Item, is_url, open_url
 from yolofast.errors import UserError, shorten
+from yolofast.extensions import needed
 from yolofast.files.archive import Archive
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.image_bytes import PNG_START
@@ -155,12 +156,7 @@ def _paired(source: str, held: list[tuple[str, bytes]], rest: Iterator[tuple[str
 
 
 def _parquet(sources: Sequence[str], given: Sequence[str]) -> Source:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        fix = "pip install 'yolofast[parquet]'"
-        raise UserError("parquet files need pyarrow, which is not installed", fix=fix) from None
-
+    parquet = needed("pyarrow.parquet", "parquet", "a parquet file")
     opened = parquet.ParquetFile(open_url(sources[0], "rb"))
     missing = {"image", "objects"} - set(opened.schema_arrow.names)
     if missing:

@@ -5,7 +5,6 @@ Each library is an optional extra, imported when it is used.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -78,15 +77,6 @@ def _given(facts: ExportFacts) -> list[str]:
         "--dynamic batch": not facts.batch,
     }
     return [flag for flag, holds in given.items() if holds]
-
-
-def needed(package: str, extra: str, wanted_by: str) -> Any:
-    """The package, imported."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        what = f"{wanted_by} needs {package}, which is not installed"
-        raise UserError(what, fix=f"pip install 'yolofast[{extra}]'") from error
 
 
 def export_format(name: str) -> ExportFormat:

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import DecodedNetwork, needed
+from yolofast.export.formats.contract import DecodedNetwork
 from yolofast.export.formats.facts import ExportFacts
 from yolofast.export.formats.sidecar import add_fact
 from yolofast.export.formats.traced import Traced
+from yolofast.extensions import needed
 
 LAYOUT = "raw_maps"
 """The fact of this format: what decoding needs to know."""

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from yolofast.export.formats.contract import needed
 from yolofast.export.formats.facts import IMAGE, IMAGES, ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
+from yolofast.extensions import needed
 
 
 class Onnx(OnnxBased):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import DecodedNetwork, needed
+from yolofast.export.formats.contract import DecodedNetwork
 from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, ExportFacts
 from yolofast.export.formats.onnx_nodes import (
     CONF,
@@ -25,6 +25,7 @@ from yolofast.export.formats.onnx_nodes import (
     add_preparation,
     add_suppression,
 )
+from yolofast.extensions import needed
 
 LAYER = "layer"
 """The entry of a node that names the layer it was made of."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
+from yolofast.extensions import needed
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from yolofast.augment.plan import FILL
-from yolofast.export.formats.contract import needed
 from yolofast.export.formats.facts import DETECTIONS, END2END, IMAGE, IMAGES, PREDICTIONS, ExportFacts
+from yolofast.extensions import needed
 
 CONF, IOU, MAX_DET = "conf", "iou", "max_det"
 """Thresholds, which may be inputs too."""

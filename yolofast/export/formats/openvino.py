@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import DecodedNetwork, needed
+from yolofast.export.formats.contract import DecodedNetwork
 from yolofast.export.formats.facts import ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.onnx_graph import layer_values
+from yolofast.extensions import needed
 from yolofast.model.contract import Network
 
 ROOM = "yolofast"

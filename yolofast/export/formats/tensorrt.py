@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import needed
 from yolofast.export.formats.facts import IMAGES, ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.sidecar import write_facts
+from yolofast.extensions import needed
 
 _WORKSPACE = 1 << 32
 """Bytes that TensorRT may use while it tries kernels."""

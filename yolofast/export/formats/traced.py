@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import torch
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import DecodedNetwork, ExportFormat, needed
+from yolofast.export.formats.contract import DecodedNetwork, ExportFormat
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS, ExportFacts
 from yolofast.export.formats.sidecar import write_facts
+from yolofast.extensions import needed
 
 
 class Traced(ExportFormat):

@@ -35,6 +35,16 @@ class Session(ABC):
         return ()
 
 
+def checked(predictions: Array, facts: ExportFacts, path: Path) -> Array:
+    """What a network gave, if it is what `Session.predict` promises."""
+    wanted = 5 + len(facts.names)
+    if predictions.ndim != 3 or predictions.shape[2] != wanted:
+        shape = list(predictions.shape)
+        what = f"its predictions have shape {shape}, but [batch, n, {wanted}] belongs to its classes"
+        raise UserError(what, where=path, fix="export it again: it is damaged")
+    return predictions
+
+
 class Loader(Protocol):
     def __call__(self, path: Path, *, gpu: bool = False) -> Session:
         """`path` is the file that ends in the format's suffix. A missing extra, a file of another tool and a damaged

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS
 from yolofast.export.formats.sidecar import facts_beside
-from yolofast.export.runtimes.contract import Session
+from yolofast.export.runtimes.contract import Session, checked
+from yolofast.extensions import needed
 
 
 class ExecuTorchSession(Session):
@@ -38,13 +39,7 @@ class ExecuTorchSession(Session):
                 what = f"executorch cannot run it: {in_one_line(error)}"
                 raise UserError(what, where=self._path, fix="export it again") from error
             predictions: Array = found.numpy().copy()
-        wanted = 5 + len(self.facts.names)
-        if predictions.ndim != 3 or predictions.shape[2] != wanted:
-            what = (
-                f"its predictions have shape {list(predictions.shape)}, but [batch, n, {wanted}] belongs to its classes"
-            )
-            raise UserError(what, where=self._path, fix="export it again: it is damaged")
-        return predictions
+        return checked(predictions, self.facts, self._path)
 
 
 def open_executorch(path: Path, *, gpu: bool = False) -> ExecuTorchSession:

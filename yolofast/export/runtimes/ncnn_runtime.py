@@ -11,11 +11,12 @@ import torch
 
 from yolofast.decoding import decode
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS
 from yolofast.export.formats.ncnn import LAYOUT
 from yolofast.export.formats.sidecar import fact_beside, facts_beside
 from yolofast.export.runtimes.contract import Session
+from yolofast.extensions import needed
 from yolofast.structures import HeadLayout
 
 

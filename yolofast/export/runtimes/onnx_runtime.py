@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS, facts_of
 from yolofast.export.formats.onnx_graph import layer_values, part_of
-from yolofast.export.runtimes.contract import Session
+from yolofast.export.runtimes.contract import Session, checked
+from yolofast.extensions import needed
 
 _LARGEST = 2**31
 """Bytes: what a file of this format can be."""
@@ -32,12 +33,7 @@ class OnnxSession(Session):
 
     def predict(self, images: Array) -> Array:
         (predictions,) = self._network.run([PREDICTIONS], {IMAGES: np.ascontiguousarray(images)})
-        found: Array = predictions
-        wanted = 5 + len(self.facts.names)
-        if found.ndim != 3 or found.shape[2] != wanted:
-            what = f"its predictions have shape {list(found.shape)}, but [batch, n, {wanted}] belongs to its classes"
-            raise UserError(what, where=self._path, fix="export it again: it is damaged")
-        return found
+        return checked(predictions, self.facts, self._path)
 
     def layers(self, images: Array) -> Sequence[tuple[str, Array]]:
         last = layer_values(self._model)

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from yolofast.errors import UserError, in_one_line
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, facts_of
 from yolofast.export.formats.openvino import LAYERS, ROOM, values_of
-from yolofast.export.runtimes.contract import Session
+from yolofast.export.runtimes.contract import Session, checked
+from yolofast.extensions import needed
 
 
 class OpenVinoSession(Session):
@@ -36,12 +37,7 @@ class OpenVinoSession(Session):
         return dict(zip(self.facts.outputs, found, strict=True))
 
     def predict(self, images: Array) -> Array:
-        found: Array = _asked(self._network, [np.ascontiguousarray(images)])[0]
-        wanted = 5 + len(self.facts.names)
-        if found.ndim != 3 or found.shape[2] != wanted:
-            what = f"its predictions have shape {list(found.shape)}, but [batch, n, {wanted}] belongs to its classes"
-            raise UserError(what, where=self._path, fix="export it again: it is damaged")
-        return found
+        return checked(_asked(self._network, [np.ascontiguousarray(images)])[0], self.facts, self._path)
 
     def layers(self, images: Array) -> Sequence[tuple[str, Array]]:
         layers: dict[str, str] = json.loads(self._said().get(LAYERS, "{}"))

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import Array, needed
+from yolofast.export.formats.contract import Array
 from yolofast.export.formats.facts import IMAGES, PREDICTIONS
 from yolofast.export.formats.sidecar import facts_beside
 from yolofast.export.runtimes.contract import Session
+from yolofast.extensions import needed
 
 
 class TensorRtSession(Session):

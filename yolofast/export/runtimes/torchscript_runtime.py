@@ -12,9 +12,9 @@ import torch
 
 from yolofast.errors import UserError, in_one_line
 from yolofast.export.formats.contract import Array
-from yolofast.export.formats.facts import IMAGES, PREDICTIONS, facts_of
+from yolofast.export.formats.facts import IMAGES, facts_of
 from yolofast.export.formats.torchscript import FACTS
-from yolofast.export.runtimes.contract import Session
+from yolofast.export.runtimes.contract import Session, checked
 
 
 class TorchScriptSession(Session):
@@ -36,11 +36,7 @@ class TorchScriptSession(Session):
 
     def predict(self, images: Array) -> Array:
         (found,) = self._asked(self._network, images)
-        wanted = 5 + len(self.facts.names)
-        if found.ndim != 3 or found.shape[2] != wanted:
-            what = f"its {PREDICTIONS} have shape {list(found.shape)}, but [batch, n, {wanted}] belongs to its classes"
-            raise UserError(what, where=self._path, fix="export it again: it is damaged")
-        return found
+        return checked(found, self.facts, self._path)
 
     @torch.no_grad()
     def _asked(self, module: Any, images: Array) -> list[Array]:
