@@ -16,6 +16,9 @@ from torch import Tensor
 from yolofast.boxes import to_normalised
 from yolofast.errors import UserError
 
+QUAD_IMAGES = 4
+"""That `--quad` joins into one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeadLayout:

@@ -16,9 +16,9 @@ from yolofast.augment.planner import Planner
 from yolofast.augment.render_cv2 import render
 from yolofast.errors import UserError
 from yolofast.image_index import Ints
-from yolofast.loader.quad import GROUP, choose_enlarged, join_images, join_rows
+from yolofast.loader.quad import choose_enlarged, join_images, join_rows
 from yolofast.pixels import Image, ImageSource
-from yolofast.structures import BatchMix, Targets
+from yolofast.structures import QUAD_IMAGES, BatchMix, Targets
 
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -94,7 +94,7 @@ class BatchMaker:
     def shape(self, job: Job) -> Shape:
         """Of the batch's images."""
         if self.quad:
-            return len(job.images) // GROUP, 3, 2 * job.height, 2 * job.width
+            return len(job.images) // QUAD_IMAGES, 3, 2 * job.height, 2 * job.width
         return len(job.images), 3, job.height, job.width
 
     def sources(self, job: Job) -> Ints:
@@ -102,7 +102,7 @@ class BatchMaker:
         if not self.quad:
             return job.images
         enlarged = self._enlarged(job)
-        return job.images[np.where(enlarged >= 0, enlarged, np.arange(len(enlarged)) * GROUP)]
+        return job.images[np.where(enlarged >= 0, enlarged, np.arange(len(enlarged)) * QUAD_IMAGES)]
 
     def make(self, job: Job, out: Pixels) -> Made:
         """Render the batch into `out`, which has its shape."""

@@ -18,21 +18,20 @@ from yolofast.augment.draws import uniform, whole
 from yolofast.image_index import Ints
 from yolofast.loader.device_loader import DeviceLoader
 from yolofast.loader.order import EpochOrder
-from yolofast.structures import Batch, Targets
+from yolofast.structures import QUAD_IMAGES, Batch, Targets
 
 Rows = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 
-GROUP = 4
 _STREAM = 7
 _ENLARGED_SHARE = 0.5
 
 
 def choose_enlarged(seed: int, epoch: int, positions: Ints) -> Ints:
     """[groups] which image of the batch fills each group's; -1 where all four are shown."""
-    first = np.arange(0, len(positions), GROUP)
+    first = np.arange(0, len(positions), QUAD_IMAGES)
     draws = uniform(seed, epoch, positions[first], 2, _STREAM)
-    return np.where(draws[:, 0] < _ENLARGED_SHARE, first + whole(GROUP, draws[:, 1]), -1)
+    return np.where(draws[:, 0] < _ENLARGED_SHARE, first + whole(QUAD_IMAGES, draws[:, 1]), -1)
 
 
 def join_images(images: Pixels, enlarged: Ints, out: Pixels) -> None:
@@ -43,16 +42,16 @@ def join_images(images: Pixels, enlarged: Ints, out: Pixels) -> None:
             for channel in range(3):
                 cv2.resize(images[chosen, channel], (2 * width, 2 * height), dst=out[group, channel])
             continue
-        for member in range(GROUP):
+        for member in range(QUAD_IMAGES):
             down, right = divmod(member, 2)
             place = out[group, :, down * height : (down + 1) * height, right * width : (right + 1) * width]
-            place[:] = images[GROUP * group + member]
+            place[:] = images[QUAD_IMAGES * group + member]
 
 
 def join_rows(rows: Rows, enlarged: Ints) -> Rows:
     """What the joined images show, from rows `image class cx cy w h` of the single ones."""
     image = rows[:, 0].astype(np.int64)
-    group, member = np.divmod(image, GROUP)
+    group, member = np.divmod(image, QUAD_IMAGES)
     fills = enlarged[group] == image
     side_by_side = enlarged[group] < 0
     joined = rows.copy()
@@ -68,7 +67,7 @@ class QuadOnDevice:
     """The batches of a `DeviceLoader`, joined. Its order must keep groups of four together (`multiple`)."""
 
     def __init__(self, single: DeviceLoader) -> None:
-        assert single.order.multiple % GROUP == 0
+        assert single.order.multiple % QUAD_IMAGES == 0
         self.single = single
 
     @property
@@ -87,11 +86,11 @@ class QuadOnDevice:
         batches = self.single.epoch(number, start_batch)
         for part, batch in zip(self.order.batches(number, start_batch), batches, strict=True):
             enlarged = choose_enlarged(seed, number, part.positions)
-            first = np.arange(len(enlarged)) * GROUP
+            first = np.arange(len(enlarged)) * QUAD_IMAGES
             chosen = np.where(enlarged >= 0, enlarged, first)
             chosen_g, is_enlarged_g = self._sent(chosen), self._sent(enlarged >= 0)
             images = join_on_device(batch.images, chosen_g, is_enlarged_g)
-            targets = join_targets(batch.targets, chosen_g % GROUP, is_enlarged_g)
+            targets = join_targets(batch.targets, chosen_g % QUAD_IMAGES, is_enlarged_g)
             yield Batch(images, targets, part.images[chosen], mix=batch.mix)
 
     def _sent(self, values: npt.NDArray[np.generic]) -> Tensor:
@@ -113,12 +112,12 @@ def join_on_device(images: Tensor, chosen_g: Tensor, is_enlarged_g: Tensor) -> T
 def join_targets(targets: Targets, member_g: Tensor, is_enlarged_g: Tensor) -> Targets:
     """Of `[4g, G]` boxes `[g, 4G]`: those of the enlarged image as they are, otherwise all, moved to their quarter."""
     groups, places = len(member_g), targets.valid.shape[1]
-    boxes = targets.boxes.view(groups, GROUP, places, 4)
-    member = torch.arange(GROUP, device=boxes.device)
-    corner = torch.stack((member % 2, member // 2), dim=-1).view(GROUP, 1, 2)
+    boxes = targets.boxes.view(groups, QUAD_IMAGES, places, 4)
+    member = torch.arange(QUAD_IMAGES, device=boxes.device)
+    corner = torch.stack((member % 2, member // 2), dim=-1).view(QUAD_IMAGES, 1, 2)
     quarter = torch.cat(((boxes[..., :2] + corner) / 2, boxes[..., 2:] / 2), dim=-1)
     shown = ~is_enlarged_g[:, None] | (member == member_g[:, None])
-    valid = targets.valid.view(groups, GROUP, places) & shown[..., None]
+    valid = targets.valid.view(groups, QUAD_IMAGES, places) & shown[..., None]
     joined = torch.where(is_enlarged_g.view(-1, 1, 1, 1), boxes, quarter)
-    labels = targets.labels.view(groups, GROUP * places)
+    labels = targets.labels.view(groups, QUAD_IMAGES * places)
     return Targets(joined.flatten(1, 2), labels, valid.flatten(1))

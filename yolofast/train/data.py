@@ -27,7 +27,7 @@ from yolofast.loader.device_loader import DeviceLoader, InputFormat
 from yolofast.loader.device_pixels import device_pixels
 from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.loader.pool import workers_are_forked
-from yolofast.loader.quad import GROUP, QuadOnDevice
+from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors
 from yolofast.model.heads import AnchorHead
@@ -35,6 +35,7 @@ from yolofast.model.network import Network
 from yolofast.precision import Precision
 from yolofast.ranks import rank, ranks_here, world
 from yolofast.store.images import OpenStore
+from yolofast.structures import QUAD_IMAGES
 from yolofast.train.distributed.join import open_images_together
 from yolofast.train.families.family import Rules
 
@@ -144,7 +145,7 @@ def training_order(
     The published code of YOLOv7 shuffles only for several GPUs, and takes the batches of `--rect` from the widest to
     the tallest; unless faithful, the latter are shuffled as wholes. YOLOX is `always_shuffled`.
     """
-    multiple = GROUP if config.quad else 1
+    multiple = QUAD_IMAGES if config.quad else 1
     least = world() * multiple
     size = min(config.batch_size, max(len(index) // least, 1) * least)
     shuffle = always_shuffled or not config.faithful or (world() > 1 and not config.rect)

@@ -17,12 +17,11 @@ from yolofast.config.hyp import hyp_of
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, fitted_size
-from yolofast.loader.quad import GROUP
 from yolofast.optim.schedule import NOMINAL_BATCH
 from yolofast.precision import Precision, device_of, memory_ran_out
 from yolofast.ranks import world
 from yolofast.store.choose import AUTO_GPU_SHARE
-from yolofast.structures import Batch, Targets, bucketed
+from yolofast.structures import QUAD_IMAGES, Batch, Targets, bucketed
 from yolofast.train.data import Say, read_data
 from yolofast.train.distributed.join import device_of_rank
 from yolofast.train.families.family import Augmentation, rules_of
@@ -136,7 +135,7 @@ def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
 
 def _joined(config: TrainConfig) -> int:
     """How many images of the data set make one that the network sees."""
-    return GROUP if config.quad else 1
+    return QUAD_IMAGES if config.quad else 1
 
 
 def _measured(config: TrainConfig, device: torch.device, most: int | None) -> int | None:

@@ -15,7 +15,7 @@ from yolofast.dataset.changes import SplitRecord, record_of
 from yolofast.detect.accumulator import Evaluated
 from yolofast.detect.networks import Start, check_number_of_heads, starting_network
 from yolofast.loader.device_loader import DeviceLoader
-from yolofast.loader.quad import GROUP, QuadOnDevice
+from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
 from yolofast.model.summary import network_name
@@ -23,7 +23,7 @@ from yolofast.optim.optimizer import build_optimizer, parameter_groups
 from yolofast.precision import Precision
 from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
-from yolofast.structures import Batch
+from yolofast.structures import QUAD_IMAGES, Batch
 from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
@@ -90,7 +90,7 @@ class Run:
     @property
     def images_joined(self) -> int:
         """How many images of the data set make one that the network sees."""
-        return GROUP if self.config.quad else 1
+        return QUAD_IMAGES if self.config.quad else 1
 
     def images_used(self, batch: Batch) -> int:
         """Of the data set, by the batches that all processes have at once."""

@@ -1,5 +1,6 @@
 """Compiled kernels are kept by the sources of what is compiled: no more of them, and no less."""
 
+import ast
 import shutil
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from yolofast.model.network import build_model
 from yolofast.precision import Precision
 from yolofast.structures import Targets
 from yolofast.train.families.family import rules_of
-from yolofast.train.gears.compiling import PACKAGE, compiled_sources, key_of_sources, sources_of
+from yolofast.train.gears.compiling import AROUND, PACKAGE, compiled_sources, key_of_sources, sources_of
 from yolofast.train.run import prepare_step
 
 
@@ -44,6 +45,8 @@ def file_of(copy: Path, name: str) -> Path:
         ("ota.py", True), ("blocks.py", True), ("boxes.py", True), ("train/step.py", True), ("_select_kernel.py", True),
         ("yolox_criterion.py", True), ("yolov7_criterion.py", True),
         ("display.py", False), ("loop.py", False), ("train/session.py", False), ("cli.py", False),
+        ("config/train.py", False), ("device_loader.py", False), ("commands/convert_nuscenes.py", False),
+        ("track/nuscenes/export.py", False), ("export/formats/onnx.py", False), ("terminal/console.py", False),
     ],
 )  # fmt: skip
 def test_a_change_of_what_is_compiled_changes_the_key(copy, key, name, is_compiled):
@@ -85,6 +88,19 @@ def test_all_that_runs_between_images_and_losses_is_known(cfg, assigner, quad):
         sys.setprofile(None)
     own, known = {Path(name) for name in seen if Path(name).is_relative_to(PACKAGE)}, set(compiled_sources())
     assert len(own) > 5 and own <= known, own - known
+
+
+def test_what_is_compiled_takes_nothing_of_the_rooms_around():
+    """But a file of hyper-parameters that a user names, which is read before anything is compiled."""
+    taken = {
+        f"{node.module}.{alias.name}"
+        for path in compiled_sources()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+        if node.module.startswith(tuple(f"{PACKAGE.name}.{room}" for room in AROUND))
+    }
+    assert taken == {"yolofast.config.hyp.read_hyp"}
 
 
 def test_imports_in_functions_count_and_names_are_not_modules(tmp_path):

@@ -47,9 +47,9 @@ def sources_of(modules: Iterable[str], package: Path = PACKAGE) -> list[Path]:
 
 
 def _source(module: str, package: Path) -> Path | None:
-    """None of what is a name in a module, or of another package. That of the package itself says nothing."""
+    """None of what is a name in a module, of another package, or of rooms around. The package itself says nothing."""
     top, *names = module.split(".")
-    if top != PACKAGE.name or not names:
+    if top != PACKAGE.name or not names or names[0] in AROUND:
         return None
     path = package.joinpath(*names)
     files = (path.with_name(f"{path.name}.py"), path / "__init__.py")
@@ -68,6 +68,9 @@ def _imported(path: Path) -> Iterator[str]:
             yield node.value.partition(":")[0]
 
 
+AROUND = ("commands", "config", "dataset", "export", "loader", "track")
+"""Rooms that prepare what a step is given, or use what it has taught. Tables and settings name them; nothing of them is
+compiled, so an edit there costs nobody their kernels."""
 _SECONDS_KEPT = 30 * 24 * 3600
 _KINDS_OF_BATCHES = 64
 """Numbers of places, losses and sets of layers that learn, in one run; torch gives up beyond."""

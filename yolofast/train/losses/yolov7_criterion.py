@@ -13,12 +13,11 @@ from torch import Tensor
 from yolofast.assign.cells import Head
 from yolofast.errors import UserError
 from yolofast.extensions import ASSIGNERS, found
-from yolofast.loader.quad import GROUP
 from yolofast.loss.criterion import Criterion, LossSettings, state_of
 from yolofast.loss.yolov7_loss import ObjectnessMean, level_balance, mean_of_all, yolov7_terms
 from yolofast.ranks import follow_all, whole_batch
 from yolofast.raw_maps import RowReader
-from yolofast.structures import Assignment, HeadLayout, LossTerms, RawMapReader, Targets
+from yolofast.structures import QUAD_IMAGES, Assignment, HeadLayout, LossTerms, RawMapReader, Targets
 
 _LEAD_REACH, _AUX_REACH, _AUX_WEIGHT = 0.5, 1.0, 0.25
 _TOPK, _TOPK_WITH_AUX = 10, 20
@@ -151,7 +150,7 @@ class QuadLoss:
 
     def __call__(self, raw: Sequence[Tensor], targets: Targets) -> LossTerms:
         terms = self.criterion(raw, targets)
-        return replace(terms, total=terms.total * GROUP)
+        return replace(terms, total=terms.total * QUAD_IMAGES)
 
     @property
     def has_kernels(self) -> bool:
