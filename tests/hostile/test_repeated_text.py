@@ -7,8 +7,8 @@ from yolofast.files.yaml_file import parse_yaml
 from yolofast.report.logs.read_run import read_history
 from yolofast.runs.layout import FILES
 from yolofast.watch.report_frame import framed_report
-from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.runs import read_run_file
+from yolofast.watch.watched_folder import WatchedFolder
 
 YOLOX = (
     "epoch: 1/3, iter: 10/20, mem: 1Mb, total_loss: 12.3, iou_loss: 3.0, l1_loss: 0.0, conf_loss: 5.0, cls_loss: 2.0, "
@@ -61,4 +61,4 @@ def test_a_report_in_watch(text):
 def test_a_report_of_any_size(tmp_path):
     with (tmp_path / FILES.report).open("wb") as file:
         file.truncate(2**24 + 1)  # takes no room on the disk
-    assert read_run_file(RunFolder(tmp_path), FILES.report) is None
+    assert read_run_file(WatchedFolder(tmp_path), FILES.report) is None

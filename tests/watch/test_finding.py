@@ -9,8 +9,8 @@ import pytest
 from tests.watch.made_runs import append, bytes_read, counts_bytes, make_run, row
 from yolofast.watch.find_runs import DEEPEST, FoundRun, find_runs
 from yolofast.watch.overview import Overview
-from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.runs import Runs, content_type, pictures, read_run_file
+from yolofast.watch.watched_folder import WatchedFolder
 
 
 def names(root):
@@ -88,7 +88,7 @@ def test_states(tmp_path):
 
 
 def test_an_interrupted_run_has_stopped_until_it_is_resumed(tmp_path):
-    overview = Overview(FoundRun("run", "run", RunFolder(make_run(tmp_path / "run", done=3, finished=False))))
+    overview = Overview(FoundRun("run", "run", WatchedFolder(make_run(tmp_path / "run", done=3, finished=False))))
     assert overview.line()["state"] == "running"
     (tmp_path / "run" / "interrupted.json").write_text('{"epochs": 3}')
     assert overview.line()["state"] == "stopped"
@@ -178,7 +178,7 @@ def test_folders_come_and_go(tmp_path):
 @pytest.mark.parametrize("name", ["report.html", "results.png", "val_batch0_pred.jpg", "A B-1.JPEG"])
 def test_files_that_may_be_had(tmp_path, name):
     (tmp_path / name).write_bytes(b"content")
-    assert read_run_file(RunFolder(tmp_path), name).content == b"content"
+    assert read_run_file(WatchedFolder(tmp_path), name).content == b"content"
 
 
 REFUSED = [
@@ -203,7 +203,7 @@ def test_links_are_not_followed(tmp_path):
     assert (
         runs.file("exp", "results.png") is None
         and runs.file("exp", "pipe.png") is None
-        and pictures(RunFolder(run)) == []
+        and pictures(WatchedFolder(run)) == []
     )
     run.rename(tmp_path / "moved")
     (tmp_path / "moved" / "real.png").write_bytes(b"private")

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tests.watch.made_runs import bytes_read, counts_bytes
 from yolofast.watch.growing_file import GrowingFile
-from yolofast.watch.run_folder import RunFolder
+from yolofast.watch.watched_folder import WatchedFolder
 
 MUCH = 2**20
 
 
 def reader_of(path):
-    return GrowingFile(RunFolder(path.parent) / path.name)
+    return GrowingFile(WatchedFolder(path.parent) / path.name)
 
 
 def test_only_whole_lines_and_each_once(tmp_path):

@@ -10,8 +10,8 @@ from yolofast.config.reports import WatchConfig
 from yolofast.errors import UserError
 from yolofast.pages.html import web_file
 from yolofast.watch.gate import is_this_machine, token_for
-from yolofast.watch.run_folder import can_be_opened_in_steps
 from yolofast.watch.server import WatchServer
+from yolofast.watch.watched_folder import can_be_opened_in_steps
 from yolofast.words import counted, own_command
 
 _FROM_THE_PAGE_KIT = ("chart.js", "page.css")

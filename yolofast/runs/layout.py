@@ -165,12 +165,14 @@ MAP = Column(
     name="metrics/mAP50-95(B)", title="mAP50-95", short="mAP", source="metric", width=8, better="higher",
     chart="Accuracy", drawn=True, of=lambda metrics: metrics.map,
 )  # fmt: skip
+MOTION_HORIZONS = 1, 5, 15
+"""Frames after the last one seen, whose boxes a motion model is judged by."""
 MOTION_METRICS = tuple(
     Column(
         name=f"metrics/IoU{frames}(M)", title=f"IoU after {frames} frame{'s' * (frames > 1)}", short=f"IoU@{frames}",
         source="metric", width=8, better="higher", chart="Overlap of predicted and true boxes", drawn=True,
     )
-    for frames in (1, 5, 15)
+    for frames in MOTION_HORIZONS
 )  # fmt: skip
 """Of a motion model, in place of a detector's metrics. Its best epoch has the highest mean of them."""
 VAL_LOSS = Column(name="val/{term}_loss", title="validation", source="validation loss", better="lower", drawn=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from yolofast.runs.layout import FILES, SWEEP_TRIALS
-from yolofast.watch.run_folder import RunFolder
+from yolofast.watch.watched_folder import WatchedFolder
 
 DEEPEST = 6
 MOST_FOLDERS = 20_000
@@ -24,7 +24,7 @@ class FoundRun(NamedTuple):
     """ASCII, whatever bytes the folder's name has."""
     name: str
     """For people; relative to RUNS."""
-    folder: RunFolder
+    folder: WatchedFolder
 
 
 class FoundRuns(NamedTuple):
@@ -37,7 +37,7 @@ class FoundRuns(NamedTuple):
 
 def find_runs(root: Path) -> FoundRuns:
     """Breadth first, so that a limit cuts what lies deepest."""
-    waiting, runs, sweeps = [RunFolder(root)], list[FoundRun](), list[FoundRun]()
+    waiting, runs, sweeps = [WatchedFolder(root)], list[FoundRun](), list[FoundRun]()
     for visited, folder in enumerate(waiting):
         if visited == MOST_FOLDERS or len(runs) == MOST_RUNS:
             return FoundRuns(runs, False, sweeps)

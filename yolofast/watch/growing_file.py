@@ -7,7 +7,7 @@ keeps every length is not noticed.
 
 from typing import NamedTuple
 
-from yolofast.watch.run_folder import FolderFile, Stamp
+from yolofast.watch.watched_folder import FolderFile, Stamp
 
 _REMEMBERED = 256
 _LONGEST_LINE = 2**16

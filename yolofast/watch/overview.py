@@ -15,7 +15,7 @@ from yolofast.runs.layout import EPOCH, FILES, MAP, MAP50, SPEED, TIME, fitness
 from yolofast.runs.reader import parse_entries
 from yolofast.watch.find_runs import FoundRun
 from yolofast.watch.run_curves import EpochRows
-from yolofast.watch.run_folder import FolderFile, Stamp
+from yolofast.watch.watched_folder import FolderFile, Stamp
 
 State = Literal["running", "finished", "stopped"]
 

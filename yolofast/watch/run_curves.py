@@ -7,7 +7,7 @@ from collections.abc import Collection
 from yolofast.runs.layout import BATCH_LOSS, EPOCH, FILES
 from yolofast.runs.table import Row, headings, row_of
 from yolofast.watch.growing_file import GrowingFile
-from yolofast.watch.run_folder import RunFolder
+from yolofast.watch.watched_folder import WatchedFolder
 
 MAX_ROWS = 20_000
 _BYTES_AT_ONCE, _BATCH_BYTES_AT_ONCE = 8 * 2**20, 4 * 2**20
@@ -17,7 +17,7 @@ MOST = 1200
 class EpochRows:
     """Rows are only appended, until `generation` changes: then all of them are new."""
 
-    def __init__(self, folder: RunFolder, only: Collection[str] | None = None) -> None:
+    def __init__(self, folder: WatchedFolder, only: Collection[str] | None = None) -> None:
         """`only`: the columns to keep in memory; with a thousand runs not all of them fit."""
         self._file, self._only = GrowingFile(folder / FILES.results), only
         self._headings: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Thinned:
 
 
 class BatchCurve:
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: WatchedFolder) -> None:
         self._file = GrowingFile(folder / FILES.batches)
         self._columns: tuple[str, ...] = ()
         self.loss = Thinned()

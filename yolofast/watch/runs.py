@@ -16,9 +16,9 @@ from yolofast.runs.layout import FILES, SWEEP_PAGE
 from yolofast.watch.find_runs import FoundRun, find_runs
 from yolofast.watch.overview import Overview
 from yolofast.watch.run_curves import BatchCurve, EpochRows
-from yolofast.watch.run_folder import RunFolder
 from yolofast.watch.settings_files import SettingsFiles
 from yolofast.watch.sweep_line import SweepLine
+from yolofast.watch.watched_folder import WatchedFolder
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,98}", re.ASCII)
@@ -117,7 +117,7 @@ class RunFile(NamedTuple):
     content_type: str
 
 
-def read_run_file(folder: RunFolder, name: str) -> RunFile | None:
+def read_run_file(folder: WatchedFolder, name: str) -> RunFile | None:
     """None for names that are not allowed, links, and missing files."""
     kind = content_type(name)
     most = _MAX_REPORT if name == FILES.report else _MAX_BYTES
@@ -132,7 +132,7 @@ def content_type(name: str) -> str | None:
     return _TYPES.get(os.path.splitext(name)[1].lower()) if _NAME.fullmatch(name) else None
 
 
-def pictures(folder: RunFolder) -> list[str]:
+def pictures(folder: WatchedFolder) -> list[str]:
     files, _ = folder.entries()
     return sorted(name for name in files if name not in (FILES.report, SWEEP_PAGE) and content_type(name))[
         :_MOST_PICTURES

@@ -6,7 +6,7 @@ from yolofast.errors import shorten
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import parse_entries
 from yolofast.runs.settings import SETTINGS_FILES, hardware_used, settings_in_effect
-from yolofast.watch.run_folder import FolderFile, RunFolder, Stamp
+from yolofast.watch.watched_folder import FolderFile, Stamp, WatchedFolder
 
 _MAX_BYTES = 2**18
 _MOST = 400
@@ -18,7 +18,7 @@ Value = str | int | float | bool | None
 class SettingsFiles:
     """Reads the files again only when they have changed."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: WatchedFolder) -> None:
         self._folder, self._files = folder, [folder / name for name in (FILES.environment, *SETTINGS_FILES)]
         self._stamps: dict[str, Stamp | None] | None = None
         self._known: dict[str, dict[str, Value]] = {}

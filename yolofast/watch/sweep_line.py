@@ -8,7 +8,7 @@ from typing import Any
 from yolofast.runs.layout import SWEEP_PAGE, SWEEP_SUMMARY, SWEEP_TRIALS
 from yolofast.runs.reader import parse_entries
 from yolofast.watch.find_runs import FoundRun
-from yolofast.watch.run_folder import RunFolder, Stamp
+from yolofast.watch.watched_folder import Stamp, WatchedFolder
 
 _MOST_BYTES = 2**24
 _LOOKED_AT = (SWEEP_TRIALS, SWEEP_SUMMARY, SWEEP_PAGE)
@@ -43,7 +43,7 @@ class SweepLine:
         }
 
 
-def _listed(folder: RunFolder, name: str) -> list[dict[str, Any]]:
+def _listed(folder: WatchedFolder, name: str) -> list[dict[str, Any]]:
     """Of a file that anybody may have written; none if it is no list of trials."""
     try:
         trials = parse_entries(name, (folder / name).read(_MOST_BYTES) or b"")[0]["trials"]

@@ -27,14 +27,15 @@ from yolofast.motion.training.horizons import SIMPLE, as_json, judged, learned, 
 from yolofast.motion.training.samples import Augmentation, Samples
 from yolofast.motion.training.step import MotionStep
 from yolofast.motion.training.tracks import read_split
-from yolofast.motion.training.trainer import HORIZONS, MotionTrainer, Progress, Validation
+from yolofast.motion.training.trainer import MotionTrainer, Validation
 from yolofast.motion.weights import read_motion, stated
 from yolofast.precision import device_of
 from yolofast.report.run.run_page import leave_report
 from yolofast.runs.folder import RunLock, forget_earlier_run, new_run_folder
-from yolofast.runs.layout import FILES, MOTION_METRICS
+from yolofast.runs.layout import FILES, MOTION_HORIZONS, MOTION_METRICS
 from yolofast.train.checkpoints import Checkpoints, is_whole, read_state
 from yolofast.train.display import Display
+from yolofast.train.loop import Progress
 from yolofast.train.record import Recorder, summary_of
 from yolofast.train.resume import run_to_resume
 from yolofast.train.run_pictures import curves_picture
@@ -163,7 +164,7 @@ def _restored(step: MotionStep, state: dict[str, Any], display: Display) -> Prog
         raise UserError(what, fix="start a new run with --weights last.pt") from error
     if (before := state.get("samples")) != len(step.samples) and is_whole(before, 0):
         display.say(f"warning: there are {len(step.samples):,} samples, the run began with {before:,}")
-    return Progress(state["next_epoch"], state["best_fitness"], state["best_epoch"], state["rows"])
+    return Progress(epoch=state["next_epoch"], **{name: state[name] for name in ("best_fitness", "best_epoch", "rows")})
 
 
 def _resumes(epoch: int, epochs: int, folder: Path) -> str:
@@ -196,7 +197,7 @@ def _finish(trainer: MotionTrainer, folder: Path, seconds: float) -> None:
     save_checkpoint(best, {**content, "epoch": progress.best_epoch})
     asked = trainer.validation.asked
     methods = {NAME: learned(model.to(step.device)), **SIMPLE}
-    figures = as_json(asked, judged(asked, methods, max(HORIZONS)), HORIZONS)
+    figures = as_json(asked, judged(asked, methods, max(MOTION_HORIZONS)), MOTION_HORIZONS)
     write_whole(folder / FILES.motion, (json.dumps(figures, indent=1) + "\n").encode())
     if trainer.config.plots:
         try:
@@ -211,7 +212,7 @@ def _finish(trainer: MotionTrainer, folder: Path, seconds: float) -> None:
     found = (summary["best"][one.name] for one in MOTION_METRICS)
     overlaps = ", ".join("–" if one is None else f"{one:.3f}" for one in found)  # where no run is so long
     where, data = shlex.quote(str(best)), shlex.quote(trainer.config.val or trainer.config.data)
-    frames = ", ".join(map(str, HORIZONS))
+    frames = ", ".join(map(str, MOTION_HORIZONS))
     learnt = "" if trainer.config.val else "  # most of it was learnt from: others tell more"
     display.say(
         f"\ntrained {counted(summary['epochs'], 'epoch')} in {clock(summary['train_seconds'])}, {pace}\n"

@@ -6,7 +6,7 @@ So a run killed at any moment repeats the epoch it was in, on a CPU to the same 
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,21 +25,10 @@ from yolofast.runs import layout
 from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display
 from yolofast.train.gears.gears import Pace
+from yolofast.train.loop import Progress
 from yolofast.train.record import Recorder
 
-HORIZONS = (1, 5, 15)
 _AT_ONCE = 2048
-
-
-@dataclass
-class Progress:
-    """Where a run stands, besides its tensors."""
-
-    epoch: int = 0
-    """The next one."""
-    best_fitness: float = -1.0
-    best_epoch: int = -1
-    rows: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -123,7 +112,7 @@ class MotionTrainer:
 
     def _validate(self, row: dict[str, Any]) -> None:
         model, progress = self.step.model, self.progress
-        overlaps = mean_overlaps(model, self.validation.asked, HORIZONS)
+        overlaps = mean_overlaps(model, self.validation.asked, layout.MOTION_HORIZONS)
         row.update(zip((one.name for one in layout.MOTION_METRICS), overlaps, strict=True))
         row.update(layout.losses_of(layout.VAL_LOSS, self.validation.losses(model, self.config.giou)))
         known = [one for one in overlaps if math.isfinite(one)]

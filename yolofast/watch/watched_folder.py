@@ -35,7 +35,7 @@ class Stamp(NamedTuple):
         return self.changed_ns / 1e9
 
 
-class RunFolder(NamedTuple):
+class WatchedFolder(NamedTuple):
     root: Path
     """The folder that is watched; the user has named it, so it may be a link."""
     parts: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ class RunFolder(NamedTuple):
     def __truediv__(self, name: str) -> "FolderFile":
         return FolderFile(self, name)
 
-    def below(self, name: str) -> "RunFolder":
-        return RunFolder(self.root, (*self.parts, name))
+    def below(self, name: str) -> "WatchedFolder":
+        return WatchedFolder(self.root, (*self.parts, name))
 
     @contextmanager
     def opened(self) -> Iterator[int]:
@@ -91,7 +91,7 @@ class RunFolder(NamedTuple):
 
 
 class FolderFile(NamedTuple):
-    folder: RunFolder
+    folder: WatchedFolder
     name: str
     """Without a `/`."""
 
