@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
@@ -58,13 +58,7 @@ def run(args: argparse.Namespace) -> None:
         warps=config.warps is not None,
     )  # fmt: skip
     warps = None if config.warps is None else read_warps(config.warps)
-    opened = None
-    if config.source:
-        # Stored detections say themselves which frames they are of.
-        every = config.vid_stride if config.detections is None else 1
-        opened = open_sources(
-            config.source, config.batch_size, every=every, frame_rate=config.frame_rate, on_fault=faults.add
-        )
+    opened = _opened(config, faults) if config.source else None
     follower = Follower(make, times, several=len(config.source) > 1, explained=config.explain, warps=warps)
     empty: list[StoredDetections] = []
     names, frames, made = _frames(config, opened, follower, make(USUAL_RATE), times, say, empty.append)
@@ -74,19 +68,9 @@ def run(args: argparse.Namespace) -> None:
     make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
     files = TrackRun(config, names, shapes, make_folder, made)
     began = time.perf_counter()
-    window = Window(out.print) if config.view_img else None
     complete = False
     try:
-        with files.progress(out) as show:
-            for one in frames:
-                faults.read()
-                with times.of(DRAWING):
-                    drawn = files.add(one, faults)
-                show(one)
-                if window is not None and drawn is not None and not window.show(one.place.video, drawn):
-                    break
-            else:
-                complete = True
+        complete = _write_all(config, files, frames, faults, times, out)
     finally:  # also when interrupted: files of results so far are whole, and videos can be played
         frames.close()
         files.close(faults, complete=complete)
@@ -102,6 +86,30 @@ def run(args: argparse.Namespace) -> None:
         several = ", ".join(sorted(opened.timeline.repaired))
         out.print(f"remark: times of {several} did not ascend; frames are taken at the stated rate there")
     _summary(out, files, times, seconds)
+
+
+def _opened(config: TrackConfig, faults: Faults) -> OpenSources:
+    every = config.vid_stride if config.detections is None else 1  # stored detections say which frames they are of
+    return open_sources(
+        config.source, config.batch_size, every=every, frame_rate=config.frame_rate, on_fault=faults.add
+    )
+
+
+def _write_all(
+    config: TrackConfig, files: TrackRun, frames: Iterable[FollowedFrame], faults: Faults, times: StageTimes,
+    out: Console,
+) -> bool:  # fmt: skip
+    """Also shown in a window, if the settings say so; False if that was closed."""
+    window = Window(out.print) if config.view_img else None
+    with files.progress(out) as show:
+        for one in frames:
+            faults.read()
+            with times.of(DRAWING):
+                drawn = files.add(one, faults)
+            show(one)
+            if window is not None and drawn is not None and not window.show(one.place.video, drawn):
+                return False
+    return True
 
 
 def _frames(

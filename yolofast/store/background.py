@@ -104,22 +104,27 @@ class BackgroundCheck:
         return any(changed)
 
     def _run(self) -> None:
-        worked = 0.0
         for opened in self._stores:
+            if self._stop.is_set():
+                return
             try:
                 with open_data(opened.store) as file:
-                    for image in range(len(opened.store)):
-                        began = time.thread_time()
-                        if stored_bytes(opened.store.records[image], file.fileno()) is None:
-                            self._found.append(_made_anew(opened, image))
-                        worked += time.thread_time() - began
-                        if worked > _AT_ONCE_S:
-                            self._stop.wait(worked * (1 / self._core - 1))
-                            worked = 0.0
-                        if self._stop.is_set():
-                            return
+                    self._look(opened, file.fileno())
             except UserError as error:  # the file has gone, or is shorter than it was
                 self._found.append(error)
+
+    def _look(self, opened: OpenStore, file: int) -> None:
+        worked = 0.0
+        for image in range(len(opened.store)):
+            if self._stop.is_set():
+                return
+            began = time.thread_time()
+            if stored_bytes(opened.store.records[image], file) is None:
+                self._found.append(_made_anew(opened, image))
+            worked += time.thread_time() - began
+            if worked > _AT_ONCE_S:
+                self._stop.wait(worked * (1 / self._core - 1))
+                worked = 0.0
 
 
 def _made_anew(opened: OpenStore, image: int) -> _Mended | UserError:

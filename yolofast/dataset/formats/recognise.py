@@ -98,11 +98,10 @@ def _names_below(folder: Path) -> list[str]:
                 name = f"{inside}/{entry.name}" if inside else entry.name
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir():
-                    if links + entry.is_symlink() < 2:
-                        waiting.append((name, links + entry.is_symlink()))
-                else:
+                if not entry.is_dir():
                     names.append(name)
+                elif (linked := links + entry.is_symlink()) < 2:
+                    waiting.append((name, linked))
     return names
 
 
