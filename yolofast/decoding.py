@@ -49,8 +49,8 @@ def _decode_map(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout
 def decode_boxes(raw: Tensor, anchors_px: Tensor, stride: int, layout: HeadLayout) -> Tensor:
     """The boxes of one raw map, `[B, na · H · W, 4]`: cx, cy, w, h in pixels. Points have no use for `anchors_px`.
 
-    Rows are laid end to end before anything is computed. The compiler of torch 2.11 pads a result it computes in the
-    map's own order, and then reads it end to end as if it were not padded.
+    Rows are laid end to end before anything is computed. A result in the map's own order is padded by the compiler of
+    torch 2.11, which then reads it end to end as if it were not.
     """
     reader = RowReader(layout.bins)
     rows = raw[..., : reader.objectness].flatten(1, 3).float()

@@ -1,10 +1,10 @@
 """The processes (ranks) that train one model together, as far as a loss has to know of them.
 
-Each rank gets its part of a batch, and gradients are averaged over the ranks. If every rank divided a term by a count
-of its own, such as its positives, the weight of a box would depend on the part it is in. So counts are averaged over
-the ranks too: the average of the ranks' losses is then the loss of the whole batch. The published code divides by its
-own counts; `share_counts(False)` does that. Outside of training (no gradients) each rank counts alone, because parts of
-a validation set may differ in size. On one rank all of this is the identity.
+Each rank gets its part of a batch, and gradients are averaged over the ranks. A term might be divided by a count of the
+rank's own, such as its positives: then the weight of a box would depend on the part it is in. So counts are averaged
+over the ranks too: the average of the ranks' losses is then the loss of the whole batch. The published code divides by
+its own counts; `share_counts(False)` does that. Outside of training (no gradients) each rank counts alone, because
+parts of a validation set may differ in size. On one rank all of this is the identity.
 """
 
 import os

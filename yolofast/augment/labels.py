@@ -1,7 +1,7 @@
 """What a plan does to boxes and polygons: one function for a whole batch, whichever renderer makes the pixels.
 
 Published trainers resample each polygon to 1,000 points to find its box after the transform. Here each edge is cut to
-the image and its ends are taken, which is what more and more points tend to, at the cost of the corners there are.
+the image and its ends are taken. More and more points tend to just that, and this costs only the corners there are.
 
 Axes: n boxes of all tiles in question.
 """

@@ -1,7 +1,7 @@
 """`yolofast preview`: augmented images with their boxes in one picture, as training would get them.
 
-They are the first images of an epoch, planned as every loader plans them and rendered by OpenCV straight from the image
-files, so that a preview needs neither a packed store nor a GPU.
+They are the first images of an epoch, planned as every loader plans them. OpenCV renders them straight from the image
+files, so a preview needs neither a packed store nor a GPU.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What `--data` means: a data yaml, a folder that holds one, or the built-in data set, which is made on first use.
 
-Anything else is looked at: a folder of Pascal VOC, a zip of Roboflow, a COCO file are answered with what they are and
-the command that makes a data set of them. Nothing is converted unasked: how to divide it, which classes to take and
+Anything else is looked at. A folder of Pascal VOC, a zip of Roboflow or a COCO file is answered with what it is, and
+the command that makes a data set of it. Nothing is converted unasked: how to divide it, which classes to take and
 where to put it are choices.
 """
 

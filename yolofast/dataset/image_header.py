@@ -1,7 +1,7 @@
 """Size, EXIF rotation and completeness of an image from its first and last bytes, without decoding a pixel.
 
 Every start of a training run looks at every image, and decoding them all would take minutes. JPEG, PNG and BMP are read
-here; WebP and TIFF are decoded whole. Pillow would need 44 instead of 19 µs for a JPEG, decodes a PNG to find
+here; WebP and TIFF are decoded whole. Pillow would need 44 instead of 19 µs for a JPEG. It decodes a PNG to find
 its EXIF, warns of damaged EXIF, and takes the orientation from XMP, which OpenCV does not. A file damaged in its middle
 is found by `require_decodable` of `image_facts` only.
 """

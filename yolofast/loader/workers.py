@@ -1,12 +1,13 @@
 """The CPU path: batches made by worker processes (or by this one), always the same ones in the same order.
 
-What a batch holds depends on seed, epoch and position alone, so the number of workers, their speed and the transport
+What a batch holds depends on seed, epoch and position alone. So the number of workers, their speed and the transport
 change nothing but the time it takes.
 
 Why not `torch.utils.data.DataLoader`? Not for speed: with 8 workers on VOC at 320 pixels it made 0.96 to 1.10 of the
-images per second of plain workers here (those of `--fast-dataloader` 1.14 to 1.17). But a killed worker then raises its
-error anywhere in the training process, not where a batch is requested. Batches are in /dev/shm, which is too small in
-many containers, and orphaned workers stay for 5 s. Figures and trial: benchmarks/results/2026-11-16-dataloader-h200.md.
+images per second of plain workers here. Those of `--fast-dataloader` made 1.14 to 1.17. But a killed worker then raises
+its error anywhere in the training process, not where a batch is requested. Batches are in /dev/shm, which is too small
+in many containers, and orphaned workers stay for 5 s. Figures and trial:
+benchmarks/results/2026-11-16-dataloader-h200.md.
 """
 
 import warnings

@@ -1,8 +1,8 @@
 """TrackSSM asked on a CPU: the same numbers as the network, several times as fast.
 
 What training needs and a prediction does not is left out. The first projection is folded into the matrix that embeds a
-row: 8 or 10 numbers are multiplied by one matrix instead of two, and the size of the embedded row, by which it is
-normalised, is a quadratic form of them. Of the last block only the newest row is wanted, so gate, reading and the way
+row: 8 or 10 numbers are multiplied by one matrix instead of two. The embedded row is normalised by its size, which is
+a quadratic form of them. Of the last block only the newest row is wanted, so gate, reading and the way
 out are computed for that row alone. Steps, writing and reading of all decoder stages come from one product.
 
 Rows of a history come first in memory, states before channels: every step is a few passes over arrays in a row, and

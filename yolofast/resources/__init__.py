@@ -1,7 +1,7 @@
 """Packaged model graphs, head groupings (`cfg/`), data sets, recipes (`data/`, `recipes/`), as users type them.
 
-A data yaml names a built-in data set by `builtin: shapes`; `shapes` alone will do. What is on the disk comes first, but
-a folder is a data set only if it holds a data.yaml, so that a folder of that name does not hide the built-in one.
+A data yaml names a built-in data set by `builtin: shapes`; `shapes` alone will do. What is on the disk comes first. But
+a folder is a data set only if it holds a data.yaml: one of that name does not hide the built-in data set.
 """
 
 import os

@@ -118,7 +118,7 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
 def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHUNK) -> PackedImages:
     """The images in the memory of `device`.
 
-    They pass through two small pinned buffers in turn, one filled from the file while the other is on its way, so that
+    They pass through two small pinned buffers in turn: one is filled from the file while the other is on its way. So
     host memory never holds a second copy.
     """
     device = usable_device(device)

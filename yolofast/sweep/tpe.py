@@ -1,7 +1,7 @@
 """Where to try next, by Optuna's TPE (arXiv 1907.10902): of many draws the one that is likeliest among the good.
 
-The study is made anew from the trials of the sweep each time, so that nothing is to be kept beside them, and a sweep
-that was killed continues with what it knows.
+The study is made anew from the trials of the sweep each time. So nothing is to be kept beside them, and a sweep that
+was killed continues with what it knows.
 """
 
 from collections.abc import Callable, Mapping, Sequence

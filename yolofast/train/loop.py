@@ -1,8 +1,8 @@
 """The loop around the step: epochs, evaluation, records and checkpoints.
 
-Everything random depends on seed, epoch and position, and the schedule on epoch and batch, so the state of a run is its
-tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before if
-that was still being written, on a CPU to the same bits.
+Everything random depends on seed, epoch and position, and the schedule on epoch and batch. So the state of a run is
+its tensors and the number of the next epoch. A run killed at any moment repeats the epoch it was in, and the one before
+if that was still being written. On a CPU the bits are the same.
 """
 
 import time

@@ -1,6 +1,6 @@
 """The files of the built-in data set: pictures, YOLO label files, COCO annotations and the data yaml.
 
-A picture depends on the seed and its own number only, so any number of threads writes the same files, and a smaller
+A picture depends on the seed and its own number only. So any number of threads writes the same files, and a smaller
 data set is the beginning of a larger one. Texts are written as bytes, so that lines end the same way on every system.
 """
 

@@ -1,8 +1,8 @@
 """Whether figures of different runs can be compared at all.
 
 Accuracies need the same validation, losses the same assigner and heads, hours the same hardware and the same things
-counted. Hours and money are always shown. What follows from the hours of several runs – who is faster, what one had
-reached when another ended, the Pareto front – is said only where they can be compared. Runs whose files do not say
+counted. Hours and money are always shown. What follows from them is said only where they can be compared: who is
+faster, what one run had reached when another ended, the Pareto front. Runs whose files do not say
 something are no obstacle.
 """
 

@@ -1,7 +1,7 @@
 """The figures of each kind of run: mean and standard deviation, the change from the first kind, and which is better.
 
-A row has no winner where neither direction is good, where values cannot be compared, where they are equal, and where
-repeated runs do not tell them apart. Classes have rows of their own.
+A row has no winner where neither direction is good or values cannot be compared. Nor has it one where they are equal,
+or repeated runs do not tell them apart. Classes have rows of their own.
 """
 
 import math

@@ -1,7 +1,7 @@
 """A path given to `compare` -> a `ComparedRun`. Only the results are required.
 
-Our `time` counts training alone; the hours of `summary.json`, where they are of the whole run, are spread over the
-epochs in proportion, because the GPU is paid for while it evaluates as well. Those of a resumed run are of its last
+Our `time` counts training alone, but the GPU is paid for while it evaluates as well. So the hours of `summary.json`
+are spread over the epochs in proportion, where they are of the whole run. Those of a resumed run are of its last
 process, which may be longer than all training and still not the whole.
 """
 

@@ -1,7 +1,7 @@
 """Which epoch to ship, and by which measure.
 
-The best epoch of many is partly luck. Epochs within the noise of one evaluation are taken for equally good, and of
-those the one with the lowest validation loss is chosen, which is the one that is surest of what it finds. Scores of all
+The best epoch of many is partly luck. Epochs within the noise of one evaluation are taken for equally good. Of those
+the one with the lowest validation loss is chosen: it is the one that is surest of what it finds. Scores of all
 epochs can be compared; validation losses only where the assigner is the same, so others are left out there.
 """
 

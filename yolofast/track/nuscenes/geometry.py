@@ -1,9 +1,9 @@
 """3-D boxes as a camera sees them: the bounds of their outline, cut at the near plane and at the borders of the image.
 
 A box in space, cut where it comes closer than 10 cm to the camera's plane, shows as a convex outline. The 2-D box is
-the bounds of what of that outline is in the image. Its corners are ends of edges (of the box, or of the cut), places
-where an edge crosses a border, and corners of the image that the box covers. All three are found for all boxes at once,
-so no outline is ever built.
+the bounds of what of that outline is in the image. Its corners are of three kinds: ends of edges of the box or the cut,
+places where an edge crosses a border, and corners of the image that the box covers. All three are found for all boxes
+at once, so no outline is ever built.
 
 Projecting corners behind the camera instead makes phantom boxes over the whole image; leaving them out makes boxes too
 small; the bounds of the whole outline, clipped to the image, make them too large.

@@ -1,7 +1,7 @@
 """Which checkpoint tracks best: detections of each are made once and kept, then searched as any others.
 
-Detections lie in the output folder under the digest of the weights and what they were made with, a file per sequence,
-each written when its sequence is through: an interrupted call continues with the next sequence.
+Detections lie in the output folder under the digest of the weights and what they were made with. Each sequence has a
+file, which is written when the sequence is through: an interrupted call continues with the next sequence.
 """
 
 import hashlib

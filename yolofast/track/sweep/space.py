@@ -1,7 +1,7 @@
 """What is searched: which values each setting may have, as text or YAML say it, and the settings to try.
 
-A setting is given to those trackers that have it. So one search compares several trackers, each with its own settings,
-and no combination is tried twice because of a setting that a tracker does not have.
+A setting is given to those trackers that have it. So one search compares several trackers, each with its own settings.
+No combination is tried twice because of a setting that a tracker does not have.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 `--sync-bn`: BatchNorm over all ranks is torch's SyncBatchNorm on GPUs. For the CPU, where torch has none, it is a plain
 version with two differentiable sums per layer: slow, for trials and tests. It computes squares after the mean was
-subtracted, so it rounds less than torch's layer for channels_last maps on the CPU (off by about 10⁻⁶ in float32).
+subtracted. So it rounds less than torch's layer for channels_last maps on the CPU (off by about 10⁻⁶ in float32).
 """
 
 import gc

@@ -1,7 +1,7 @@
 """YOLOX: trained by a recipe (`--recipe`, `--set`), which says what the command line does not.
 
 Before anything is built, epochs, batch size, image size and what is frozen become the recipe's where they were not
-given, so that what a run stores about itself is complete. Everything else is read from the recipe when it is needed
+given. So what a run stores about itself is complete. Everything else is read from the recipe when it is needed
 (`recipe_of`).
 """
 

@@ -1,8 +1,8 @@
 """Which gear a step runs in: the one asked for as soon as it is there, the next lower one until then or if it fails.
 
 Capturing takes a second, compiling minutes. Where the project's own kernels compute the step (`fused/`), the captured
-step is the fastest there is and nothing is compiled, unless it is asked for. Other steps start in the gear that needs
-no compiling, while another process compiles (`compile_ahead.py`), and shift up when that is done, if what is left of
+step is the fastest there is: nothing is compiled unless it is asked for. Other steps start in the gear that needs no
+compiling, while another process compiles (`compile_ahead.py`). They shift up when that is done, if what is left of
 the run makes it worth while. The profiler has no training to continue meanwhile: for it the box settles at once.
 """
 

@@ -209,8 +209,8 @@ def smallest_that_holds(slots: int, choices: Iterable[int]) -> int | None:
 _TIMED_STEPS = 16
 _STEPS_AHEAD, _LONG_STEPS_AHEAD = 3, 2
 _LONG_STEP = 0.05
-"""Seconds. With three long steps of a large graph (YOLOX-L) in the queue launching took a whole core, with two a tenth
-of one, and steps took as long."""
+"""Seconds. With three long steps of a large graph (YOLOX-L) in the queue launching took a whole core. With two it took
+a tenth of one, and steps took as long."""
 
 
 class Pace:

@@ -1,6 +1,6 @@
 """1B4H's loss: the single-head loss once per head, each on the boxes of its own classes.
 
-The heads' classes are a partition, so a box has one head, and to every other head it is background – unless the ignore
+The heads' classes are a partition, so a box has one head. To every other head it is background, unless the ignore
 strategy takes its centre cells out of their objectness. Published training always uses the `anchor` assigner here and
 has no validation loss; both are limits of its router only, so any assigner works per head, and the validation loss is
 this same call.

@@ -1,7 +1,7 @@
 """OC-SORT's Kalman filter: centre, area and aspect ratio; the last has no velocity.
 
-After a gap it is run again from the first missed frame on, along the straight line between the two observations, as if
-the track had been seen there in every frame. Variances are in units of the noise of measurements.
+After a gap it is run again from the first missed frame on, as if the track had been seen in every frame: along the
+straight line between the two observations. Variances are in units of the noise of measurements.
 """
 
 from collections.abc import Mapping

@@ -4,8 +4,8 @@ The published filters keep eight values per track and an 8×8 covariance. Withou
 to another one: four filters of position and velocity each, so five numbers per coordinate describe a track. They are
 one array, [5, 4, n]: position, velocity, variance of the position, covariance, variance of the velocity.
 
-At fifty objects the time of a frame is that of its calls. One on whole arrays that lie in memory without gaps, or on
-such a one and a number, takes a third of the time of one that repeats or skips parts. So each line is of that kind.
+At fifty objects the time of a frame is that of its calls. Calls on whole arrays that lie in memory without gaps, or
+on one and a number, take a third of the time of others, which repeat or skip parts. So each line is of that kind.
 
 A camera warp mixes x with y and width with height; from then on covariances are 2×2 blocks, [3, 2, 2, 2, n]. Both forms
 compute what the 8×8 matrices would.
