@@ -128,7 +128,9 @@ def started(data, tmp_path):
     grid = ["--workers", "2", "--set", "conf=0.1:0.6:0.01", "match_thresh=0.5:0.9:0.01"]
     command = [sys.executable, "-m", "yolofast", "tracksweep", *map(str, words), *grid]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, **pipes, start_new_session=True, cwd=Path(__file__).parents[2])
+    (tmp_path / "temporary").mkdir()
+    around = {"cwd": Path(__file__).parents[2], "env": {**os.environ, "TMPDIR": str(tmp_path / "temporary")}}
+    process = subprocess.Popen(command, **pipes, start_new_session=True, **around)
     assert "results grow in" in process.stdout.readline()
     own = psutil.Process(process.pid)
     wait_until(lambda: len(own.children()) >= 3)  # with multiprocessing's own
@@ -150,11 +152,11 @@ def test_an_interrupt_is_one_line(started, tmp_path, number):
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_search_that_is_killed(started):
+def test_workers_end_with_a_search_that_is_killed(started, tmp_path):
     process, workers = started
     process.kill()
     _, left = psutil.wait_procs(workers, timeout=PATIENCE)
-    assert not left
+    assert not left and not list((tmp_path / "temporary").iterdir())
 
 
 @pytest.mark.parametrize(
