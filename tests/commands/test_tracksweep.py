@@ -128,7 +128,9 @@ def started(data, tmp_path):
     grid = ["--workers", "2", "--set", "conf=0.1:0.6:0.01", "match_thresh=0.5:0.9:0.01"]
     command = [sys.executable, "-m", "yolofast", "tracksweep", *map(str, words), *grid]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, **pipes, start_new_session=True, cwd=Path(__file__).parents[2])
+    (tmp_path / "temporary").mkdir()
+    around = {"cwd": Path(__file__).parents[2], "env": {**os.environ, "TMPDIR": str(tmp_path / "temporary")}}
+    process = subprocess.Popen(command, **pipes, start_new_session=True, **around)
     assert "results grow in" in process.stdout.readline()
     own = psutil.Process(process.pid)
     wait_until(lambda: len(own.children()) >= 3)  # with multiprocessing's own
@@ -150,11 +152,11 @@ def test_an_interrupt_is_one_line(started, tmp_path, number):
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_search_that_is_killed(started):
+def test_workers_end_with_a_search_that_is_killed(started, tmp_path):
     process, workers = started
     process.kill()
     _, left = psutil.wait_procs(workers, timeout=PATIENCE)
-    assert not left
+    assert not left and not list((tmp_path / "temporary").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -227,6 +229,9 @@ def test_which_epoch_to_ship(run, tmp_path, capsys):
     assert "Which checkpoint tracks best" in (tmp_path / "page.html").read_text()
     first = json.loads((run / "tracking.json").read_text())
     assert [row["epoch"] for row in first["epochs"]] == [1, 2] and not first["retuned"]
+    best = max(first["epochs"], key=lambda row: row["HOTA"])
+    assert best["behind"] == {"epoch": best["epoch"], "interval": [0, 0]}
+    assert all(row["behind"]["epoch"] == best["epoch"] for row in first["epochs"])
     # A third one, from MOT folders: what is known stays, and is not computed again.
     assert main([*flags, "--truth", str(tmp_path / "truth"), "--weights", *weights]) == 0
     output = capsys.readouterr().out
@@ -275,6 +280,10 @@ def test_compare_and_diagnose_show_it_beside_map(run, tmp_path, capsys):
     assert "IDF1 of mAP&#x27;s epoch" in page.read_text() or "IDF1 of mAP's epoch" in page.read_text()
     runs = json.loads(values.read_text())["runs"]
     assert runs[0]["tracking"]["best"]["IDF1"] == 1 and runs[1]["tracking"] is None
+    (other / "tracking.json").write_text(json.dumps({"by": "HOTA", "sequences": ["a", "c"], "epochs": rows}))
+    assert main(["compare", str(run), str(other), "--output", str(page)]) == 0
+    warning = "runs were tracked with other sequences: a score of one is no measure for another"
+    assert f"tracking: the {warning}\n" in capsys.readouterr().out and f"The {warning}." in page.read_text()
     (run / "tracking.json").write_text("{torn")
     assert main(["diagnose", str(run)]) == 0
     assert "tracking.json cannot be read" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -157,8 +158,10 @@ def test_the_examples_of_the_documentation_run_as_printed(tmp_path, monkeypatch,
     exec(compile(python, str(PAGE), "exec"), {})
     assert "MOT17-02-SDP" in capsys.readouterr().out
     commands = re.findall(r"^yolofast (.*)$", text, re.MULTILINE)
-    assert len(commands) == 4
+    assert len(commands) == 5
+    assert main(["dataset", "shapes-video", "--out", "moving", "--frames", "3"]) == 0
     for command in commands:
-        words = [word for word in command.split() if word not in ("--names", "pedestrian")]  # here are more classes
+        words = shlex.split(command, comments=True)
+        words = [word for word in words if word not in ("--names", "pedestrian")]  # here are more classes
         assert main(words) == 0
     assert Path("trackval.html").exists() and Path("folders/MOT17-02-SDP/gt/gt.txt").exists()

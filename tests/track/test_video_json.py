@@ -8,6 +8,7 @@ import pytest
 from tests.track.golden import GOLDEN
 from yolofast import UserError, score_tracks
 from yolofast.cli import main
+from yolofast.dataset.shapes.outline import NAMES
 from yolofast.track.formats.sequence import COLUMNS, make_sequence
 from yolofast.track.formats.table import COCO_VIDEO, MOT, TAO, format_of
 from yolofast.track.formats.video_json import read_video_json
@@ -220,6 +221,18 @@ def test_names_of_classes_are_written(tmp_path):
     names = ["car", "truck", "bus", "trailer", "pedestrian", "bicycle"]
     assert main(["convert", str(MULTICLASS / "gt"), "--to", "coco-video", "--out", str(out), "--names", *names]) == 0
     assert [one["name"] for one in json.loads(out.read_text())["categories"]] == names
+
+
+def test_a_list_of_sequences_is_a_source_and_names_the_classes(tmp_path, capsys):
+    folder, out = tmp_path / "moving", tmp_path / "train.json"
+    assert main(["dataset", "shapes-video", "--out", str(folder), "--frames", "3", "--sequences", "2"]) == 0
+    assert main(["convert", str(folder / "sequences.yaml"), "--to", "coco-video", "--out", str(out)]) == 0
+    assert list(read_video_json(out, "truth")) == ["SHAPES-01", "SHAPES-02"]
+    assert {one["name"] for one in json.loads(out.read_text())["categories"]} <= {*NAMES}
+    capsys.readouterr()
+    wrong = ["--to", "tao", "--out", str(tmp_path / "x.json"), "--kind", "results"]
+    assert main(["convert", str(folder / "sequences.yaml"), *wrong]) == 2
+    assert "sequences.yaml: lists sequences with their truth, not results" in capsys.readouterr().err
 
 
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path, written):

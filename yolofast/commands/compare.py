@@ -24,6 +24,7 @@ from yolofast.report.compare.comparison_page import page_of, tracking_of
 from yolofast.report.compare.figures import Row
 from yolofast.report.compare.read_folder import read_runs
 from yolofast.runs.layout import FILES, SPEED, metrics
+from yolofast.runs.tracking import tracked_differently
 from yolofast.terminal.console import console, table
 from yolofast.words import own_command
 
@@ -91,6 +92,8 @@ def _print(out: Console, found: Comparison) -> None:
         _lines(out, [f"{measure}: {text}" for text in words.overtakings(listed)])
     for name, tracked in tracking_of(found).items():
         _lines(out, [f"tracking, {name}: {text}" for text in tracked.words()])
+    if warning := tracked_differently(tracking_of(found)):
+        _lines(out, [f"tracking: {warning}"])
     _lines(out, [f"equal time: {words.same_time(one)}" for one in found.at_the_same_time])
     _lines(out, [f"{remark.kind}: {remark.text}" for remark in found.remarks])
     conclusions = [f"{one.kind}: {one.text}" for one in found.conclusions]

@@ -17,6 +17,12 @@ SCORES = ("HOTA", "IDF1", "MOTA")
 """More is better; the first is asked first."""
 COUNTS = ("IDSW", "FP", "FN")
 _LEAST_FOR_ORDER = 3
+_MADE_WITH = {
+    "other sequences": ("sequences", "truth"),
+    "other settings": ("searched", "retuned", "faithful", "detected_with"),
+    "another benchmark": ("benchmark",),
+}
+"""Entries of `tracking.json`, by what is said where they differ."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,8 @@ class TrackedEpoch:
     """By the names of `SCORES` and `COUNTS`."""
     interval: tuple[float, float] | None = None
     """Of the score it was chosen by, 95 % over sequences."""
+    behind: tuple[int, tuple[float, float]] | None = None
+    """The best epoch of the same call, and by how much of that score this one is behind it, 95 % over sequences."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class TrackedRun:
     sequences: int
     retuned: bool
     """Each epoch with its own best settings, instead of the same for all."""
+    made_with: Mapping[str, str]
+    """What scores depend on, by the words of `_MADE_WITH`: runs can be compared where all of it is equal."""
 
     def best(self, name: str) -> TrackedEpoch:
         """Of equals the first."""
@@ -56,12 +66,21 @@ class Disagreement:
     """Of the score, with the epoch that mAP chooses."""
     map_lost: float
     """Of mAP, with the epoch that the score chooses."""
+    interval: tuple[float, float] | None = None
+    """Of `lost`, 95 % over sequences, where it is known."""
 
     def words(self) -> str:
         return (
             f"{self.score} chooses epoch {self.by_score}, mAP50-95 epoch {self.by_map}: that one has "
-            f"{100 * self.lost:.2f} points less {self.score}, the other {100 * self.map_lost:.2f} points less mAP50-95"
+            f"{100 * self.lost:.2f} points less {self.score}{self._how_sure()}, the other {100 * self.map_lost:.2f} "
+            "points less mAP50-95"
         )
+
+    def _how_sure(self) -> str:
+        if self.interval is None:
+            return ""
+        low, high = self.interval
+        return f" (95 % over sequences: {100 * low:.2f} to {100 * high:.2f}{', so perhaps none' * (low <= 0)})"
 
 
 @dataclass(frozen=True)
@@ -140,6 +159,7 @@ def read_tracking(values: Mapping[str, Any]) -> TrackedRun | None:
         by if by in SCORES else SCORES[0],
         len(sequences) if isinstance(sequences, list) else 0,
         bool(values.get("retuned")),
+        {words: repr([values.get(key) for key in keys]) for words, keys in _MADE_WITH.items()},
     )
 
 
@@ -148,15 +168,26 @@ def _epoch(row: Mapping[str, Any]) -> TrackedEpoch | None:
     scores = {name: known_number(row.get(name)) for name in (*SCORES, *COUNTS)}
     if not isinstance(epoch, int) or isinstance(epoch, bool) or any(scores[name] is None for name in SCORES):
         return None
-    interval = row.get("interval")
-    ends = [known_number(one) for one in interval] if isinstance(interval, list) and len(interval) == 2 else [None]
-    low, high = ends[0], ends[-1]
     return TrackedEpoch(
         epoch,
         str(row.get("weights", "")),
         {name: value for name, value in scores.items() if value is not None},
-        None if low is None or high is None else (low, high),
+        _interval(row.get("interval")),
+        _behind(row.get("behind")),
     )
+
+
+def _interval(given: Any) -> tuple[float, float] | None:
+    ends = [known_number(one) for one in given] if isinstance(given, list) and len(given) == 2 else [None]
+    low, high = ends[0], ends[-1]
+    return None if low is None or high is None else (low, high)
+
+
+def _behind(given: Any) -> tuple[int, tuple[float, float]] | None:
+    if not isinstance(given, dict) or not isinstance(given.get("epoch"), int):
+        return None
+    interval = _interval(given.get("interval"))
+    return None if interval is None else (given["epoch"], interval)
 
 
 def agreement(tracked: TrackedRun, epochs: Sequence[float], maps: Sequence[float]) -> Agreement:
@@ -173,11 +204,22 @@ def agreement(tracked: TrackedRun, epochs: Sequence[float], maps: Sequence[float
             best = both[int(np.argmax(values))]
             lost = tracked.epochs[best].scores[name] - tracked.epochs[top].scores[name]
             if map_chooses and best != top and lost > 0:
-                numbers = tracked.epochs[top].epoch, tracked.epochs[best].epoch
-                found.append(Disagreement(name, *numbers, lost, beside[top] - beside[best]))
+                numbers, behind = (tracked.epochs[top].epoch, tracked.epochs[best].epoch), tracked.epochs[top].behind
+                known_pair = behind is not None and name == tracked.by and behind[0] == numbers[1]
+                interval = behind[1] if behind is not None and known_pair else None
+                found.append(Disagreement(name, *numbers, lost, beside[top] - beside[best], interval))
             if len(both) >= _LEAST_FOR_ORDER:
                 order[name] = _spearman(values, [beside[place] for place in both])
     return Agreement(tracked, beside, tuple(found), order)
+
+
+def tracked_differently(runs: Mapping[str, Agreement]) -> str | None:
+    """A warning where runs beside each other were not tracked alike."""
+    every = [one.tracked.made_with for one in runs.values()]
+    differing = [words for words in _MADE_WITH if len({one[words] for one in every}) > 1]
+    if not differing:
+        return None
+    return f"the runs were tracked with {_listed(differing)}: a score of one is no measure for another"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from tests.track.sweep.made_up import scenes
 from yolofast.errors import UserError
 from yolofast.track.sweep import search as searching
 from yolofast.track.sweep.figures import WIDTH, figures_of
-from yolofast.track.sweep.findings import find_out, front_of
+from yolofast.track.sweep.findings import behind_best, find_out, front_of
 from yolofast.track.sweep.record import FILE_NAME, Record
 from yolofast.track.sweep.search import Search, run_search
 from yolofast.track.sweep.space import grid, parse_space
@@ -118,6 +118,17 @@ def test_fewer_switches_may_be_asked_for(found):
 def test_one_sequence_leaves_uncertainty_open(search, tmp_path):
     seen = find_out(run_search(Search(search.scenes[:1], search.trials), tmp_path, 1), "MOTA")
     assert seen.interval is None and seen.left_out is None and seen.share_best is None and seen.as_good == ()
+
+
+def test_how_far_others_are_behind_the_best(found):
+    """The same sequences are drawn for both, so a difference is surer than the figures: it is what defaults get."""
+    order = np.argsort(-found.rows.sum(1)[:, 0])  # the best need not come first
+    again = find_out(found, "HOTA")
+    behind = behind_best(found.rows[order], "HOTA")
+    place = order.tolist().index(again.best)
+    assert behind[place] == (0, 0) and len(behind) == len(order)
+    (usual,) = again.defaults
+    assert behind[order.tolist().index(usual.trial)] == pytest.approx(usual.interval, abs=1e-6)
 
 
 def test_the_front_is_what_nothing_dominates():

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from yolofast.pages.elements import Callout, Cell, Element, LineChart, Marked, Paragraph, Series, Table
 from yolofast.runs.layout import FILES, MAP
-from yolofast.runs.tracking import COUNTS, SCORES, Agreement
+from yolofast.runs.tracking import COUNTS, SCORES, Agreement, tracked_differently
 
 
 def tracking_elements(found: Mapping[str, Agreement]) -> Iterator[Element]:
@@ -15,6 +15,8 @@ def tracking_elements(found: Mapping[str, Agreement]) -> Iterator[Element]:
     titles = tuple(f"{score} of mAP's epoch" for score in SCORES)
     columns = ("run", f"best by {MAP.title}", *(f"best by {score}" for score in SCORES), *titles)
     yield Table(columns, rows, f"Epochs that `tracksweep --weights` has tracked ({FILES.tracking}); shares in percent")
+    if warning := tracked_differently(found):
+        yield Callout("warn", f"{warning.capitalize()}.")
     for name, one in found.items():
         yield from agreement_elements(one, name)
 

@@ -23,6 +23,8 @@ from yolofast.track.formats import sequence as columns
 from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo, read_seqmap, read_times
 
 FILE_NAME = "sequences.yaml"
+LISTS = (".yaml", ".yml")
+"""Endings of such files."""
 _TRUTH, _DETECTIONS = Path("gt", "gt.txt"), Path("det", "det.txt")
 _KEYS = ("path", "names", "sequences")
 _EXAMPLE = "sequences: [SEQ-01, SEQ-02]"

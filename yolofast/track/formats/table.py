@@ -7,10 +7,12 @@ from pathlib import Path
 
 from yolofast.dataset.faults import Fault
 from yolofast.errors import UserError, shorten
+from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.folders import read_sequences
 from yolofast.track.formats.mot import SEQINFO, write_mot, write_seqinfo
 from yolofast.track.formats.mot_text import Kind
 from yolofast.track.formats.sequence import Sequence
+from yolofast.track.formats.sequences_yaml import LISTS, read_sequences_yaml
 from yolofast.track.formats.video_json import has_tracks, is_video_json, read_video_json
 from yolofast.track.formats.video_json_write import write_video_json
 
@@ -27,7 +29,19 @@ class Format:
 
 
 def _read_mot(place: Path, kind: Kind, faults: list[Fault], skip_bad: bool) -> Sequences:
+    if place.suffix.lower() in LISTS:
+        return _read_list(place, kind, faults, skip_bad)
     return read_sequences(place, kind, faults=faults, skip_bad=skip_bad)
+
+
+def _read_list(place: Path, kind: Kind, faults: list[Fault], skip_bad: bool) -> Sequences:
+    """With the names of their classes."""
+    if kind != "truth":
+        raise UserError(f"lists sequences with their truth, not {kind}", where=place, fix=f"give the folder of {kind}")
+    read = {one.name: one.read_truth(faults, skip_bad=True) for one in read_sequences_yaml(place).sequences}
+    if not skip_bad:
+        refuse_faults(faults, str(place))
+    return read
 
 
 def _read_json(place: Path, kind: Kind, faults: list[Fault], skip_bad: bool) -> Sequences:

@@ -14,10 +14,9 @@ from yolofast.track.formats.folders import find_sequences
 from yolofast.track.formats.mot import read_mot, sequence_of_rows
 from yolofast.track.formats.mot_text import Kind
 from yolofast.track.formats.sequence import Sequence
-from yolofast.track.formats.sequences_yaml import read_sequences_yaml
+from yolofast.track.formats.sequences_yaml import LISTS, read_sequences_yaml
 from yolofast.track.formats.video_json import is_video_json, read_video_json
 
-_LISTS = (".yaml", ".yml")
 _ONE = "sequence"
 """The name of what is given without one."""
 
@@ -60,7 +59,7 @@ class _Reader:
     def read(self, given: Any) -> _Read:
         if not isinstance(given, str | Path):
             return self._values(given)
-        if self.kind == "truth" and Path(given).suffix.lower() in _LISTS:
+        if self.kind == "truth" and Path(given).suffix.lower() in LISTS:
             return self._list(Path(given))
         return self._json(Path(given)) if is_video_json(Path(given)) else self._files(Path(given))
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from yolofast.detect.detector import DetectionFilter, ImageDetector, raise_fault
 from yolofast.errors import UserError, nearest_file
 from yolofast.files.atomic_file import write_output
@@ -20,9 +22,10 @@ from yolofast.runs.layout import FILES
 from yolofast.runs.reader import RunFolder
 from yolofast.track.formats.detections import ENDING, StoredDetections, write_detections
 from yolofast.track.formats.read_detections import read_detections
+from yolofast.track.formats.sequence import Floats
 from yolofast.track.storing import DetectionStore
-from yolofast.track.sweep.figures import figures_of
-from yolofast.track.sweep.findings import Findings
+from yolofast.track.sweep.figures import FIGURES, figures_of, worth
+from yolofast.track.sweep.findings import Findings, behind_best
 from yolofast.track.sweep.space import Trial
 from yolofast.track.timeline import Timeline
 
@@ -129,8 +132,14 @@ class TrackedCheckpoint:
     def settings(self) -> Trial:
         return self.found.trials[self.found.best]
 
+    @property
+    def rows(self) -> Floats:
+        """[sequences, WIDTH] with these settings."""
+        found: Floats = self.found.searched.rows[self.found.best]
+        return found
+
     def scores(self) -> dict[str, float]:
-        return figures_of(self.found.searched.rows[self.found.best])
+        return figures_of(self.rows)
 
 
 def write_tracking(tracked: Sequence[TrackedCheckpoint], about: Mapping[str, Any]) -> list[Path]:
@@ -144,7 +153,7 @@ def write_tracking(tracked: Sequence[TrackedCheckpoint], about: Mapping[str, Any
     written = []
     for run in runs:
         own = [one for one in tracked if one.checkpoint.run == run and one.checkpoint.epoch is not None]
-        rows = {one.checkpoint.epoch: _row(one) for one in own}
+        rows = {one.checkpoint.epoch: _row(one) | behind for one, behind in zip(own, _behind(own), strict=True)}
         path = run / FILES.tracking
         earlier = _groups(RunFolder(run).entries(FILES.tracking))
         for before in [one for one in earlier if all(one.get(key) == value for key, value in about.items())]:
@@ -157,6 +166,15 @@ def write_tracking(tracked: Sequence[TrackedCheckpoint], about: Mapping[str, Any
         text = json.dumps(content, indent=1)
         written.append(write_output(path, f"{text}\n".encode()))
     return written
+
+
+def _behind(own: Sequence[TrackedCheckpoint]) -> list[dict[str, Any]]:
+    """Of each the best of them, by which it was chosen, and how far it is behind that one."""
+    if not own or own[0].found.interval is None:
+        return [{} for _ in own]
+    rows, by = np.stack([one.rows for one in own]), own[0].found.by
+    best = own[int(np.argmax(worth(by, FIGURES[by].of(rows.sum(1)))))].checkpoint.epoch
+    return [{"behind": {"epoch": best, "interval": list(ends)}} for ends in behind_best(rows, by)]
 
 
 def _groups(content: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -185,6 +185,13 @@ def _differences(
         yield Difference(place, value, interval)
 
 
+def behind_best(rows: Floats, by: str) -> list[Interval]:
+    """[n, sequences, WIDTH] of others of the same sequences: how far each is behind the best of them, 95 %."""
+    sampled, total = _Samples(rows, by), worth(by, FIGURES[by].of(rows.sum(1)))
+    best = sampled.of(rows[total.argmax()])
+    return [_interval(best - sampled.of(own)) for own in rows]
+
+
 def front_of(values: Floats) -> Ints:
     """[n, k], more is better: places of those that no other one dominates, of equal ones the first."""
     _, first = np.unique(values, axis=0, return_index=True)

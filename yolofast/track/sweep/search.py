@@ -2,10 +2,12 @@
 
 Workers read the sequences once, when they start; a task is some settings and the number of a sequence. They are started
 afresh instead of forked: a fork of a process that has used a GPU, or has threads, may hang. Sequences come by a file: a
-pipe would hold up the start of the next worker until this one has imported everything.
+pipe would hold up the start of the next worker until this one has imported everything. The file has no name, and is
+handed over open: nothing of it is left on disk, even if the search is killed.
 """
 
 import hashlib
+import mmap
 import multiprocessing
 import os
 import pickle
@@ -17,7 +19,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
+from multiprocessing.reduction import DupFd
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,12 +103,12 @@ def _evaluated(search: Search, trials: Sequence[Trial], workers: int) -> Iterato
             rows = [evaluate(scene, part, faithful=search.faithful) for scene in search.scenes]
             yield from zip(part, np.stack(rows, axis=1), strict=True)
         return
-    with tempfile.TemporaryDirectory(prefix="yolofast-") as place:
-        file = Path(place) / "scenes"
-        file.write_bytes(pickle.dumps(search.scenes))
+    with tempfile.TemporaryFile() as file:
+        pickle.dump(search.scenes, file)
+        file.flush()
         context = multiprocessing.get_context("spawn")
         with _deaf():  # it starts a process that looks after its locks
-            pool = ProcessPoolExecutor(workers, context, _start, (file, search.faithful))
+            pool = ProcessPoolExecutor(workers, context, _start, (_Open(file.fileno()), search.faithful))
         yield from _by_workers(pool, search, parts, _WAITING * workers)
 
 
@@ -162,12 +166,28 @@ _scenes: tuple[Scene, ...] = ()
 _faithful = False
 
 
-def _start(scenes: Path, faithful: bool) -> None:
+class _Open:
+    """An open file, also in a worker that is started with it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _handed, (DupFd(self.number),)
+
+
+def _handed(file: Any) -> _Open:
+    return _Open(file.detach())
+
+
+def _start(scenes: _Open, faithful: bool) -> None:
     """In a worker."""
     global _scenes, _faithful
     leave_interrupts_to_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _scenes, _faithful = pickle.loads(scenes.read_bytes()), faithful
+    with mmap.mmap(scenes.number, 0, access=mmap.ACCESS_READ) as written:  # workers share the place they read from
+        _scenes, _faithful = pickle.loads(written), faithful
+    os.close(scenes.number)
 
 
 def _end_with_parent() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from yolofast.track.trackers.matching import Pairs, assign, every_pair, overlap_between, places, touching
+from yolofast.track.trackers.matching import Pairs, assign, every_pair, every_place, overlap_between, places, touching
 from yolofast.track.trackers.motion import boost_filter, kalman
 from yolofast.track.trackers.motion.boost_filter import boxes_of, measured
 from yolofast.track.trackers.settings import BoostTrackSettings
@@ -140,7 +140,7 @@ class BoostTrack(StreakTracker):
     def _pairs(self, boxes: Floats, seen: Floats) -> tuple[Ints, Ints]:
         """Faithful: all of them, for those that do not overlap take part in the assignment, too."""
         if self._assigns_all:
-            return every_pair(boxes, seen)[:2]
+            return every_place(len(boxes), len(seen))
         return touching(boxes, seen)
 
     def _confidence(self) -> Floats:

@@ -63,11 +63,7 @@ def _touch(low: Floats, high: Floats, other_low: Floats, other_high: Floats) -> 
     Rounding can hide an overlap of 1e-8 pixels.
     """
     if low.shape[1] * other_low.shape[1] < _MANY:
-        within = low[:, :, None] < other_high[:, None, :]
-        within &= high[:, :, None] > other_low[:, None, :]
-        both: Bools = within[0]
-        both &= within[1]
-        return both
+        return _touch_exactly(low, high, other_low, other_high)
     one, two = np.empty((4, *low.shape)), np.empty((4, *other_low.shape))
     one[0], one[1], one[3] = high, low, -1.0
     np.multiply(low, high, out=one[2])
@@ -75,6 +71,14 @@ def _touch(low: Floats, high: Floats, other_low: Floats, other_high: Floats) -> 
     np.multiply(other_low, other_high, out=two[3])
     in_x, in_y = np.matmul(one.transpose(1, 2, 0), two.transpose(1, 0, 2))
     return np.asarray(np.minimum(in_x, in_y, out=in_x) > _ZERO)
+
+
+def _touch_exactly(low: Floats, high: Floats, other_low: Floats, other_high: Floats) -> Bools:
+    within = low[:, :, None] < other_high[:, None, :]
+    within &= high[:, :, None] > other_low[:, None, :]
+    both: Bools = within[0]
+    both &= within[1]
+    return both
 
 
 def coinciding(boxes: Floats, count: int, least: float, *, border: float = 0.0) -> Pairs:
@@ -99,8 +103,16 @@ def coinciding(boxes: Floats, count: int, least: float, *, border: float = 0.0) 
 
 def every_pair(first: Floats, second: Floats, *, border: float = 0.0) -> Pairs:
     """Also those that are apart, with an overlap of 0."""
-    rows, columns = places(np.ones((len(first), len(second)), bool))
-    return Pairs(rows, columns, _overlap(first.T, second.T, rows, columns, border))
+    one, two, slack = first.T, second.T, border + _ROUNDING
+    near = _touch_exactly(one[:2], one[2:], two[:2] - slack, two[2:] + slack)
+    overlap = np.zeros(near.shape)
+    overlap[near] = _overlap(one, two, *places(near), border)
+    return Pairs(*every_place(*near.shape), overlap.ravel())
+
+
+def every_place(rows: int, columns: int) -> tuple[Ints, Ints]:
+    """Of a matrix, in the order of `places`."""
+    return np.arange(rows).repeat(columns), np.tile(np.arange(columns), rows)
 
 
 def overlap_of(one: Floats, two: Floats) -> Floats:

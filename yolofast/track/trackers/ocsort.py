@@ -169,9 +169,9 @@ class OcSort(MovingTracker, StreakTracker):
         """Faithful: what overlaps too little takes part, and is dropped afterwards, which can cost good pairs."""
         if not self._assigns_all or not len(value):
             return assign(pairs.rows, pairs.columns, value)
-        count = len(np.unique(pairs.rows))
-        rows, columns = linear_sum_assignment(value.reshape(count, -1), maximize=True)
-        found = rows * (len(value) // count) + columns
+        width = int(pairs.rows.searchsorted(pairs.rows[0], side="right"))  # all pairs of a row stand together
+        rows, columns = linear_sum_assignment(value.reshape(-1, width), maximize=True)
+        found = rows * width + columns
         return np.asarray(found[pairs.overlap[found] >= self.settings.iou_threshold])
 
     def _write(self, stage: str, matches: Ints, pairs: Pairs, found: Ints, rows: Bools, columns: Bools) -> None:
@@ -183,10 +183,10 @@ class OcSort(MovingTracker, StreakTracker):
         """Of each pair: its overlap, and a bonus for a detection that lies in the direction in which the track has
         moved; 0 if that is unknown."""
         state, (rows, columns, overlap) = self.state, pairs
-        to, along = centres[columns] - before[rows], (state.centre - state.origin)[rows]
+        to, along = centres[columns] - before[rows], state.centre - state.origin
         lengths = np.abs(to) + _GUARD
-        lengths *= np.abs(along) + _GUARD  # longer than their product: no cosine is above 1
-        to *= along.conj()
+        lengths *= (np.abs(along) + _GUARD)[rows]  # longer than their product: no cosine is above 1
+        to *= along.conj()[rows]
         bonus: Floats = np.arcsin(to.real / lengths)
         bonus *= scores[columns]
         bonus *= self.settings.inertia / np.pi
