@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from yolofast.motion.training.step import MotionStep
 
 BATCH = 2048
 _LENGTH = 200
-_REPEATS = 50
+_WARM_UP = 5
 PIECES = ("causal_conv", "scan", "scan_step")
 
 
@@ -187,31 +188,50 @@ def profiled(step: MotionStep, batch: int) -> None:
 
 
 def predicting(arguments: argparse.Namespace) -> None:
-    """Rows of all tracks in, boxes out, as a tracker asks once a frame; both in the memory of the host."""
+    """Rows of all tracks in, boxes out, as a tracker asks once a frame; both in the memory of the host.
+
+    Ways, blocks and numbers of tracks take turns, so that other work on the machine disturbs them alike. Processor time
+    is that of all threads: a busy machine changes it little, waiting changes it not at all.
+    """
     rows = []
     torch.backends.cuda.matmul.allow_tf32 = False
     places = [("cpu", threads) for threads in arguments.threads]
     for where, threads in places if arguments.device == "cpu" else [(arguments.device, 1), *places]:
         torch.set_num_threads(threads)
+        ways: dict[tuple[int, int, str], Callable[[], object]] = {}
         for blocks in arguments.blocks:
-            model = TrackSSM(TrackSSMShape(blocks=blocks)).eval().requires_grad_(False)
+            model = TrackSSM(TrackSSMShape(blocks=blocks)).to(where).eval().requires_grad_(False)
+            ask = Predictor(model, torch.device(where))
             for tracks in (10, 50, 200):
                 history = torch.rand(tracks, 5, 8)
-                ways = {"as written": lambda: model.to(where)(history.to(where))[-1].cpu()}  # noqa: B023
-                ways["as in trackers"] = partial(Predictor(model, torch.device(where)), history.numpy())
-                times = [f"{median_ms_of(way):.2f}" for way in ways.values()]
-                rows.append([where, str(threads), str(blocks), str(tracks), *times])
-    heads = ["", "CPU threads", "blocks", "tracks", "as written", "ours"]
-    table(f"Predicting, ms a frame, median of {_REPEATS}", heads, rows)
+                ways[blocks, tracks, "as written"] = partial(_as_written, model, history, where)
+                ways[blocks, tracks, "ours"] = partial(ask, history.numpy())
+        for (blocks, tracks, way), (wall, work) in milliseconds_of(ways, arguments.repeats).items():
+            times = [f"{figure(one):.2f}" for one in (wall, work) for figure in (np.min, np.median)]
+            rows.append([where, str(threads), str(blocks), str(tracks), way, *times])
+    heads = ["", "CPU threads", "blocks", "tracks", "", "wall, least", "median", "processor, least", "median"]
+    table(f"Predicting, ms a frame, {arguments.repeats} rounds", heads, rows)
 
 
-def median_ms_of(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(_REPEATS + 5):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return float(np.median(times[5:])) * 1e3
+def _as_written(model: TrackSSM, history: torch.Tensor, where: str) -> torch.Tensor:
+    return model(history.to(where))[-1].cpu()
+
+
+Key = TypeVar("Key")
+
+
+def milliseconds_of(ways: dict[Key, Callable[[], object]], repeats: int) -> dict[Key, tuple[list[float], list[float]]]:
+    """Wall and processor time of each way, all of them once a round."""
+    times: dict[Key, tuple[list[float], list[float]]] = {key: ([], []) for key in ways}
+    for number in range(repeats + _WARM_UP):
+        for key, work in ways.items():
+            begun, used = time.perf_counter(), time.process_time()
+            work()
+            took = time.perf_counter() - begun, time.process_time() - used
+            if number >= _WARM_UP:
+                for kept, seconds in zip(times[key], took, strict=True):
+                    kept.append(1e3 * seconds)
+    return times
 
 
 def main() -> None:
@@ -225,6 +245,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4], help="of a CPU that predicts")
     parser.add_argument("--blocks", type=int, nargs="+", default=[2, 6])
     parser.add_argument("--ways", nargs="*", default=["eager", "plain", "kernels", "pieces", "whole"])
+    parser.add_argument("--repeats", type=int, default=50, help="of a prediction")
     parser.add_argument("--profile", action="store_true", help="also show the kernels that take longest")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)

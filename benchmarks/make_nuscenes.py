@@ -5,15 +5,16 @@
 A vehicle drives along a curve; parked and moving objects of nuScenes' categories, in about their frequencies, are
 around it. Twelve sensors as on the vehicle: six cameras at 12 Hz, a lidar at 20, five radars at 13. The text is laid
 out as in the official files, a value on each line. Images are empty files: of key frames, with `--sweep-images` of all.
+With `--pictures` they are grey, for commands that open them.
 """
 
 import argparse
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
+import cv2
 import numpy as np
 
 from yolofast.track.nuscenes.choices import official_splits
@@ -104,10 +105,11 @@ class _Path:
 
 
 class Maker:
-    def __init__(self, root: Path, version: str, seed: int, sweep_images: bool) -> None:
+    def __init__(self, root: Path, version: str, seed: int, sweep_images: bool, image: bytes) -> None:
         self._random = np.random.default_rng(seed)
         self._tokens = _Tokens(self._random)
         self._root, self._folder, self._sweep_images = root, root / version, sweep_images
+        self._image = image
         self._folder.mkdir(parents=True)
         for kind in ("samples", "sweeps"):
             for camera in _CAMERAS:
@@ -224,7 +226,7 @@ class Maker:
                 ("translation", _list(places[i].tolist())),
             )  # fmt: skip
             if is_camera and (is_key[i] or self._sweep_images):
-                os.close(os.open(self._root / file, os.O_CREAT | os.O_WRONLY))
+                (self._root / file).write_bytes(self._image)
 
     def _calibration(self, sensor: str, token: str) -> None:
         degrees, focal = _CAMERAS.get(sensor, (0.0, 0.0))
@@ -246,12 +248,23 @@ class Maker:
         return {name: table.count for name, table in self._tables.items()}
 
 
+def _grey() -> bytes:
+    _, found = cv2.imencode(".jpg", np.full((900, 1600), 114, np.uint8))
+    return bytes(found)
+
+
 def make_nuscenes(
-    root: Path, version: str = "v1.0-trainval", scenes: int = 850, seed: int = 0, *, sweep_images: bool = False
+    root: Path,
+    version: str = "v1.0-trainval",
+    scenes: int = 850,
+    seed: int = 0,
+    *,
+    sweep_images: bool = False,
+    pictures: bool = False,
 ) -> dict[str, int]:
     """Scenes have the names of official ones; returns how many rows the tables have."""
     splits, kind = official_splits(), "mini_" if version == "v1.0-mini" else ""
-    maker = Maker(root, version, seed, sweep_images)
+    maker = Maker(root, version, seed, sweep_images, _grey() if pictures else b"")
     for number, name in enumerate(sorted(splits[f"{kind}train"] + splits[f"{kind}val"])[:scenes]):
         maker.scene(number, name)
     return maker.close()
@@ -264,8 +277,11 @@ def main() -> None:
     parser.add_argument("--scenes", type=int, default=850)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sweep-images", action="store_true")
+    parser.add_argument("--pictures", action="store_true", help="images that can be opened")
     args = parser.parse_args()
-    rows = make_nuscenes(args.out, args.version, args.scenes, args.seed, sweep_images=args.sweep_images)
+    rows = make_nuscenes(
+        args.out, args.version, args.scenes, args.seed, sweep_images=args.sweep_images, pictures=args.pictures
+    )
     print(", ".join(f"{name}: {count:,}" for name, count in rows.items()))
 
 

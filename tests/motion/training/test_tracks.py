@@ -33,9 +33,10 @@ def test_times_of_frames_count(tmp_path):
     assert read_tracks(path, faithful=False).seconds.tolist() == [0, 0.5, 2]
 
 
-def test_the_size_of_images_is_needed(tmp_path):
+@pytest.mark.parametrize("width", [None, 0])
+def test_the_size_of_images_is_needed(tmp_path, width):
     with pytest.raises(UserError, match="the size of its images is not known") as caught:
-        read_tracks(write_motion_data(tmp_path, ["A"], width=None), faithful=False)
+        read_tracks(write_motion_data(tmp_path, ["A"], width=width), faithful=False)
     assert "imWidth" in caught.value.fix and caught.value.where == str(tmp_path / "A")
 
 

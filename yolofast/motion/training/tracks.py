@@ -66,7 +66,7 @@ def _packed(sequences: Iterable[ListedSequence], listed: SequencesYaml, faithful
 
 def _of_sequence(listed: ListedSequence, faithful: bool) -> PackedTracks:
     width, height, rate = listed.info.width, listed.info.height, listed.info.frame_rate
-    if width is None or height is None:
+    if not width or not height:
         fix = f"add imWidth and imHeight to its {SEQINFO}: boxes are learnt as shares of the image"
         raise UserError("the size of its images is not known", where=listed.folder, fix=fix)
     truth = listed.read_truth()
