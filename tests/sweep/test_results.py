@@ -9,8 +9,10 @@ import pytest
 from yolofast.cli import main
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
+from yolofast.pages.elements import LineChart
 from yolofast.sweep.experiment import KEYS, read_experiment
 from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.page import page_of
 from yolofast.sweep.results import results_of
 from yolofast.sweep.session import open_sweep, write_results
 from yolofast.sweep.trials import planned
@@ -67,6 +69,35 @@ def test_of_a_loss_the_lowest_is_the_best(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("metric", "factor"), [("hours_to", 1), ("money_to", 2)])
+def test_how_soon_a_trial_is_accurate_enough(tmp_path, metric, factor):
+    """Of an hour an epoch: the first gets there in two, the second never but nearly, the third not at all."""
+    file = tmp_path / "three.yaml"
+    file.write_text(f"base: {{cfg: mini, epochs: 3}}\nseeds: 3\nprice: 2\nmetric: {{{metric}: 0.3}}\n")
+    sweep = SweepFolder.new(tmp_path / "three", *[one := read_experiment(file), planned(one)])
+    for trial, scores in zip(sweep.trials, [(0.1, 0.2, 0.29), (0.1, 0.3, 0.2), (0.1, 0.1, 0.1)], strict=True):
+        sweep.run(trial).mkdir()
+        rows = "".join(f"{place},{3600 * (place + 1)},{score}\n" for place, score in enumerate(scores))
+        (sweep.run(trial) / "results.csv").write_text(f"epoch,time,metrics/mAP50-95(B)\n{rows}")
+    found = write_results(sweep)
+    assert [row.trial.settings["seed"] for row in found.rows] == [1, 0, 2]
+    first = found.best.progress
+    assert (first.best(), first.best_epoch, first.lower_is_better) == (2 * factor, 2, True)
+    assert [row.as_json()["best"] for row in found.rows] == [2 * factor, None, None]
+    assert first.worth(1) == found.rows[1].progress.worth(1) == found.rows[2].progress.worth(1), "after one epoch"
+    assert {row.trial.settings["seed"] for row in found.front} == {1}, "by accuracy and hours, which are equal"
+    assert f"{metric.split('_')[0]} to map 0.3" in (sweep.path / "sweep.html").read_text()
+
+
+def test_words_are_on_the_axes_of_the_page(swept):
+    charts = [
+        one for section in page_of(results_of(swept)).sections for one in section.elements if isinstance(one, LineChart)
+    ]
+    names = {chart.title: chart.x_names for chart in charts}
+    assert names["map over assigner"] == ("anchor", "ota") or names["map over assigner"] == ("ota", "anchor")
+    assert names["map over lr0"] == () and names["Trials across their settings"] == ("lr0", "assigner", "map")
+
+
 def test_page_json_and_data_frame_say_the_same(swept):
     found = write_results(swept)
     page = (swept.path / "sweep.html").read_text().replace("<wbr>", "")
@@ -107,10 +138,12 @@ def test_a_dry_run_lists_what_differs(tmp_path, monkeypatch, capsys):
 
 def test_the_file_of_the_page(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
-    text, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    text, tracked, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
     experiment = read_experiment(tmp_path / "small.yaml")
     assert len(planned(experiment)) == 4 and experiment.stopping.rungs == (1,)
+    (tmp_path / "tracked.yaml").write_text(tracked)
+    assert read_experiment(tmp_path / "tracked.yaml").metric.score == "IDF1"
     (tmp_path / "population.yaml").write_text(population)
     assert len(planned(read_experiment(tmp_path / "population.yaml"))) == 6
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= KEYS.keys() - {"command"}

@@ -52,7 +52,7 @@ def _resume(opened: SweepFolder) -> str:
 
 
 def print_results(found: SweepResults) -> None:
-    metric, out = found.sweep.experiment.metric, console()
+    metric, out = found.sweep.experiment.metric.title, console()
     listing = table("trial", f">{metric}", ">epoch", ">epochs", ">time", "state")
     for row in found.rows[:_LISTED]:
         best = row.progress.best()
