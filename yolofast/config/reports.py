@@ -96,6 +96,8 @@ class SweepConfig(Settings):
         None, "experiment", metavar="FILE",
         help="what is tried (docs/sweep.md): a file, a packaged one, or with --resume the folder of a sweep")
     dry_run: bool = setting(False, "--dry-run", help="list the trials, what differs and what they cost; train nothing")
+    measure: bool = setting(
+        False, "--measure", help="with --dry-run: measure some steps of each kind of trial, for hours and money")
     resume: bool = setting(
         False, "--resume", help="resume the sweep of that experiment or folder; without one, the latest")
     values: tuple[str, ...] = setting(
@@ -118,6 +120,8 @@ class SweepConfig(Settings):
         places += ["--launch"] if self.launch else []
         if len(places) > 1 and places != ["--device", "--launch"]:
             raise UserError(f"{' and '.join(places)} both say where trials run", fix="drop one of them")
+        if self.measure and not self.dry_run:
+            raise UserError("--measure belongs to --dry-run", fix="add --dry-run")
         if bool(self.launch) != bool(self.at_once):
             raise UserError("--launch and --at-once go together", fix='--launch "srun --gres=gpu:1" --at-once 8')
 

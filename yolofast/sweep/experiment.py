@@ -34,7 +34,7 @@ KEYS = {
     "budget": "{trials: 20, hours: 8, money: 30}: what all trials may take together",
     "price": "of an hour of one device, in any currency",
     "stop": "{asha: {grace: 3, factor: 3}} or {median: {grace: 3}}: which runs are not continued",
-    "parallel": "runs at once on each GPU, or on the CPU; default 1",
+    "parallel": "runs at once on each GPU, or on the CPU; default 1; auto: as many as pay, measured",
     "seed": "of what is drawn",
 }
 METHODS = ("grid", "random", "tpe", "pbt", "evolve")
@@ -61,6 +61,7 @@ class Experiment:
     price: float | None
     stopping: Stopping | None
     parallel: int
+    """0: to be measured."""
     seed: int
     share: float = 0.0
     """Of a population, that is replaced at each of its rungs."""
@@ -134,7 +135,7 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
         metric=read_metric(values.get("metric", "map"), _mapping(values, "track"), price),
         trials=round(budget.get("trials", usual)),
-        hours=min(hours, default=None), price=price, stopping=None, parallel=_whole(values, "parallel", 1),
+        hours=min(hours, default=None), price=price, stopping=None, parallel=_parallel(values),
         seed=_whole(values, "seed", 0), text=text, command=command,
     )  # fmt: skip
     if command == "train":
@@ -222,6 +223,10 @@ def _positive(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
         raise UserError(f"{key} is {shorten(value)}", fix="give a number above 0")
     return float(value)
+
+
+def _parallel(values: Mapping[Any, Any]) -> int:
+    return 0 if values.get("parallel") == "auto" else _whole(values, "parallel", 1)
 
 
 def _whole(values: Mapping[Any, Any], key: str, default: int) -> int:

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,19 @@ from yolofast.files.own_file import mark
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.pages.html import render_page
 from yolofast.runs.layout import FILES, SWEEP_PAGE, SWEEP_SUMMARY
-from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
+from yolofast.runs.reader import RunFolder
+from yolofast.sweep.experiment import folder_name, read_experiment
 from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
+from yolofast.sweep.measure import COUNTS, best_together
 from yolofast.sweep.page import page_of
 from yolofast.sweep.places import Start, place_of, slots_of
 from yolofast.sweep.queue import Queue
-from yolofast.sweep.results import SweepResults, differing, results_of
-from yolofast.sweep.trials import Trial, look_at_files, planned
-from yolofast.words import counted, duration
+from yolofast.sweep.results import SweepResults, results_of
+from yolofast.sweep.trials import look_at_files, planned
+from yolofast.words import counted
 
 MADE_BY = "yolofast sweep"
-PAGE, JSON, BEST_HYP = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml"
+PAGE, JSON, BEST_HYP, AT_ONCE = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml", "parallel.json"
 _GENERATIONS = 300
 """Published for YOLOv7's `--evolve`."""
 _NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
@@ -59,7 +60,7 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
         experiment = read_experiment(str(config.experiment), config.values)
         folder = project / folder_name(config.name or experiment.name)
         if not config.address and not config.launch:
-            slots_of(config.device, experiment.parallel)
+            slots_of(config.device, 1)
         trials = planned(experiment)
         look_at_files(trials)
         return SweepFolder.new(folder, experiment, trials)
@@ -92,7 +93,7 @@ def _with_new_trials(opened: SweepFolder) -> SweepFolder:
 def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start = subprocess.Popen) -> SweepResults:
     with opened.lock() as lock:
         lock.take(opened.path)
-        with place_of(config, opened.experiment.parallel, start) as place:
+        with place_of(config, _at_once(opened, config, say, start), start) as place:
             trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
             say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
             write_results(opened)  # for `watch`, which shows a sweep from its beginning
@@ -101,6 +102,25 @@ def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start =
         if queue.why_over:
             say(queue.why_over)
         return write_results(opened)
+
+
+def _at_once(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -> int:
+    """Trials on each device. `parallel: auto` is measured once, and kept."""
+    if opened.experiment.parallel:
+        return opened.experiment.parallel
+    if config.address or config.launch:
+        what = "parallel: auto measures the GPUs of this machine, and trials run elsewhere"
+        raise UserError(what, where=opened.path / EXPERIMENT, fix="parallel: 2, or without it")
+    first, kept = slots_of(config.device, 1)[0], opened.path / AT_ONCE
+    if first.is_cpu:
+        say("parallel: auto is 1 on a CPU, whose cores a single trial uses")
+        return 1
+    known = RunFolder(opened.path).entries(AT_ONCE).get("trials")
+    if not isinstance(known, int) or not 0 < known <= max(COUNTS):
+        known = best_together(opened.trials, first.device, start, say)
+        write_whole(kept, json.dumps({"trials": known}).encode() + b"\n")
+    say(f"parallel: auto is {known}")
+    return known
 
 
 def write_results(opened: SweepFolder) -> SweepResults:
@@ -114,58 +134,6 @@ def write_results(opened: SweepFolder) -> SweepResults:
         if hyp.is_file():
             write_whole(opened.path / BEST_HYP, hyp.read_bytes())
     return found
-
-
-def dry_run(config: SweepConfig) -> Iterator[str]:
-    """What would be trained and, where trials of the sweep have run already, how long that takes."""
-    if config.resume:
-        opened = open_sweep(config)
-        experiment, trials = opened.experiment, opened.trials
-        yield from _trial_lines(trials)
-        yield from _estimate(opened)
-    else:
-        experiment = read_experiment(str(config.experiment), config.values)
-        trials = planned(experiment)
-        look_at_files(trials)
-        yield from _trial_lines(trials)
-        yield "time: unknown before a trial has run; then --dry-run --resume estimates it"
-    yield from _rules(experiment)
-
-
-def _trial_lines(trials: list[Trial]) -> Iterator[str]:
-    yield f"{counted(len(trials), 'trial')}:"
-    width = max(len(trial.name) for trial in trials)
-    for trial in trials:
-        yield f"  {trial.name:<{width}}  {differing(trial.varied) or 'the base settings'}"
-
-
-def _rules(experiment: Experiment) -> Iterator[str]:
-    yield f"base: {differing(experiment.base) or 'the defaults of train'}"
-    if experiment.stopping is not None:
-        rungs = ", ".join(map(str, experiment.stopping.rungs)) or "none"
-        what = "the better ones are continued" if experiment.method != "pbt" else "the worst become copies of the best"
-        yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; {what}"
-    if experiment.method == "evolve":
-        yield f"evolve: up to {counted(experiment.trials, 'generation')}, each from the fittest before"
-    if experiment.method == "tpe":
-        yield f"tpe: up to {counted(experiment.trials, 'trial')}, each where those before make it promising"
-    if experiment.hours is not None:
-        yield f"budget: {duration(3600 * experiment.hours)} of one device"
-
-
-def _estimate(opened: SweepFolder) -> Iterator[str]:
-    """By the time an epoch took in trials that have run: an upper limit where some are stopped early."""
-    rows = results_of(opened).rows
-    done = [row for row in rows if row.progress.epochs]
-    epochs = sum(row.progress.epochs for row in done)
-    if not epochs:
-        yield "time: unknown before a trial has run"
-        return
-    per_epoch = 3600 * sum(row.progress.hours for row in done) / epochs
-    left = sum(row.epochs_planned - row.progress.epochs for row in rows if row.state not in ("complete", "failed"))
-    seconds, price = per_epoch * left, opened.experiment.price
-    cost = "" if price is None else f", {price * seconds / 3600:.2f} of money"
-    yield f"time: at most {duration(seconds)} on one device{cost}: {left} epochs of {duration(per_epoch)}, as so far"
 
 
 def evolve(config: TrainConfig, given: dict[str, Any], say: Say, start: Start = subprocess.Popen) -> SweepResults:

@@ -55,6 +55,7 @@ def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
         epoch=epoch,
         epochs=config.epochs,
         sizes=sizes.in_words,
+        steps_an_epoch=len(run.batches),
     )
 
 
