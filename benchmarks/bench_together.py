@@ -7,12 +7,12 @@ below the table. A row whose runs were side by side for less than nine tenths of
 """
 
 import argparse
+import os
 import platform
 import subprocess
 
 import torch
 
-from benchmarks.timing import environment
 from yolofast._version import __version__
 from yolofast.config.yolox_recipe import typed_values
 from yolofast.errors import UserError
@@ -27,7 +27,8 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     asked = parser.parse_args()
     settings = typed_values(asked.settings, {}, "cfg=yolov7-tiny")
-    print(f"{environment()}; yolofast {__version__}, torch {torch.__version__}, Python {platform.python_version()}")
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores"
+    print(f"{name}; yolofast {__version__}, torch {torch.__version__}, Python {platform.python_version()}")
     print(f"{' '.join(asked.settings)}; {asked.steps} steps each")
     print("| at once | img/s of all | img/s of each | GPU memory of each, GiB | side by side |\n|--:|--:|--:|--:|--:|")
     for count in asked.counts:

@@ -44,6 +44,8 @@ def test_a_launcher_stands_before_each_command(tmp_path):
         (["--launch", "no-such-program", "--at-once", "2"], "there is no program ['no-such-program']"),
         (["--launch", '"', "--at-once", "2"], "--launch cannot be understood"),
         (["--launch", "nice"], "--launch and --at-once go together"),
+        (["--slurm", "timeout_min=3"], "--slurm and --at-once go together"),
+        (["--slurm", "timeout_min=3", "--at-once", "2", "--address", "auto"], "both say where"),
         (["--address", "auto", "--device", "0"], "--device and --address both say where"),
         (["--address", "auto"], "--address"),  # without Ray, or without a cluster
     ],
@@ -75,6 +77,47 @@ def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
     found = run_sweep(sweep, SweepConfig(address="local"), lines.append)
     killer.join()
     assert [row.state for row in found.rows] == ["complete"], lines
+    assert main(["train", *flags(place, epochs=2, name="plain"), "lr0=0.002"]) == 0
+    ours = torch.load(sweep.run(found.rows[0].trial) / "weights" / "last.pt")
+    assert_same_state(ours, state_of(place, "plain"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["timeout_min=3"], "there is no program sbatch here"),
+        (["cluster=cloud"], "there is no cluster cloud"),
+        (["cluster=local", "timout_min=3"], "timout_min"),
+    ],
+)
+def test_jobs_that_are_refused(given, message, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("submitit", reason="the extra yolofast[slurm] is not installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text("base: {cfg: mini, epochs: 3}\n")
+    assert main(["sweep", "one.yaml", "--at-once", "1", "--slurm", *given]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_job_that_is_told_to_end_is_continued_by_another_to_the_same_bits(place):  # noqa: F811
+    """As Slurm tells it before a time limit; submitit's local cluster stands in for Slurm's."""
+    pytest.importorskip("submitit", reason="the extra yolofast[slurm] is not installed")
+    file = experiment(place, "grid: {lr0: [0.002]}\nstop: {asha: {grace: 1, factor: 2}}\n")
+    spec = read_experiment(file)
+    sweep, lines = SweepFolder.new(place / "runs/sweep/small", spec, planned(spec)), []
+
+    def end_the_job():
+        log = sweep.log(sweep.trials[0])
+        wait_until(lambda: log.is_file() and "mAP" in log.read_text())  # the heading: its first epoch has begun
+        (job,) = (place / "runs/sweep/small/jobs").glob("*_submitted.pkl")
+        os.kill(int(job.name.split("_")[0]), signal.SIGTERM)
+
+    killer = threading.Thread(target=end_the_job)
+    killer.start()
+    found = run_sweep(sweep, SweepConfig(slurm=("cluster=local", "gpus_per_node=0"), at_once=1), lines.append)
+    killer.join()
+    assert [row.state for row in found.rows] == ["complete"], lines
+    assert any("ended with exit code 143, is resumed" in line for line in lines)
     assert main(["train", *flags(place, epochs=2, name="plain"), "lr0=0.002"]) == 0
     ours = torch.load(sweep.run(found.rows[0].trial) / "weights" / "last.pt")
     assert_same_state(ours, state_of(place, "plain"))

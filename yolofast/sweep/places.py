@@ -1,4 +1,4 @@
-"""Where trials run: on this machine, behind a launcher such as `srun`, or on a Ray cluster.
+"""Where trials run: on this machine, behind a launcher such as `srun`, or on a Ray cluster; `slurm.py` has jobs.
 
 The queue decides what is trained and starts processes; a place says how many at once, and how one is started. So all
 that holds of a sweep holds everywhere: pausing and promoting, populations, resuming what was killed.
@@ -37,7 +37,7 @@ Start = Callable[..., Process]
 """As `subprocess.Popen`."""
 LOST = -9
 """The exit code of a process whose machine has gone: as if it was killed there."""
-_OF_A_MACHINE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
+FROM_HERE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
 """What a process elsewhere has from here; all else is that machine's."""
 
 
@@ -152,7 +152,7 @@ class _RayProcess:
     def __init__(self, ray: Any, runner: Any, words: list[str], *, stdout: Any, env: dict[str, str], **_: Any) -> None:
         self._ray, self._runner, self._log = ray, runner.remote(), os.path.abspath(stdout.name)
         self._code: int | None = None
-        more = {name: env[name] for name in _OF_A_MACHINE if name in env}
+        more = {name: env[name] for name in FROM_HERE if name in env}
         self._ended = self._runner.run.remote(words[1:], self._log, os.getcwd(), more)
 
     @property

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from yolofast.sweep.experiment import folder_name, read_experiment
 from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
 from yolofast.sweep.measure import COUNTS, best_together
 from yolofast.sweep.page import page_of
-from yolofast.sweep.places import Start, place_of, slots_of
+from yolofast.sweep.places import Place, Start, place_of, slots_of
 from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import SweepResults, results_of
+from yolofast.sweep.slurm import slurm_jobs
 from yolofast.sweep.trials import look_at_files, planned
 from yolofast.words import counted
 
@@ -59,7 +61,7 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
     if not config.resume:
         experiment = read_experiment(str(config.experiment), config.values)
         folder = project / folder_name(config.name or experiment.name)
-        if not config.address and not config.launch:
+        if not config.is_elsewhere:
             slots_of(config.device, 1)
         trials = planned(experiment)
         look_at_files(trials)
@@ -93,7 +95,7 @@ def _with_new_trials(opened: SweepFolder) -> SweepFolder:
 def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start = subprocess.Popen) -> SweepResults:
     with opened.lock() as lock:
         lock.take(opened.path)
-        with place_of(config, _at_once(opened, config, say, start), start) as place:
+        with _place(opened, config, say, start) as place:
             trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
             say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
             write_results(opened)  # for `watch`, which shows a sweep from its beginning
@@ -104,11 +106,17 @@ def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start =
         return write_results(opened)
 
 
+def _place(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -> AbstractContextManager[Place]:
+    if config.slurm:
+        return slurm_jobs(config.slurm, config.at_once, opened.path)
+    return place_of(config, _at_once(opened, config, say, start), start)
+
+
 def _at_once(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -> int:
     """Trials on each device. `parallel: auto` is measured once, and kept."""
     if opened.experiment.parallel:
         return opened.experiment.parallel
-    if config.address or config.launch:
+    if config.is_elsewhere:
         what = "parallel: auto measures the GPUs of this machine, and trials run elsewhere"
         raise UserError(what, where=opened.path / EXPERIMENT, fix="parallel: 2, or without it")
     first, kept = slots_of(config.device, 1)[0], opened.path / AT_ONCE
