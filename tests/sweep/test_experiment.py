@@ -11,7 +11,7 @@ from yolofast.resources import short_names
 from yolofast.sweep.draws import Range, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.stopping import read_stopping
-from yolofast.sweep.trials import planned, suggested_trial
+from yolofast.sweep.trials import planned, suggested_trial, words_of
 
 
 @pytest.fixture
@@ -43,6 +43,20 @@ seeds: 2
 def test_nothing_is_the_default(read):
     trials = planned(read("base: {cfg: mini}\ngrid: {plan: [null, yolov7-tiny-planned]}"))
     assert "plan" not in trials[0].settings and trials[1].settings["plan"] == "yolov7-tiny-planned"
+
+
+def test_epochs_may_be_a_share_of_those_of_the_others():
+    """So that the packaged experiment keeps its question at another length."""
+    trials = planned(read_experiment("ota-vs-anchor-equal-cost", ["epochs=8"]))
+    assert [one.settings["epochs"] for one in trials] == [8] * 6 + [10] * 3 + [12] * 3
+
+
+def test_what_yaml_takes_for_a_no_is_a_word(read):
+    """`cache: off` without quotes."""
+    trials = planned(read("base: {cfg: mini, cache: off, plots: off}\ngrid: {cache: [ram, off]}"))
+    assert [words_of(trial.settings)[1:4] for trial in trials] == [
+        ["cfg=mini", "cache=ram", "plots=false"], ["cfg=mini", "cache=off", "plots=false"],
+    ]  # fmt: skip
 
 
 def test_a_random_search_draws_the_same_again(read):

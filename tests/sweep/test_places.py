@@ -16,8 +16,10 @@ from tests.train.small_run import flags, state_of
 from tests.train.test_resume import assert_same_state
 from yolofast.cli import main
 from yolofast.config.reports import SweepConfig
+from yolofast.errors import UserError
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.places import _Runners, _shares
 from yolofast.sweep.session import run_sweep
 from yolofast.sweep.trials import planned
 
@@ -59,6 +61,53 @@ def test_places_that_are_refused(words, message, tmp_path, monkeypatch, capsys):
     assert message in capsys.readouterr().err
 
 
+class Rested:
+    """As Ray, whose actors are numbers here."""
+
+    def __init__(self):
+        self.made, self.killed = 0, []
+
+    def remote(self):
+        self.made += 1
+        return self.made
+
+    def kill(self, runner):
+        self.killed.append(runner)
+
+
+def test_a_runner_gets_the_next_process_and_one_that_rests_is_let_go():
+    ray = Rested()
+    runners = _Runners(ray, ray)
+    first, second = runners.take(), runners.take()
+    runners.give_back(first)
+    assert runners.take() == first != second and ray.made == 2
+    runners.give_back(second)
+    runners.let_go()
+    assert ray.killed == []
+    runners.let_go(rest_s=-1)
+    assert ray.killed == [second]
+    assert runners.take() == 3
+
+
+class Nodes:
+    """What Ray says of a cluster."""
+
+    def __init__(self, *resources):
+        self.resources = resources
+
+    def nodes(self):
+        return [{"Alive": number > 0, "Resources": one} for number, one in enumerate(({"CPU": 64.0}, *self.resources))]
+
+
+def test_each_trial_asks_for_what_a_node_can_give():
+    """A first node has died. A trial that asked for all cores of a cluster would wait forever."""
+    assert _shares(Nodes({"CPU": 4.0}, {"CPU": 2.0}), 1, "auto") == (2, {"num_cpus": 2}, "6 cores")
+    assert _shares(Nodes({"CPU": 4.0}, {"CPU": 8.0}), 4, "auto") == (8, {"num_cpus": 1}, "12 cores")
+    assert _shares(Nodes({"CPU": 4.0}, {"CPU": 8.0, "GPU": 2.0}), 4, "auto") == (8, {"num_gpus": 0.25}, "2 GPUs")
+    with pytest.raises(UserError, match="has no cores"):
+        _shares(Nodes({"memory": 1.0}), 1, "auto")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="the extra yolofast[sweep] is not installed")
 def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
@@ -77,6 +126,39 @@ def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
     found = run_sweep(sweep, SweepConfig(address="local"), lines.append)
     killer.join()
     assert [row.state for row in found.rows] == ["complete"], lines
+    assert main(["train", *flags(place, epochs=2, name="plain"), "lr0=0.002"]) == 0
+    ours = torch.load(sweep.run(found.rows[0].trial) / "weights" / "last.pt")
+    assert_same_state(ours, state_of(place, "plain"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="the extra yolofast[sweep] is not installed")
+def test_a_trial_whose_node_is_lost_continues_on_another(place):  # noqa: F811
+    from ray.cluster_utils import Cluster
+
+    file = experiment(place, "grid: {lr0: [0.002]}\nstop: {asha: {grace: 1, factor: 2}}\n")
+    spec = read_experiment(file)
+    sweep, lines = SweepFolder.new(place / "runs/sweep/small", spec, planned(spec)), []
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    first = cluster.add_node(num_cpus=1)
+
+    def lose_the_node():
+        log = sweep.log(sweep.trials[0])
+        wait_until(lambda: log.is_file() and "mAP" in log.read_text())
+        (training,) = (one for one in psutil.process_iter(["cmdline"]) if str(sweep.path) in (one.cmdline() or []))
+        training.kill()  # as all processes of a machine that goes
+        cluster.remove_node(first, allow_graceful=False)
+        cluster.add_node(num_cpus=1)
+
+    loser = threading.Thread(target=lose_the_node)
+    loser.start()
+    try:
+        found = run_sweep(sweep, SweepConfig(address=cluster.address), lines.append)
+    finally:
+        loser.join()
+        cluster.shutdown()
+    assert [row.state for row in found.rows] == ["complete"], lines
+    assert any("is resumed" in line for line in lines)
     assert main(["train", *flags(place, epochs=2, name="plain"), "lr0=0.002"]) == 0
     ours = torch.load(sweep.run(found.rows[0].trial) / "weights" / "last.pt")
     assert_same_state(ours, state_of(place, "plain"))
