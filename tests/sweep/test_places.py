@@ -108,6 +108,12 @@ def test_each_trial_asks_for_what_a_node_can_give():
         _shares(Nodes({"memory": 1.0}), 1, "auto")
 
 
+def training_in(sweep):
+    """The process, which other machines would have; some of those here have ended meanwhile."""
+    (found,) = (one for one in psutil.process_iter(["cmdline"]) if str(sweep.path) in (one.info["cmdline"] or []))
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="the extra yolofast[sweep] is not installed")
 def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
@@ -117,7 +123,7 @@ def test_what_is_killed_on_a_cluster_ends_in_the_same_bits(place):  # noqa: F811
 
     def kill_its_worker_once():
         wait_until((sweep.run(sweep.trials[0]) / "results.csv").is_file)
-        (training,) = (one for one in psutil.process_iter(["cmdline"]) if str(sweep.path) in (one.cmdline() or []))
+        training = training_in(sweep)
         os.kill(training.ppid(), signal.SIGKILL)
         training.kill()
 
@@ -145,7 +151,7 @@ def test_a_trial_whose_node_is_lost_continues_on_another(place):  # noqa: F811
     def lose_the_node():
         log = sweep.log(sweep.trials[0])
         wait_until(lambda: log.is_file() and "mAP" in log.read_text())
-        (training,) = (one for one in psutil.process_iter(["cmdline"]) if str(sweep.path) in (one.cmdline() or []))
+        training = training_in(sweep)
         training.kill()  # as all processes of a machine that goes
         cluster.remove_node(first, allow_graceful=False)
         cluster.add_node(num_cpus=1)

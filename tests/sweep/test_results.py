@@ -54,6 +54,18 @@ def test_rows_effects_and_the_front(swept):
     assert effects["assigner", "anchor"].half == float("inf")
 
 
+def test_fitness_is_what_an_evolution_goes_by(tmp_path):
+    file = tmp_path / "evolved.yaml"
+    file.write_text("base: {cfg: mini, epochs: 2}\nmethod: evolve\n")
+    sweep = SweepFolder.new(tmp_path / "evolved", *[one := read_experiment(file), planned(one)])
+    (trial,) = sweep.trials
+    sweep.run(trial).mkdir()
+    text = "epoch,time,metrics/mAP50(B),metrics/mAP50-95(B)\n0,60,0.9,0.2\n1,120,0.4,0.25\n"
+    (sweep.run(trial) / "results.csv").write_text(text)
+    progress = sweep.progress(trial)
+    assert progress.values == pytest.approx((0.27, 0.265)) and progress.best_epoch == 1, "by mAP it is the second"
+
+
 def test_of_a_loss_the_lowest_is_the_best(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text("base: {cfg: mini, epochs: 2}\ngrid: {lr0: [0.01, 0.02]}\nseeds: 2\nmetric: val/box_loss\n")

@@ -103,7 +103,8 @@ def choose_cache(
         "jpeg": (jpeg,),
         "off": (),
     }
-    usual = {kind: needs[kind] for kind in needs if kind in among and kind != "jpeg-ram"}
+    usual: dict[Kind, tuple[_Need, ...]] = {kind: needs[kind] for kind in needs if kind in among}
+    usual.pop("jpeg-ram", None)
     if auto:
         return _first_that_fits(usual, room.cores)
     kind = next(kind for kind in KINDS if kind == request)

@@ -121,7 +121,7 @@ def _read_whole(store: PackedStore, chunk: int = CHUNK) -> npt.NDArray[np.uint8]
     content = np.empty(store.nbytes, np.uint8)
     with open_data(store) as file:
         for start in range(0, len(content), chunk):
-            piece = memoryview(content[start : start + chunk])
+            piece = content[start : start + chunk].data
             while piece:  # a read may give less than asked for
                 if not (count := file.readinto(piece)):  # type: ignore[attr-defined]
                     raise UserError("became shorter while it was read", where=store.data, fix="try again")

@@ -16,7 +16,7 @@ from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.resources import find_resource
 from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
-from yolofast.sweep.metric import Metric, read_metric
+from yolofast.sweep.metric import FITNESS, Metric, read_metric
 from yolofast.sweep.stopping import Stopping, read_stopping
 
 KEYS = {
@@ -29,7 +29,7 @@ KEYS = {
     "pbt": "{population: 8, every: 5, share: 0.25}: how many runs, and after how many epochs the worst become copies",
     "seeds": "a number of seeds, or a list of them: each combination is trained with all",
     "constraints": "what must hold: [batch_size * img_size <= 20480]",
-    "metric": "map, map50, precision, recall, another column of results.csv; {hours_to: 0.3} or {money_to: 0.3}; idf1",
+    "metric": "map, map50, fitness, another column of results.csv, {hours_to: 0.3}, {money_to: 0.3}, or idf1",
     "track": "flags of tracksweep for metric: idf1, hota or mota: {data: sequences.yaml, tracker: bytetrack}",
     "budget": "{trials: 20, hours: 8, money: 30}: what all trials may take together",
     "price": "of an hour of one device, in any currency",
@@ -133,7 +133,9 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
         constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
-        metric=read_metric(values.get("metric", "map"), _mapping(values, "track"), price),
+        metric=read_metric(
+            values.get("metric", FITNESS if method == "evolve" else "map"), _mapping(values, "track"), price
+        ),
         trials=round(budget.get("trials", usual)),
         hours=min(hours, default=None), price=price, stopping=None, parallel=_parallel(values),
         seed=_whole(values, "seed", 0), text=text, command=command,

@@ -23,11 +23,13 @@ from yolofast.runs.tracking import SCORES
 METRICS = {"map": MAP.name, "map50": MAP50.name, "precision": PRECISION.name, "recall": RECALL.name}
 """Short names of columns."""
 TRACKED = {name.lower(): name for name in SCORES}
+FITNESS = "fitness"
+"""0.1 mAP50 + 0.9 mAP: what YOLOv7 calls best, and its `--evolve` goes by."""
 _REACHED = ("hours_to", "money_to")
 _NEVER = 1e6
 """Hours that stand for never."""
 _FIX = (
-    "map, map50, precision, recall, another column of results.csv, {hours_to: 0.3} or {money_to: 0.3}, or "
+    "map, map50, fitness, precision, recall, another column of results.csv, {hours_to: 0.3} or {money_to: 0.3}, or "
     "idf1, hota or mota"
 )
 
@@ -69,6 +71,8 @@ class Metric:
 
     def accuracy(self, run: RunFolder) -> tuple[float, ...]:
         """The column by epoch."""
+        if self.column == FITNESS:
+            return tuple(float(value) for value in run.fitness())
         if self.column not in run.results:
             names = ", ".join((*METRICS, *run.results.text))
             raise UserError(f"metric is {self.title}, which {FILES.results} does not have", fix=f"use one of {names}")
@@ -107,8 +111,8 @@ def read_metric(given: Any, track: Mapping[str, Any], price: float | None) -> Me
         from_settings(TracksweepConfig, {**track, "weights": [FILES.best], "by": score})  # a slip is told before a run
         return Metric(title=score, column=MAP.name, score=score, track=track)
     _refuse(track)
-    if given not in METRICS and not _is_column(str(given)):
-        what = f"metric is {shorten(given)}{nearest(str(given), (*METRICS, *TRACKED, *_REACHED))}"
+    if given not in (*METRICS, FITNESS) and not _is_column(str(given)):
+        what = f"metric is {shorten(given)}{nearest(str(given), (*METRICS, FITNESS, *TRACKED, *_REACHED))}"
         raise UserError(what, fix=f"use {_FIX}")
     return Metric(title=str(given), column=METRICS.get(given, str(given)))
 

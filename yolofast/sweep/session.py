@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import subprocess
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from yolofast.config.flags import from_settings
@@ -37,13 +39,24 @@ _NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
 
 
 def sweep(
-    experiment: str | Path | None = None, *, on_line: Say = print, start: Start = subprocess.Popen, **settings: Any
+    experiment: str | Path | Mapping[str, Any] | None = None,
+    *,
+    on_line: Say = print,
+    start: Start = subprocess.Popen,
+    **settings: Any,
 ) -> SweepResults:
-    """Runs the experiment of a file, or a packaged one, and returns its results; the best trial comes first.
+    """Runs the experiment of a file, a packaged one, or a dictionary, and returns its results, the best trial first.
 
     `settings` are the flags of `yolofast sweep`: `resume=True, device="0", name="again"`. `on_line` gets what the
     command prints. `.to_pandas()` of the results is a data frame.
     """
+    if isinstance(experiment, Mapping):
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "sweep.yaml"
+            file.write_text(dump_yaml(dict(experiment)), encoding="utf-8")
+            config = from_settings(SweepConfig, {**settings, "experiment": str(file)})
+            opened = open_sweep(config)
+        return run_sweep(opened, config, on_line, start)
     named = {} if experiment is None else {"experiment": str(experiment)}
     config = from_settings(SweepConfig, {**settings, **named})
     return run_sweep(open_sweep(config), config, on_line, start)

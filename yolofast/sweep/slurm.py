@@ -93,12 +93,7 @@ class _Job:
         if self._code is None:
             try:
                 self._code = int(self._job.result())
-            except (
-                self._failures,
-                OSError,
-                RuntimeError,
-                EOFError,
-            ) as error:  # it has gone, with half a result or none
+            except (RuntimeError, OSError, EOFError) as error:  # it has gone: no result, or half of one
                 self._code = LOST
                 with open(self._log, "a", encoding="utf-8") as file:
                     file.write(f"{in_one_line(error)}\n")
