@@ -66,6 +66,13 @@ def test_fitness_is_what_an_evolution_goes_by(tmp_path):
     assert progress.values == pytest.approx((0.27, 0.265)) and progress.best_epoch == 1, "by mAP it is the second"
 
 
+def test_trials_that_share_a_device_share_its_price(swept):
+    swept.per_device = 2
+    swept.save()
+    found = results_of(SweepFolder.open(swept.path))
+    assert [row.cost for row in found.rows] == [2.0, 0.5, 2.0, 0.0] and found.rows[0].progress.hours == 2
+
+
 def test_of_a_loss_the_lowest_is_the_best(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text("base: {cfg: mini, epochs: 2}\ngrid: {lr0: [0.01, 0.02]}\nseeds: 2\nmetric: val/box_loss\n")

@@ -75,7 +75,7 @@ def _by_trials(opened: SweepFolder) -> str:
         return "time: unknown before a trial has run; --measure profiles some steps of each kind of trial"
     per_epoch = 3600 * sum(row.progress.hours for row in done) / epochs
     left = sum(row.epochs_planned - row.progress.epochs for row in rows if row.state not in ("complete", "failed"))
-    seconds = per_epoch * left
+    seconds = per_epoch * left / opened.per_device
     cost = _money(opened.experiment, seconds)
     return f"time: at most {duration(seconds)} on one device{cost}: {left} epochs of {duration(per_epoch)}, as so far"
 

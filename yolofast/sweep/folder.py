@@ -69,8 +69,10 @@ class Progress:
 
 
 class SweepFolder:
-    def __init__(self, path: Path, experiment: Experiment, trials: list[Trial]) -> None:
+    def __init__(self, path: Path, experiment: Experiment, trials: list[Trial], per_device: int = 1) -> None:
         self.path, self.experiment, self.trials = path, experiment, trials
+        self.per_device = per_device
+        """Trials at once on each device, which share its hours and its price."""
 
     @classmethod
     def new(cls, path: Path, experiment: Experiment, trials: list[Trial]) -> "SweepFolder":
@@ -91,14 +93,14 @@ class SweepFolder:
             )
         try:
             content = json.loads((path / TRIALS).read_text(encoding="utf-8"))
-            trials = [Trial(**one) for one in content["trials"]]
+            trials, per_device = [Trial(**one) for one in content["trials"]], max(int(content.get("per_device", 1)), 1)
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             fix = "remove it; the runs stay, and the sweep of the same experiment and --name finds them"
             raise UserError(f"cannot be read: {in_one_line(error)}", where=path / TRIALS, fix=fix) from error
-        return cls(path, read_experiment(path / EXPERIMENT), trials)
+        return cls(path, read_experiment(path / EXPERIMENT), trials, per_device)
 
     def save(self) -> None:
-        content = {"trials": [one.as_json() for one in self.trials]}
+        content = {"per_device": self.per_device, "trials": [one.as_json() for one in self.trials]}
         write_whole(self.path / TRIALS, (json.dumps(content, indent=1) + "\n").encode())
 
     def lock(self) -> FolderLock:
@@ -121,7 +123,12 @@ class SweepFolder:
         seconds = max(trial.seconds, float(known.numbers(TIME.name)[-1]) if len(known) else 0.0)
         accuracy = metric.accuracy(run) if metric.target is not None else ()
         return Progress(
-            metric.values(run), seconds / 3600, is_complete, lower, accuracy, is_untracked=metric.is_untracked(run)
+            metric.values(run, self.per_device),
+            seconds / 3600,
+            is_complete,
+            lower,
+            accuracy,
+            is_untracked=metric.is_untracked(run),
         )
 
     def is_locked(self, trial: Trial) -> bool:

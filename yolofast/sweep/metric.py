@@ -41,8 +41,8 @@ class Metric:
     """Of `results.csv`."""
     target: float | None = None
     """What the column has to reach; then hours are judged, …"""
-    price: float = 1.0
-    """… times the price of one."""
+    price: float | None = None
+    """… times the price of one, if money is asked for."""
     score: str = ""
     """Of `tracking.json`, in place of the column."""
     track: Mapping[str, Any] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class Metric:
         """Of what is drawn over time."""
         return self.title if self.target is None else "map"
 
-    def values(self, run: RunFolder) -> tuple[float, ...]:
-        """By epoch; nan where nothing is known."""
+    def values(self, run: RunFolder, per_device: int = 1) -> tuple[float, ...]:
+        """By epoch; nan where nothing is known. So many trials share a device, and its price."""
         column = self.accuracy(run)
         if self.score:
             known = _tracked(run)
@@ -66,7 +66,7 @@ class Metric:
         if self.target is None:
             return column
         first = next((epoch for epoch, value in enumerate(column) if value >= self.target), len(column))
-        hours = run.results.numbers(TIME.name) / 3600 * self.price
+        hours = run.results.numbers(TIME.name) / 3600 * (1.0 if self.price is None else self.price / per_device)
         return tuple(float(hours[first]) if epoch >= first else math.nan for epoch in range(len(column)))
 
     def accuracy(self, run: RunFolder) -> tuple[float, ...]:
@@ -125,7 +125,7 @@ def _reached(given: Mapping[Any, Any], track: Mapping[str, Any], price: float | 
     if kind == "money_to" and price is None:
         raise UserError("metric.money_to needs the price of an hour", fix="add price: 2.5")
     title = f"{kind.partition('_')[0]} to map {target:g}"
-    return Metric(title=title, column=MAP.name, target=target, price=(price or 1.0) if kind == "money_to" else 1.0)
+    return Metric(title=title, column=MAP.name, target=target, price=price if kind == "money_to" else None)
 
 
 def _refuse(track: Mapping[str, Any]) -> None:

@@ -45,9 +45,10 @@ def _best(found: SweepResults) -> Iterator[Element]:
     if best is None:
         yield Paragraph("No trial has finished an epoch yet.")
         return
-    hours, price = sum(row.own_hours for row in found.rows), found.sweep.experiment.price
+    hours = sum(row.own_hours for row in found.rows) / found.sweep.per_device
+    price = found.sweep.experiment.price
     items: list[tuple[str, Cell]] = [(metric, best.progress.best()), ("best epoch", best.progress.best_epoch)]
-    items += [("hours of this trial", best.progress.hours), ("hours of all", hours)]
+    items += [("hours of this trial", best.progress.hours), ("hours of devices", hours)]
     items += [] if price is None else [("price of all", price * hours)]
     yield Figures(tuple(items))
     line = found.lineage(best)

@@ -59,6 +59,8 @@ class Place:
     slots: list[Slot]
     start: Start
     title: str
+    per_device: int = 1
+    """Trials at once on each."""
 
 
 def slots_of(device: str, parallel: int) -> list[Slot]:
@@ -82,7 +84,7 @@ def place_of(config: SweepConfig, parallel: int, start: Start) -> Iterator[Place
     else:
         slots = slots_of(config.device, parallel)
         devices = dict.fromkeys("the CPU" if one.is_cpu else f"GPU {one.device}" for one in slots)
-        yield Place(slots, start, ", ".join(devices))
+        yield Place(slots, start, ", ".join(devices), parallel)
 
 
 def _launched(launch: str, at_once: int, device: str, start: Start) -> Place:
@@ -111,7 +113,7 @@ def _ray_cluster(address: str, parallel: int) -> Iterator[Place]:
         count, per_trial, title = _shares(ray, parallel, address)
         slots = [Slot("0" if "num_gpus" in per_trial else "cpu", number) for number in range(count)]
         runners = _Runners(ray, ray.remote(max_restarts=0, max_concurrency=2, **per_trial)(_Runner))
-        yield Place(slots, partial(_RayProcess, ray, runners), f"Ray, {title}")
+        yield Place(slots, partial(_RayProcess, ray, runners), f"Ray, {title}", parallel)
     finally:
         ray.shutdown()
 

@@ -198,7 +198,8 @@ class Queue:
         words += ["--device", slot.device]
         words += [] if job.until is None else ["--until-epoch", str(job.until)]
         left = self._seconds_left()
-        words += [] if left is None else ["--time-limit", f"{max(left / len(self._slots), 1):.0f}s"]
+        devices = len(self._slots) / sweep.per_device
+        words += [] if left is None else ["--time-limit", f"{max(left / devices, 1):.0f}s"]
         return [*words, *words_of(trial.settings)]
 
     def _environment(self, slot: Slot) -> Mapping[str, str]:
@@ -231,13 +232,13 @@ class Queue:
         sweep.save()
 
     def _seconds_left(self) -> float | None:
-        """Of the budget, on one device."""
+        """Of the budget, on one device: an hour of it is shared by the trials that it trains at once."""
         hours = self._sweep.experiment.hours
         if hours is None:
             return None
         spent = sum(one.seconds for one in self._sweep.trials)
         spent += sum(time.monotonic() - one.began for one in self._running.values())
-        return 3600 * hours - spent
+        return 3600 * hours - spent / self._sweep.per_device
 
     def _is_spent(self) -> bool:
         left = self._seconds_left()

@@ -138,7 +138,7 @@ def results_of(sweep: SweepFolder) -> SweepResults:
     for trial in sweep.trials:
         progress, price = sweep.progress(trial), sweep.experiment.price
         planned = int(trial.settings.get("epochs", TrainConfig.epochs))
-        cost = None if price is None else round(price * progress.hours, 4)
+        cost = None if price is None else round(price * progress.hours / sweep.per_device, 4)
         rows.append(Row(trial, progress, planned, cost, trial.name in replaced))
     rows.sort(key=lambda row: (bool(row.trial.problem), -row.progress.worth(), row.trial.name))
     return SweepResults(sweep, tuple(rows))

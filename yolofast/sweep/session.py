@@ -110,6 +110,8 @@ def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start =
         lock.take(opened.path)
         with _place(opened, config, say, start) as place:
             trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
+            opened.per_device = place.per_device
+            opened.save()
             say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
             write_results(opened)  # for `watch`, which shows a sweep from its beginning
             queue = Queue(opened, place.slots, say, place.start)
