@@ -10,7 +10,7 @@ from yolofast.config.resumed import to_yaml, with_lasting_names
 from yolofast.config.train import TrainConfig
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
-from yolofast.sweep.places import Slot
+from yolofast.sweep.places import LOST, Slot
 from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import results_of
 from yolofast.sweep.trials import planned
@@ -83,6 +83,21 @@ def test_the_best_of_a_rung_is_known_when_those_below_have_come(trained):
         (2, "complete"), (1, "paused after 2"), (3, "paused after 1"), (0, "paused after 1"),
     ]  # fmt: skip
     assert len(begun) == 7, "four to the first rung, two to the second, one to its end"
+
+
+def test_a_machine_that_goes_is_no_fault_of_the_trial(trained, monkeypatch):
+    """Lost four times in a row; a trial that kills itself as often has failed."""
+    ends = iter([LOST] * 4 + [0] + [-9] * 3)
+
+    class Lost(Pretended):
+        def poll(self):
+            self.returncode = next(ends)
+            return super().poll() if self.returncode == 0 else self.returncode
+
+    monkeypatch.setattr("tests.sweep.test_order.Pretended", Lost)
+    found, begun = trained("seeds: 2\n")
+    assert [row.state for row in found.rows] == ["complete", "failed"] and len(begun) == 8
+    assert found.rows[1].trial.problem.startswith("exit code -9")
 
 
 def test_one_alone_is_trained_to_its_end(trained):

@@ -145,16 +145,16 @@ def test_a_trial_whose_node_is_lost_continues_on_another(place):  # noqa: F811
     file = experiment(place, "grid: {lr0: [0.002]}\nstop: {asha: {grace: 1, factor: 2}}\n")
     spec = read_experiment(file)
     sweep, lines = SweepFolder.new(place / "runs/sweep/small", spec, planned(spec)), []
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     first = cluster.add_node(num_cpus=1)
 
     def lose_the_node():
         log = sweep.log(sweep.trials[0])
         wait_until(lambda: log.is_file() and "mAP" in log.read_text())
         training = training_in(sweep)
+        cluster.add_node(num_cpus=1)
         training.kill()  # as all processes of a machine that goes
         cluster.remove_node(first, allow_graceful=False)
-        cluster.add_node(num_cpus=1)
 
     loser = threading.Thread(target=lose_the_node)
     loser.start()

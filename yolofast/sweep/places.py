@@ -36,8 +36,8 @@ class Process(Protocol):
 
 Start = Callable[..., Process]
 """As `subprocess.Popen`."""
-LOST = -9
-"""The exit code of a process whose machine has gone: as if it was killed there."""
+LOST = -1000
+"""The exit code of a process whose machine has gone."""
 FROM_HERE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
 """What a process elsewhere has from here; all else is that machine's."""
 

@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
 from yolofast.sweep.folder import TRACKING, Progress, Say, SweepFolder
-from yolofast.sweep.places import Process, Slot, Start
+from yolofast.sweep.places import LOST, Process, Slot, Start
 from yolofast.sweep.population import alive, is_renewed, renewed
 from yolofast.sweep.tpe import Known
 from yolofast.sweep.trials import Trial, next_generation, suggested_trial, without_effect, words_of
 from yolofast.words import counted, duration
 
 _POLL_S = 0.1
-_MOST_RESTARTS = 2
-"""Of a trial that ends without having got further."""
+_MOST_RESTARTS, _MOST_LOSSES = 2, 10
+"""Of a trial that ends without having got further: by itself, or with its machine, which is no fault of its."""
 
 
 class _Job(NamedTuple):
@@ -221,13 +221,12 @@ class Queue:
             trial.restarts = 0
         else:
             trial.restarts += 1
-            if code == EXIT_BAD_INPUT or trial.restarts > _MOST_RESTARTS:
+            if code == EXIT_BAD_INPUT or trial.restarts > (_MOST_LOSSES if code == LOST else _MOST_RESTARTS):
                 trial.problem = f"exit code {code}: {sweep.last_words(trial)}"
         value = "to be tracked" if progress.is_untracked else f"{sweep.experiment.metric.title} {progress.best():.4g}"
         value = value if progress.epochs else "no epoch"
-        state = trial.problem or (
-            f"ended with exit code {code}, is resumed" if code not in (EXIT_OK, EXIT_PAUSED) else value
-        )
+        ended = "its machine was lost" if code == LOST else f"ended with exit code {code}"
+        state = trial.problem or (value if code in (EXIT_OK, EXIT_PAUSED) else f"{ended}, is resumed")
         self._say(f"{trial.name}: {counted(progress.epochs, 'epoch')}, {duration(trial.seconds)}, {state}")
         sweep.save()
 
