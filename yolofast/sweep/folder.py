@@ -54,6 +54,7 @@ class Progress:
 
     @property
     def curve(self) -> tuple[float, ...]:
+        """The metric by epoch, or the accuracy whose time is judged."""
         return self.accuracy or self.values
 
     def best_accuracy(self) -> float:
