@@ -27,7 +27,11 @@ _YOLOFAST = [sys.executable, "-m", "yolofast"]
 _SETTINGS = (
     "data=shapes/data.yaml", "cfg=mini", "img=64", "batch=8", "workers=0", "cache=off", "plots=false", "epochs=1",
 )  # fmt: skip
-_BEGINNING = "import os, psutil, time; used = psutil.Process(os.getppid()).cpu_times(); print(time.time(), used.user + used.system)"
+_BEGINNING = """
+import os, psutil, time
+used = psutil.Process(os.getppid()).cpu_times()
+print(time.time(), used.user + used.system)
+"""
 
 
 def main() -> None:
