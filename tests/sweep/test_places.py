@@ -187,6 +187,7 @@ def test_jobs_that_are_refused(given, message, tmp_path, monkeypatch, capsys):
     (tmp_path / "one.yaml").write_text("base: {cfg: mini, epochs: 3}\n")
     assert main(["sweep", "one.yaml", "--at-once", "1", "--slurm", *given]) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs" / "sweep" / "one" / "trials.json").exists(), "the same may be typed again"
 
 
 @pytest.mark.slow

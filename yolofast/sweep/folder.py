@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,6 +75,7 @@ class SweepFolder:
         self.path, self.experiment, self.trials = path, experiment, trials
         self.per_device = per_device
         """Trials at once on each device, which share its hours and its price."""
+        self._is_new = False
 
     @classmethod
     def new(cls, path: Path, experiment: Experiment, trials: list[Trial]) -> "SweepFolder":
@@ -84,7 +86,16 @@ class SweepFolder:
         write_whole(path / EXPERIMENT, experiment.text.encode())
         sweep = cls(path, experiment, trials)
         sweep.save()
+        sweep._is_new = True
         return sweep
+
+    def withdraw(self) -> None:
+        """A new one that could not begin is typed again as it was, without --resume."""
+        if self._is_new:
+            for name in (EXPERIMENT, TRIALS, _LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it
+                self.path.rmdir()
 
     @classmethod
     def open(cls, path: Path) -> "SweepFolder":

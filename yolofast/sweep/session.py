@@ -4,7 +4,7 @@ import dataclasses
 import json
 import subprocess
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -106,16 +106,20 @@ def _with_new_trials(opened: SweepFolder) -> SweepFolder:
 
 
 def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start = subprocess.Popen) -> SweepResults:
-    with opened.lock() as lock:
+    with opened.lock() as lock, ExitStack() as entered:
         lock.take(opened.path)
-        with _place(opened, config, say, start) as place:
-            trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
-            opened.per_device = place.per_device
-            opened.save()
-            say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
-            write_results(opened)  # for `watch`, which shows a sweep from its beginning
-            queue = Queue(opened, place.slots, say, place.start)
-            queue.run(lambda: write_results(opened))
+        try:
+            place = entered.enter_context(_place(opened, config, say, start))
+        except UserError:
+            opened.withdraw()
+            raise
+        trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
+        opened.per_device = place.per_device
+        opened.save()
+        say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
+        write_results(opened)  # for `watch`, which shows a sweep from its beginning
+        queue = Queue(opened, place.slots, say, place.start)
+        queue.run(lambda: write_results(opened))
         if queue.why_over:
             say(queue.why_over)
         return write_results(opened)
