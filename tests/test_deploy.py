@@ -8,6 +8,8 @@ import shlex
 import shutil
 import signal
 import subprocess
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,7 @@ def program(folder, name, text):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
 def test_shellcheck_finds_nothing():
-    assert len(SCRIPTS) == 2
+    assert len(SCRIPTS) == 3
     checked = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True)
     assert (checked.stdout, checked.returncode) == ("", 0)
 
@@ -109,6 +111,25 @@ def test_an_instance_trains_again_whenever_it_is_started(tmp_path):
     assert runs == ["train --data data/data.yaml --epochs 3 --project runs/train --name night --resume auto"] * 2
     config = trained_by(runs[0].split())
     assert (config.name, config.resume) == ("night", "auto")
+
+
+@pytest.mark.slow
+def test_the_template_has_the_script_and_what_is_trained(tmp_path):
+    program(tmp_path, "vastai", f'printf "%s\\0" "$@" >{tmp_path}/typed')
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "NAME": "night", "DATA_URL": "https://example.org/data.zip"}
+    run = partial(subprocess.run, [DEPLOY / "vast-template.sh"], capture_output=True, text=True)
+    assert run(env=environment | {"TRAIN": 'a "b"'}).returncode == 2
+    assert run(env={"PATH": environment["PATH"], "NAME": "night"}).returncode != 0
+    assert not (tmp_path / "typed").exists()
+    assert run(env=environment | {"TRAIN": "--data data/data.yaml --epochs 3"}).returncode == 0
+    typed = (tmp_path / "typed").read_text().split("\0")
+    given = dict(pairwise(typed))
+    assert typed[:2] == ["create", "template"] and given["--name"] == "yolofast-night"
+    assert given["--onstart-cmd"] == (DEPLOY / "vast-onstart.sh").read_text().rstrip("\n")
+    values = dict(word.split("=", 1) for word in shlex.split(given["--env"]) if "=" in word)
+    assert values == {
+        "DATA_URL": "https://example.org/data.zip", "NAME": "night", "TRAIN": "--data data/data.yaml --epochs 3",
+    }  # fmt: skip
 
 
 def test_the_kubernetes_job():

@@ -17,6 +17,7 @@ import yaml
 from tests.test_deploy import program
 from yolofast.cli import main, parse
 from yolofast.config.flags import from_args
+from yolofast.config.reports import PROVIDERS
 from yolofast.config.train import TrainConfig
 
 
@@ -170,15 +171,17 @@ def python_with_skypilot():
 @pytest.mark.slow
 @pytest.mark.skipif(python_with_skypilot() is None, reason="SkyPilot (460 MB) is not installed")
 def test_skypilot_understands_the_tasks(place, capsys):
-    (place / "sky.json").write_text(json.dumps([task(capsys, *TRAINED, *AWS), task(capsys, "Two_Rates.yaml")]))
+    tasks = [task(capsys, *TRAINED, *AWS), task(capsys, "Two_Rates.yaml")]
+    tasks += [task(capsys, *TRAINED, "--provider", name, "--max-price", "2") for name in PROVIDERS]
+    (place / "sky.json").write_text(json.dumps(tasks))
     shipped = Path(__file__).parents[2] / "deploy" / "sky.yaml"
     code = """
 import json, sky, sys, yaml
 from sky.utils import common_utils, schemas
 for one in json.load(open("sky.json")) + [yaml.safe_load(open(sys.argv[1]))]:
     common_utils.validate_schema(one, schemas.get_task_schema(), "")
-    local = {there: here for there, here in one.pop("file_mounts").items() if isinstance(here, str)}
+    local = {there: here for there, here in one.pop("file_mounts", {}).items() if isinstance(here, str)}
     print(sky.Task.from_yaml_config({**one, "file_mounts": local}).resources)
 """
     done = subprocess.run([python_with_skypilot(), "-c", code, shipped], capture_output=True, text=True, check=True)
-    assert done.stdout.count("\n") == 3 and "RTX4090" in done.stdout and "A10" in done.stdout
+    assert done.stdout.count("\n") == 3 + len(PROVIDERS) and "RTX4090" in done.stdout and "A10" in done.stdout

@@ -8,6 +8,7 @@ import pytest
 
 from yolofast.pages.elements import Bar, BarChart, LineChart, Point, ScatterChart, Series, Table
 from yolofast.pages.html import MOST_POINTS, chart_spec, thinned
+from yolofast.pages.tables import chart_table
 
 
 def test_a_line_chart():
@@ -15,12 +16,19 @@ def test_a_line_chart():
     spec = chart_spec(LineChart("title", "epoch", "loss", (series,), log_y=True, hint="hint"))
     assert spec == {
         "kind": "line", "title": "title", "x_label": "epoch", "y_label": "loss", "log_y": True, "hint": "hint",
+        "x_names": (),
         "series": [{
             "name": "a", "group": "", "dashed": False,
             "x": [1, 2, 3], "y": [None, 0.5, None], "low": [0.1, None, 0.2], "high": [1.0, 1.0, 1.0],
         }],
     }  # fmt: skip
     json.dumps(spec, allow_nan=False)
+
+
+def test_places_with_names():
+    chart = LineChart("t", "setting", "share", (Series("a", (1.0, 2.0), (0.0, 1.0)),), x_names=("lr0", "map"))
+    assert chart_spec(chart)["x_names"] == ("lr0", "map")
+    assert chart_table(chart).columns == ("share at setting", "lr0", "map")
 
 
 def test_points_and_bars():

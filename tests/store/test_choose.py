@@ -60,7 +60,18 @@ def test_auto_among_some():
     assert choose_cache("ram", 10 * GB, room, among=kinds).kind == "ram"
 
 
-@pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg", "off"])
+def test_jpegs_in_memory_are_asked_for():
+    """65 GB for two million images at 320 are a fifth of their pixels at most."""
+    assert choose("auto", 325, ram=500, disk=100).kind == "jpeg"
+    assert (
+        choose("jpeg-ram", 325, ram=500, disk=100).reason
+        == "as requested; 65.0 GB fits 90% of the 500.0 GB of free RAM"
+    )
+    with pytest.raises(UserError, match=r"65\.0 GB does not fit 90% of the 64\.0 GB of free RAM"):
+        choose("jpeg-ram", 325, ram=64, disk=100)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "ram", "disk", "jpeg-ram", "jpeg", "off"])
 def test_what_is_asked_for_and_fits_is_taken(kind):
     choice = choose(kind, 80, 100, 100, 100)  # more than auto would take of the GPU's memory
     assert choice.kind == kind

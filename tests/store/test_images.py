@@ -76,6 +76,18 @@ def test_jpeg_images_open_again_in_another_process(tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickled).image(1), images.image(1))
 
 
+def test_jpegs_in_memory_need_their_file_no_more(tmp_path):
+    store = pack_jpeg(index_of(some_pictures(tmp_path / "images", 3)), 48, 48, tmp_path / "store")
+    mapped, resident = JpegImages(store), JpegImages(store, resident=True)
+    expected = [mapped.image(number) for number in range(3)]
+    with store.data.open("r+b") as file:  # as if a disk had lost it: what is mapped changes
+        file.write(bytes(store.nbytes))
+    for number in range(3):
+        np.testing.assert_array_equal(resident.image(number), expected[number])
+    with pytest.raises(UserError, match="is damaged"):
+        mapped.image(0)
+
+
 def test_a_write_by_mistake_does_not_reach_the_store(tmp_path):
     store = pack(index_of(some_pictures(tmp_path / "images", 2)), 48, 48, tmp_path / "store")
     before = store.data.read_bytes()

@@ -31,6 +31,7 @@ def index(tmp_path, monkeypatch):
         ("ram", "ram", PackedImages),
         ("disk", "disk", PackedImages),
         ("jpeg", "jpeg", JpegImages),
+        ("jpeg-ram", "jpeg-ram", JpegImages),
         ("off", "off", FileImages),
     ],
 )
@@ -40,7 +41,7 @@ def test_every_kind_opens_and_says_why(index, cache, kind, form):
     assert choice.kind == kind
     assert isinstance(images, form)
     assert said == [f"images: cache {kind} ({choice.reason})"]
-    tolerance = 60 if kind == "jpeg" else 0  # the pictures are noisy, which JPEG smooths
+    tolerance = 60 if kind.startswith("jpeg") else 0  # the pictures are noisy, which JPEG smooths
     for number in range(4):
         expected = cv2.imread(str(index.path(number)))
         assert np.abs(images.image(number).astype(int) - expected).max() <= tolerance

@@ -11,7 +11,7 @@ from yolofast.resources import short_names
 from yolofast.sweep.draws import Range, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.stopping import read_stopping
-from yolofast.sweep.trials import planned, suggested_trial
+from yolofast.sweep.trials import planned, suggested_trial, words_of
 
 
 @pytest.fixture
@@ -43,6 +43,20 @@ seeds: 2
 def test_nothing_is_the_default(read):
     trials = planned(read("base: {cfg: mini}\ngrid: {plan: [null, yolov7-tiny-planned]}"))
     assert "plan" not in trials[0].settings and trials[1].settings["plan"] == "yolov7-tiny-planned"
+
+
+def test_epochs_may_be_a_share_of_those_of_the_others():
+    """So that the packaged experiment keeps its question at another length."""
+    trials = planned(read_experiment("ota-vs-anchor-equal-cost", ["epochs=8"]))
+    assert [one.settings["epochs"] for one in trials] == [8] * 6 + [10] * 3 + [12] * 3
+
+
+def test_what_yaml_takes_for_a_no_is_a_word(read):
+    """`cache: off` without quotes."""
+    trials = planned(read("base: {cfg: mini, cache: off, plots: off}\ngrid: {cache: [ram, off]}"))
+    assert [words_of(trial.settings)[1:4] for trial in trials] == [
+        ["cfg=mini", "cache=ram", "plots=false"], ["cfg=mini", "cache=off", "plots=false"],
+    ]  # fmt: skip
 
 
 def test_a_random_search_draws_the_same_again(read):
@@ -92,6 +106,12 @@ budget: {trials: 24}
         ("search: {lr0: {log: [0.001, 0.1]}}\npbt: {every: 1}", "pbt is given, but method is another"),
         ("metric: mpa", "metric is 'mpa', did you mean 'map'"),
         ("metric: train/nonsense", "metric is 'train/nonsense'"),
+        ("metric: {hours_to: 30}", "metric is {'hours_to': 30}"),
+        ("metric: {hour_to: 0.3}", "did you mean 'hours_to'"),
+        ("metric: {money_to: 0.3}", "metric.money_to needs the price of an hour"),
+        ("metric: idf1", "track does not say what is tracked"),
+        ("metric: idf1\ntrack: {dta: a.yaml}", "did you mean"),
+        ("track: {data: a.yaml}", "track is given, but metric is another"),
         ("budget: {money: 3}", "needs the price of an hour"),
         ("budget: {days: 3}", "budget.days is no limit"),
         ("budget: {hours: -3}", "budget.hours is -3\n  fix: give a number above 0"),

@@ -86,6 +86,14 @@ def test_a_grid_with_promotions(place, capsys):
         run(file)
 
 
+def test_a_dictionary_is_an_experiment(place):
+    base = {"data": "shapes/data.yaml", "cfg": str(NETWORK), "epochs": 1, "img": 64, "batch": 8, "workers": 0}
+    spec = {"base": {**base, "cache": "off", "plots": False}, "grid": {"lr0": [0.01]}}
+    found = run(spec, name="two")
+    assert [row.state for row in found.rows] == ["complete"] and len(found.to_pandas()) == 1
+    assert (place / "runs" / "sweep" / "two" / "experiment.yaml").is_file()
+
+
 def test_a_worker_that_is_killed_is_resumed_to_the_same_bits(place):
     """Its process dies in the second epoch; the trial ends as a run that was never stopped."""
     started = []

@@ -9,8 +9,10 @@ import pytest
 from yolofast.cli import main
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
+from yolofast.pages.elements import LineChart
 from yolofast.sweep.experiment import KEYS, read_experiment
 from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.page import page_of
 from yolofast.sweep.results import results_of
 from yolofast.sweep.session import open_sweep, write_results
 from yolofast.sweep.trials import planned
@@ -52,6 +54,25 @@ def test_rows_effects_and_the_front(swept):
     assert effects["assigner", "anchor"].half == float("inf")
 
 
+def test_fitness_is_what_an_evolution_goes_by(tmp_path):
+    file = tmp_path / "evolved.yaml"
+    file.write_text("base: {cfg: mini, epochs: 2}\nmethod: evolve\n")
+    sweep = SweepFolder.new(tmp_path / "evolved", *[one := read_experiment(file), planned(one)])
+    (trial,) = sweep.trials
+    sweep.run(trial).mkdir()
+    text = "epoch,time,metrics/mAP50(B),metrics/mAP50-95(B)\n0,60,0.9,0.2\n1,120,0.4,0.25\n"
+    (sweep.run(trial) / "results.csv").write_text(text)
+    progress = sweep.progress(trial)
+    assert progress.values == pytest.approx((0.27, 0.265)) and progress.best_epoch == 1, "by mAP it is the second"
+
+
+def test_trials_that_share_a_device_share_its_price(swept):
+    swept.per_device = 2
+    swept.save()
+    found = results_of(SweepFolder.open(swept.path))
+    assert [row.cost for row in found.rows] == [2.0, 0.5, 2.0, 0.0] and found.rows[0].progress.hours == 2
+
+
 def test_of_a_loss_the_lowest_is_the_best(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text("base: {cfg: mini, epochs: 2}\ngrid: {lr0: [0.01, 0.02]}\nseeds: 2\nmetric: val/box_loss\n")
@@ -65,6 +86,35 @@ def test_of_a_loss_the_lowest_is_the_best(tmp_path):
     assert [(one.value, one.mean, one.best) for one in found.effects() if one.setting == "lr0"] == [
         ("0.01", 3.5, 3), ("0.02", 1.5, 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "factor"), [("hours_to", 1), ("money_to", 2)])
+def test_how_soon_a_trial_is_accurate_enough(tmp_path, metric, factor):
+    """Of an hour an epoch: the first gets there in two, the second never but nearly, the third not at all."""
+    file = tmp_path / "three.yaml"
+    file.write_text(f"base: {{cfg: mini, epochs: 3}}\nseeds: 3\nprice: 2\nmetric: {{{metric}: 0.3}}\n")
+    sweep = SweepFolder.new(tmp_path / "three", *[one := read_experiment(file), planned(one)])
+    for trial, scores in zip(sweep.trials, [(0.1, 0.2, 0.29), (0.1, 0.3, 0.2), (0.1, 0.1, 0.1)], strict=True):
+        sweep.run(trial).mkdir()
+        rows = "".join(f"{place},{3600 * (place + 1)},{score}\n" for place, score in enumerate(scores))
+        (sweep.run(trial) / "results.csv").write_text(f"epoch,time,metrics/mAP50-95(B)\n{rows}")
+    found = write_results(sweep)
+    assert [row.trial.settings["seed"] for row in found.rows] == [1, 0, 2]
+    first = found.best.progress
+    assert (first.best(), first.best_epoch, first.lower_is_better) == (2 * factor, 2, True)
+    assert [row.as_json()["best"] for row in found.rows] == [2 * factor, None, None]
+    assert first.worth(1) == found.rows[1].progress.worth(1) == found.rows[2].progress.worth(1), "after one epoch"
+    assert {row.trial.settings["seed"] for row in found.front} == {1}, "by accuracy and hours, which are equal"
+    assert f"{metric.split('_')[0]} to map 0.3" in (sweep.path / "sweep.html").read_text()
+
+
+def test_words_are_on_the_axes_of_the_page(swept):
+    charts = [
+        one for section in page_of(results_of(swept)).sections for one in section.elements if isinstance(one, LineChart)
+    ]
+    names = {chart.title: chart.x_names for chart in charts}
+    assert names["map over assigner"] == ("anchor", "ota") or names["map over assigner"] == ("ota", "anchor")
+    assert names["map over lr0"] == () and names["Trials across their settings"] == ("lr0", "assigner", "map")
 
 
 def test_page_json_and_data_frame_say_the_same(swept):
@@ -107,10 +157,12 @@ def test_a_dry_run_lists_what_differs(tmp_path, monkeypatch, capsys):
 
 def test_the_file_of_the_page(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
-    text, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    text, tracked, population = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "small.yaml").write_text(text)
     experiment = read_experiment(tmp_path / "small.yaml")
     assert len(planned(experiment)) == 4 and experiment.stopping.rungs == (1,)
+    (tmp_path / "tracked.yaml").write_text(tracked)
+    assert read_experiment(tmp_path / "tracked.yaml").metric.score == "IDF1"
     (tmp_path / "population.yaml").write_text(population)
     assert len(planned(read_experiment(tmp_path / "population.yaml"))) == 6
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= KEYS.keys() - {"command"}

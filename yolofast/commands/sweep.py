@@ -11,10 +11,11 @@ from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
 from yolofast.extensions import found as imported
 from yolofast.interrupts import INTERRUPTED, exit_code
+from yolofast.sweep.dry_run import dry_run
 from yolofast.sweep.experiment import Experiment, read_experiment
 from yolofast.sweep.folder import SweepFolder
 from yolofast.sweep.results import SweepResults, differing
-from yolofast.sweep.session import PAGE, dry_run, open_sweep, run_sweep
+from yolofast.sweep.session import PAGE, open_sweep, run_sweep
 from yolofast.sweep.trials import shown
 from yolofast.terminal.console import console, table
 from yolofast.words import duration, own_command
@@ -52,7 +53,7 @@ def _resume(opened: SweepFolder) -> str:
 
 
 def print_results(found: SweepResults) -> None:
-    metric, out = found.sweep.experiment.metric, console()
+    metric, out = found.sweep.experiment.metric.title, console()
     listing = table("trial", f">{metric}", ">epoch", ">epochs", ">time", "state")
     for row in found.rows[:_LISTED]:
         best = row.progress.best()

@@ -96,6 +96,8 @@ class SweepConfig(Settings):
         None, "experiment", metavar="FILE",
         help="what is tried (docs/sweep.md): a file, a packaged one, or with --resume the folder of a sweep")
     dry_run: bool = setting(False, "--dry-run", help="list the trials, what differs and what they cost; train nothing")
+    measure: bool = setting(
+        False, "--measure", help="with --dry-run: measure some steps of each kind of trial, for hours and money")
     resume: bool = setting(
         False, "--resume", help="resume the sweep of that experiment or folder; without one, the latest")
     values: tuple[str, ...] = setting(
@@ -108,18 +110,33 @@ class SweepConfig(Settings):
     launch: str = setting(
         "", "--launch", metavar="WORDS",
         help="what stands before the command of each trial: \"srun --gres=gpu:1\"; with --at-once")
-    at_once: int = setting(0, "--at-once", least=0, most=10_000, metavar="N", help="trials at once, with --launch")
+    slurm: tuple[str, ...] = setting(
+        (), "--slurm", metavar="KEY=VALUE", counts=(0, 100),
+        help="hand the trials in as Slurm jobs, by submitit with these parameters: timeout_min=240 slurm_partition=x; "
+        "with --at-once; all its machines see the current folder")
+    at_once: int = setting(
+        0, "--at-once", least=0, most=10_000, metavar="N", help="trials at once, with --launch or --slurm")
     project: str = setting("runs/sweep", "--project", metavar="FOLDER", help="folder of sweeps, default: {default}")
     name: str = setting("", "--name", metavar="NAME", help="folder in it, default: that of the file")
     # fmt: on
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Trials run on other machines, or on what a launcher finds."""
+        return bool(self.address or self.launch or self.slurm)
+
     def check_together(self) -> None:
         places = [f for f, value in (("--device", self.device), ("--address", self.address)) if value]
         places += ["--launch"] if self.launch else []
+        places += ["--slurm"] if self.slurm else []
         if len(places) > 1 and places != ["--device", "--launch"]:
             raise UserError(f"{' and '.join(places)} both say where trials run", fix="drop one of them")
-        if bool(self.launch) != bool(self.at_once):
-            raise UserError("--launch and --at-once go together", fix='--launch "srun --gres=gpu:1" --at-once 8')
+        if self.measure and not self.dry_run:
+            raise UserError("--measure belongs to --dry-run", fix="add --dry-run")
+        if bool(self.launch or self.slurm) != bool(self.at_once):
+            given = "--slurm" if self.slurm else "--launch"
+            fix = '--launch "srun --gres=gpu:1" --at-once 8, or --slurm timeout_min=240 --at-once 8'
+            raise UserError(f"{given} and --at-once go together", fix=fix)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,6 +168,8 @@ def is_switch(config_class: type[Any], name: str) -> bool:
 
 def in_form(config_class: type[Any], name: str, value: Any) -> Any:
     """The value as the field wants it."""
+    if value is False and "off" in choices(config_class, name):
+        return "off"  # which YAML reads as a no
     if takes_many(config_class, name) and value is not None:
         values = value if isinstance(value, list | tuple) else [value]
         return tuple(_text_of_path(one) for one in values)

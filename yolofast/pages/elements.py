@@ -58,6 +58,8 @@ class LineChart:
     series: tuple[Series, ...]
     log_y: bool = False
     hint: str = ""
+    x_names: tuple[str, ...] = ()
+    """Words in place of the numbers 1, 2, … of the horizontal axis."""
 
 
 @dataclass(frozen=True)

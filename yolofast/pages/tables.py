@@ -69,7 +69,8 @@ def _lines(chart: LineChart) -> Table:
     count = min(_COLUMNS, len(every))
     chosen = sorted({every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)})
     rows = tuple((series.name, *(_value_at(series, x, every) for x in chosen)) for series in chart.series)
-    return Table((f"{chart.y_label} at {chart.x_label}", *(shown(x) for x in chosen)), rows, chart.title)
+    titles = (chart.x_names[int(x) - 1] if chart.x_names else shown(x) for x in chosen)
+    return Table((f"{chart.y_label} at {chart.x_label}", *titles), rows, chart.title)
 
 
 def _value_at(series: Series, x: float, every: list[float]) -> Cell:

@@ -74,6 +74,7 @@ class Setup:
     sizes: str = ""
     joined: int = 1
     """Images of the data set that form one input image (`--quad`)."""
+    steps_an_epoch: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +160,9 @@ class Profile:
     compile_report: str = ""
     batch_ms: float | None = None
     """In which one process makes a batch; None where the GPU makes them."""
+    measured_from: float = 0.0
+    measured_until: float = 0.0
+    """Seconds since 1970: whether processes that measured at once did so side by side."""
 
     @property
     def images_per_second(self) -> float:

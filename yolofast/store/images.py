@@ -53,10 +53,11 @@ def open_packed(store: PackedStore) -> MappedImages:
 
 
 class JpegImages:
-    """A store of JPEGs, mapped; every use of an image decodes it."""
+    """A store of JPEGs, mapped, or `resident` in this process's RAM; every use of an image decodes it."""
 
-    def __init__(self, store: PackedStore) -> None:
-        self._store, self._data, self.sizes = store, mapped(store), store.sizes
+    def __init__(self, store: PackedStore, *, resident: bool = False) -> None:
+        self._store, self.sizes, self.is_resident = store, store.sizes, resident
+        self._data = _read_whole(store) if resident else mapped(store)
         self.replaced: dict[int, npt.NDArray[np.uint8]] = {}
         """Images that are damaged in the file, made anew."""
 
@@ -113,6 +114,19 @@ def mapped(store: PackedStore) -> npt.NDArray[np.uint8]:
         else:
             pages = mmap.mmap(file.fileno(), store.nbytes, access=mmap.ACCESS_COPY)
     return np.frombuffer(pages, np.uint8)
+
+
+def _read_whole(store: PackedStore, chunk: int = CHUNK) -> npt.NDArray[np.uint8]:
+    """[bytes] the data file in memory of its own, which nothing takes away. Forked processes share it."""
+    content = np.empty(store.nbytes, np.uint8)
+    with open_data(store) as file:
+        for start in range(0, len(content), chunk):
+            piece = content[start : start + chunk].data
+            while piece:  # a read may give less than asked for
+                if not (count := file.readinto(piece)):  # type: ignore[attr-defined]
+                    raise UserError("became shorter while it was read", where=store.data, fix="try again")
+                piece = piece[count:]
+    return content
 
 
 def to_device(packed: PackedImages, device: torch.device | str, chunk: int = CHUNK) -> PackedImages:
@@ -182,7 +196,7 @@ def open_images(
 ) -> tuple[ImageSource | PackedImages, StoreChoice]:
     """The images fitted to width × height, and the choice of where they are; packed now if that was not done before.
 
-    `cache` is auto, gpu, ram, disk, jpeg or off. `PackedImages` come from gpu, ram and disk: all bytes at once.
+    `cache` is auto, gpu, ram, disk, jpeg-ram, jpeg or off. `PackedImages`, all bytes at once, come from gpu, ram, disk.
     `auto` chooses `among` some of these, `off` included, and takes that where no store can be written.
     `shared`: several processes of this machine read them, so ram is the mapped file, which they have in common.
     `opened` gets the store, if there is one.
@@ -201,11 +215,11 @@ def open_images(
         jpeg_on_disk=jpeg.taken_bytes(),
         among=among,
     )
-    together = "; one mapped file for all processes" if shared and choice.kind == "ram" else ""
+    together = "; one mapped file for all processes" if shared and choice.kind in ("ram", "jpeg-ram") else ""
     say(f"images: cache {choice.kind} ({choice.reason}{together})")
     if choice.kind == "off":
         return FileImages(index, width, height, augmented), choice
-    job = jpeg if choice.kind == "jpeg" else pixels
+    job = jpeg if choice.kind in ("jpeg", "jpeg-ram") else pixels
     try:
         store = job.run(threads, progress, say)
     except UserError as error:
@@ -214,12 +228,13 @@ def open_images(
         choice = StoreChoice("off", f"{error.where} cannot be written: {error.__cause__.strerror}")
         say(f"images: cache {choice.kind} instead ({choice.reason})")
         return FileImages(index, width, height, augmented), choice
-    images: PackedImages | JpegImages = JpegImages(store) if choice.kind == "jpeg" else open_packed(store)
+    resident = choice.kind == "jpeg-ram" and not shared
+    images: PackedImages | JpegImages = JpegImages(store, resident=resident) if job is jpeg else open_packed(store)
     in_file = images
     if isinstance(images, PackedImages):
         if choice.kind == "gpu":
             images = to_device(images, device)
         elif choice.kind == "ram" and not shared:
             images = in_host_memory(images, pinned=device.type == "cuda")
-    opened(OpenStore(job, store, images, is_copy=images is not in_file))
+    opened(OpenStore(job, store, images, is_copy=resident or images is not in_file))
     return images, choice

@@ -15,8 +15,8 @@ from yolofast.config.yolox_recipe import typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, dump_yaml, read_yaml
 from yolofast.resources import find_resource
-from yolofast.runs.layout import COLUMNS, MAP, MAP50, PRECISION, RECALL
 from yolofast.sweep.draws import Constraint, Range, read_constraint, read_range
+from yolofast.sweep.metric import FITNESS, Metric, read_metric
 from yolofast.sweep.stopping import Stopping, read_stopping
 
 KEYS = {
@@ -29,15 +29,14 @@ KEYS = {
     "pbt": "{population: 8, every: 5, share: 0.25}: how many runs, and after how many epochs the worst become copies",
     "seeds": "a number of seeds, or a list of them: each combination is trained with all",
     "constraints": "what must hold: [batch_size * img_size <= 20480]",
-    "metric": "map, map50, precision, recall, or another column of results.csv; its best epoch counts",
+    "metric": "map, map50, fitness, another column of results.csv, {hours_to: 0.3}, {money_to: 0.3}, or idf1",
+    "track": "flags of tracksweep for metric: idf1, hota or mota: {data: sequences.yaml, tracker: bytetrack}",
     "budget": "{trials: 20, hours: 8, money: 30}: what all trials may take together",
     "price": "of an hour of one device, in any currency",
     "stop": "{asha: {grace: 3, factor: 3}} or {median: {grace: 3}}: which runs are not continued",
-    "parallel": "runs at once on each GPU, or on the CPU; default 1",
+    "parallel": "runs at once on each GPU, or on the CPU; default 1; auto: as many as pay, measured",
     "seed": "of what is drawn",
 }
-METRICS = {"map": MAP.name, "map50": MAP50.name, "precision": PRECISION.name, "recall": RECALL.name}
-"""Short names of columns."""
 METHODS = ("grid", "random", "tpe", "pbt", "evolve")
 _BUDGET = ("trials", "hours", "money")
 _COMMANDS = ("train", "tracksweep")
@@ -56,12 +55,13 @@ class Experiment:
     method: str
     seeds: tuple[int, ...]
     constraints: tuple[Constraint, ...]
-    metric: str
+    metric: Metric
     trials: int
     hours: float | None
     price: float | None
     stopping: Stopping | None
     parallel: int
+    """0: to be measured."""
     seed: int
     share: float = 0.0
     """Of a population, that is replaced at each of its rungs."""
@@ -133,14 +133,13 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
         constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
-        metric=str(values.get("metric", "map")), trials=round(budget.get("trials", usual)),
-        hours=min(hours, default=None), price=price, stopping=None, parallel=_whole(values, "parallel", 1),
+        metric=read_metric(
+            values.get("metric", FITNESS if method == "evolve" else "map"), _mapping(values, "track"), price
+        ),
+        trials=round(budget.get("trials", usual)),
+        hours=min(hours, default=None), price=price, stopping=None, parallel=_parallel(values),
         seed=_whole(values, "seed", 0), text=text, command=command,
     )  # fmt: skip
-    if experiment.metric not in METRICS and not _is_column(experiment.metric):
-        raise UserError(
-            f"metric is {shorten(experiment.metric)}{nearest(experiment.metric, METRICS)}", fix=KEYS["metric"]
-        )
     if command == "train":
         _check_names(experiment)
         if method == "pbt":
@@ -148,11 +147,6 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         stopping = read_stopping(values.get("stop"), experiment.epochs)
         experiment = dataclasses.replace(experiment, stopping=stopping)
     return experiment
-
-
-def _is_column(name: str) -> bool:
-    """Of `results.csv`; terms of the loss are those of the family, which a run knows."""
-    return any(name == one.name or one.term_in(name) is not None for one in COLUMNS)
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -231,6 +225,10 @@ def _positive(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
         raise UserError(f"{key} is {shorten(value)}", fix="give a number above 0")
     return float(value)
+
+
+def _parallel(values: Mapping[Any, Any]) -> int:
+    return 0 if values.get("parallel") == "auto" else _whole(values, "parallel", 1)
 
 
 def _whole(values: Mapping[Any, Any], key: str, default: int) -> int:

@@ -3,12 +3,11 @@
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from yolofast.errors import UserError, in_one_line
 from yolofast.files.atomic_file import write_whole
@@ -16,10 +15,11 @@ from yolofast.files.lock import FolderLock
 from yolofast.runs.folder import RunLock
 from yolofast.runs.layout import FILES, SWEEP_TRIALS, TIME
 from yolofast.runs.reader import RunFolder
-from yolofast.sweep.experiment import METRICS, Experiment, read_experiment
+from yolofast.sweep.experiment import Experiment, read_experiment
+from yolofast.sweep.metric import unreached
 from yolofast.sweep.trials import Trial
 
-EXPERIMENT, TRIALS, LOGS = "experiment.yaml", SWEEP_TRIALS, "logs"
+EXPERIMENT, TRIALS, LOGS, TRACKING = "experiment.yaml", SWEEP_TRIALS, "logs", "tracking"
 _LOCK = ".sweep.lock"
 
 
@@ -32,6 +32,10 @@ class Progress:
     hours: float
     is_complete: bool
     lower_is_better: bool = False
+    accuracy: tuple[float, ...] = ()
+    """By epoch, where the metric asks for the time to it."""
+    is_untracked: bool = False
+    """Its best weights are still to be tracked, and nothing is known before."""
 
     @property
     def epochs(self) -> int:
@@ -45,7 +49,19 @@ class Progress:
     def worth(self, epochs: int | None = None) -> float:
         """More is better; what is unknown is worst."""
         value = self.best(epochs)
-        return -math.inf if math.isnan(value) else -value if self.lower_is_better else value
+        if math.isnan(value):
+            return unreached(self.accuracy[:epochs])
+        return -value if self.lower_is_better else value
+
+    @property
+    def curve(self) -> tuple[float, ...]:
+        """The metric by epoch, or the accuracy whose time is judged."""
+        return self.accuracy or self.values
+
+    def best_accuracy(self) -> float:
+        """Of all epochs; nan if nothing is known. The metric itself, unless that is a time."""
+        known = [value for value in self.accuracy if math.isfinite(value)]
+        return (max(known) if known else math.nan) if self.accuracy else self.best()
 
     @cached_property
     def best_epoch(self) -> int | None:
@@ -55,8 +71,11 @@ class Progress:
 
 
 class SweepFolder:
-    def __init__(self, path: Path, experiment: Experiment, trials: list[Trial]) -> None:
+    def __init__(self, path: Path, experiment: Experiment, trials: list[Trial], per_device: int = 1) -> None:
         self.path, self.experiment, self.trials = path, experiment, trials
+        self.per_device = per_device
+        """Trials at once on each device, which share its hours and its price."""
+        self._is_new = False
 
     @classmethod
     def new(cls, path: Path, experiment: Experiment, trials: list[Trial]) -> "SweepFolder":
@@ -67,7 +86,16 @@ class SweepFolder:
         write_whole(path / EXPERIMENT, experiment.text.encode())
         sweep = cls(path, experiment, trials)
         sweep.save()
+        sweep._is_new = True
         return sweep
+
+    def withdraw(self) -> None:
+        """A new one that could not begin is typed again as it was, without --resume."""
+        if self._is_new:
+            for name in (EXPERIMENT, TRIALS, _LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it
+                self.path.rmdir()
 
     @classmethod
     def open(cls, path: Path) -> "SweepFolder":
@@ -77,14 +105,14 @@ class SweepFolder:
             )
         try:
             content = json.loads((path / TRIALS).read_text(encoding="utf-8"))
-            trials = [Trial(**one) for one in content["trials"]]
+            trials, per_device = [Trial(**one) for one in content["trials"]], max(int(content.get("per_device", 1)), 1)
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             fix = "remove it; the runs stay, and the sweep of the same experiment and --name finds them"
             raise UserError(f"cannot be read: {in_one_line(error)}", where=path / TRIALS, fix=fix) from error
-        return cls(path, read_experiment(path / EXPERIMENT), trials)
+        return cls(path, read_experiment(path / EXPERIMENT), trials, per_device)
 
     def save(self) -> None:
-        content = {"trials": [one.as_json() for one in self.trials]}
+        content = {"per_device": self.per_device, "trials": [one.as_json() for one in self.trials]}
         write_whole(self.path / TRIALS, (json.dumps(content, indent=1) + "\n").encode())
 
     def lock(self) -> FolderLock:
@@ -98,19 +126,22 @@ class SweepFolder:
 
     def progress(self, trial: Trial) -> Progress:
         folder, metric = self.run(trial), self.experiment.metric
-        column = METRICS.get(metric, metric)
-        lower = "loss" in column
+        lower = metric.lower_is_better
         if not (folder / FILES.results).is_file():
             return Progress((), trial.seconds / 3600, False, lower)
         run = RunFolder(folder)
         known = run.results
-        if column not in known:
-            names = ", ".join((*METRICS, *known.text))
-            raise UserError(f"metric is {metric}, which {FILES.results} does not have", fix=f"use one of {names}")
         is_complete = bool(run.summary) and not (folder / FILES.interrupted).exists()
-        values = tuple(float(value) for value in np.asarray(known.numbers(column)))
         seconds = max(trial.seconds, float(known.numbers(TIME.name)[-1]) if len(known) else 0.0)
-        return Progress(values, seconds / 3600, is_complete, lower)
+        accuracy = metric.accuracy(run) if metric.target is not None else ()
+        return Progress(
+            metric.values(run, self.per_device),
+            seconds / 3600,
+            is_complete,
+            lower,
+            accuracy,
+            is_untracked=metric.is_untracked(run),
+        )
 
     def is_locked(self, trial: Trial) -> bool:
         """Whether some process trains it: one that a killed sweep has left, which continues to its next pause."""

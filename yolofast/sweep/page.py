@@ -36,18 +36,19 @@ def page_of(found: SweepResults) -> Page:
         Section("Curves", tuple(_curves(found))),
         Section("Trials", tuple(_listing(found))),
     )
-    subtitle = f"{counted(len(found.rows), 'trial')}, judged by {experiment.metric} of their best epochs"
+    subtitle = f"{counted(len(found.rows), 'trial')}, judged by {experiment.metric.title} of their best epochs"
     return Page(f"Sweep {found.sweep.path.name}", subtitle, tuple(one for one in sections if one.elements))
 
 
 def _best(found: SweepResults) -> Iterator[Element]:
-    best, metric = found.best, found.sweep.experiment.metric
+    best, metric = found.best, found.sweep.experiment.metric.title
     if best is None:
         yield Paragraph("No trial has finished an epoch yet.")
         return
-    hours, price = sum(row.own_hours for row in found.rows), found.sweep.experiment.price
+    hours = sum(row.own_hours for row in found.rows) / found.sweep.per_device
+    price = found.sweep.experiment.price
     items: list[tuple[str, Cell]] = [(metric, best.progress.best()), ("best epoch", best.progress.best_epoch)]
-    items += [("hours of this trial", best.progress.hours), ("hours of all", hours)]
+    items += [("hours of this trial", best.progress.hours), ("hours of devices", hours)]
     items += [] if price is None else [("price of all", price * hours)]
     yield Figures(tuple(items))
     line = found.lineage(best)
@@ -73,7 +74,7 @@ def _best(found: SweepResults) -> Iterator[Element]:
 
 
 def _effects(found: SweepResults) -> Iterator[Element]:
-    effects, metric = found.effects(), found.sweep.experiment.metric
+    effects, metric = found.effects(), found.sweep.experiment.metric.title
     if not effects:
         return
     yield Paragraph(
@@ -87,12 +88,12 @@ def _effects(found: SweepResults) -> Iterator[Element]:
     yield Table(("setting", "value", "trials", "mean", "±", "best"), rows, sortable=True)
     for name in dict.fromkeys(one.setting for one in effects):
         own = [one for one in effects if one.setting == name]
-        if all(one.number is not None for one in own):
-            yield LineChart(f"{metric} over {name}", name, metric, _lines(own))
+        words = () if all(one.number is not None for one in own) else tuple(one.value for one in own)
+        yield LineChart(f"{metric} over {name}", name, metric, _lines(own, words), x_names=words)
 
 
-def _lines(own: list[Effect]) -> tuple[Series, ...]:
-    x = tuple(one.number or 0.0 for one in own)
+def _lines(own: list[Effect], words: tuple[str, ...]) -> tuple[Series, ...]:
+    x = tuple(float(place) if words else one.number or 0.0 for place, one in enumerate(own, 1))
     half = [one.half if math.isfinite(one.half) else 0.0 for one in own]
     low, high = (tuple(one.mean + sign * h for one, h in zip(own, half, strict=True)) for sign in (-1, 1))
     mean = Series("mean", x, tuple(one.mean for one in own), "mean", low=low, high=high)
@@ -100,15 +101,20 @@ def _lines(own: list[Effect]) -> tuple[Series, ...]:
 
 
 def _pareto(found: SweepResults) -> Iterator[Element]:
-    metric, front = found.sweep.experiment.metric, {row.trial.name for row in found.front}
-    known = [row for row in found.rows if math.isfinite(row.progress.best())]
+    metric, front = found.sweep.experiment.metric.accuracy_title, {row.trial.name for row in found.front}
+    known = [row for row in found.rows if math.isfinite(row.progress.best_accuracy())]
     axes = [("hours", [row.progress.hours for row in known])]
     if found.sweep.experiment.price is not None:
         axes.append(("price", [row.cost or 0.0 for row in known]))
     for title, values in axes if known else ():
         points = tuple(
             Point(
-                row.trial.name, x, row.progress.best(), row.state, row.trial.name in front, differing(row.trial.varied)
+                row.trial.name,
+                x,
+                row.progress.best_accuracy(),
+                row.state,
+                row.trial.name in front,
+                differing(row.trial.varied),
             )
             for row, x in zip(known, values, strict=True)
         )
@@ -123,8 +129,8 @@ def _parallel(found: SweepResults) -> Iterator[Element]:
         return
     axes = [_axis(name, rows) for name in names]
     best = [row.progress.best() for row in rows]
-    axes.append((f"{found.sweep.experiment.metric}: {min(best):.4g} to {max(best):.4g}", _shares(best)))
-    legend = "; ".join(f"{place} {title}" for place, (title, _) in enumerate(axes, 1))
+    axes.append((f"{found.sweep.experiment.metric.title}: {min(best):.4g} to {max(best):.4g}", _shares(best)))
+    legend = "; ".join(title for title, _ in axes)
     x = tuple(float(place) for place in range(1, len(axes) + 1))
     series = tuple(
         Series(
@@ -135,8 +141,11 @@ def _parallel(found: SweepResults) -> Iterator[Element]:
         )
         for place, row in enumerate(rows)
     )
-    yield Paragraph(f"The axes: {legend}.")
-    yield LineChart("Trials across their settings", "axis", "from the lowest to the highest value", series)
+    yield Paragraph(f"Each axis from its lowest value to its highest: {legend}.")
+    yield LineChart(
+        "Trials across their settings", "setting", "lowest to highest", series,
+        x_names=(*names, found.sweep.experiment.metric.title),
+    )  # fmt: skip
 
 
 def _axis(name: str, rows: list[Row]) -> tuple[str, list[float | None]]:
@@ -155,11 +164,10 @@ def _shares(values: list[float]) -> list[float | None]:
 
 
 def _curves(found: SweepResults) -> Iterator[Element]:
-    metric = found.sweep.experiment.metric
+    metric = found.sweep.experiment.metric.accuracy_title
     rows = [row for row in found.rows if row.progress.epochs][:_MOST_LINES]
     series = tuple(
-        Series(row.trial.name, tuple(map(float, range(1, row.progress.epochs + 1))), row.progress.values)
-        for row in rows
+        Series(row.trial.name, tuple(map(float, range(1, row.progress.epochs + 1))), row.progress.curve) for row in rows
     )
     if series:
         yield LineChart(f"{metric} of each trial", "epoch", metric, series)
@@ -171,7 +179,7 @@ def _listing(found: SweepResults) -> Iterator[Element]:
     columns = (
         "trial",
         *names,
-        found.sweep.experiment.metric,
+        found.sweep.experiment.metric.title,
         "best epoch",
         "epochs",
         "hours",

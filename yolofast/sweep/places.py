@@ -1,4 +1,4 @@
-"""Where trials run: on this machine, behind a launcher such as `srun`, or on a Ray cluster.
+"""Where trials run: on this machine, behind a launcher such as `srun`, or on a Ray cluster; `slurm.py` has jobs.
 
 The queue decides what is trained and starts processes; a place says how many at once, and how one is started. So all
 that holds of a sweep holds everywhere: pausing and promoting, populations, resuming what was killed.
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,9 +36,9 @@ class Process(Protocol):
 
 Start = Callable[..., Process]
 """As `subprocess.Popen`."""
-LOST = -9
-"""The exit code of a process whose machine has gone: as if it was killed there."""
-_OF_A_MACHINE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
+LOST = -1000
+"""The exit code of a process whose machine has gone."""
+FROM_HERE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
 """What a process elsewhere has from here; all else is that machine's."""
 
 
@@ -58,6 +59,8 @@ class Place:
     slots: list[Slot]
     start: Start
     title: str
+    per_device: int = 1
+    """Trials at once on each."""
 
 
 def slots_of(device: str, parallel: int) -> list[Slot]:
@@ -81,7 +84,7 @@ def place_of(config: SweepConfig, parallel: int, start: Start) -> Iterator[Place
     else:
         slots = slots_of(config.device, parallel)
         devices = dict.fromkeys("the CPU" if one.is_cpu else f"GPU {one.device}" for one in slots)
-        yield Place(slots, start, ", ".join(devices))
+        yield Place(slots, start, ", ".join(devices), parallel)
 
 
 def _launched(launch: str, at_once: int, device: str, start: Start) -> Place:
@@ -107,13 +110,24 @@ def _ray_cluster(address: str, parallel: int) -> Iterator[Place]:
         fix = "give the address of a cluster that runs (ray start --head), or --address local"
         raise UserError(f"--address {address}: {in_one_line(error)}", fix=fix) from None
     try:
-        gpus, cpus = (int(ray.cluster_resources().get(kind, 0)) for kind in ("GPU", "CPU"))
-        slots = [Slot("0" if gpus else "cpu", number) for number in range((gpus or 1) * parallel)]
-        per_trial = {"num_gpus": 1 / parallel} if gpus else {"num_cpus": max(cpus // parallel, 1)}
-        runner = ray.remote(max_restarts=0, max_concurrency=2, **per_trial)(_Runner)
-        yield Place(slots, partial(_RayProcess, ray, runner), f"Ray, {f'{gpus} GPUs' if gpus else f'{cpus} cores'}")
+        count, per_trial, title = _shares(ray, parallel, address)
+        slots = [Slot("0" if "num_gpus" in per_trial else "cpu", number) for number in range(count)]
+        runners = _Runners(ray, ray.remote(max_restarts=0, max_concurrency=2, **per_trial)(_Runner))
+        yield Place(slots, partial(_RayProcess, ray, runners), f"Ray, {title}", parallel)
     finally:
         ray.shutdown()
+
+
+def _shares(ray: Any, parallel: int, address: str) -> tuple[int, dict[str, float], str]:
+    """How many trials at once, and what each asks Ray for: on a cluster of CPUs no more than its smallest node has."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus, cores = (([int(node[kind]) for node in nodes if node.get(kind, 0) >= 1]) for kind in ("GPU", "CPU"))
+    if gpus:
+        return sum(gpus) * parallel, {"num_gpus": 1 / parallel}, f"{sum(gpus)} GPUs"
+    if not cores:
+        raise UserError(f"--address {address}: the cluster has no cores", fix="start a node: ray start --address …")
+    each = max(min(cores) // parallel, 1)
+    return len(cores) * parallel, {"num_cpus": each}, f"{sum(cores)} cores"
 
 
 def _ray() -> Any:
@@ -126,7 +140,7 @@ def _ray() -> Any:
 
 
 class _Runner:
-    """On a machine of the cluster, which Ray has given a GPU: one process there."""
+    """On a machine of the cluster, which Ray has given a GPU: one process there at a time."""
 
     def __init__(self) -> None:
         self._begun = threading.Event()
@@ -138,7 +152,9 @@ class _Runner:
                 env={**os.environ, **more}, start_new_session=True,
             )  # fmt: skip
         self._begun.set()
-        return self._process.wait()
+        code = self._process.wait()
+        self._begun.clear()
+        return code
 
     def signal(self, number: int) -> None:
         """Beside `run`, in another thread."""
@@ -146,13 +162,35 @@ class _Runner:
         self._process.send_signal(number)
 
 
+class _Runners:
+    """To start one takes Ray seconds, so one that has ended its process gets the next. Whoever rests is let go."""
+
+    def __init__(self, ray: Any, made: Any) -> None:
+        self._ray, self._made = ray, made
+        self._resting: list[tuple[float, Any]] = []
+
+    def take(self) -> Any:
+        return self._resting.pop()[1] if self._resting else self._made.remote()
+
+    def give_back(self, runner: Any) -> None:
+        self._resting.append((time.monotonic(), runner))
+
+    def let_go(self, rest_s: float = 10.0) -> None:
+        """What they hold is for others: a GPU of the cluster, or one that costs money."""
+        while self._resting and time.monotonic() - self._resting[0][0] > rest_s:
+            self._ray.kill(self._resting.pop(0)[1])
+
+
 class _RayProcess:
     """As `subprocess.Popen`, of a process that runs on the cluster."""
 
-    def __init__(self, ray: Any, runner: Any, words: list[str], *, stdout: Any, env: dict[str, str], **_: Any) -> None:
-        self._ray, self._runner, self._log = ray, runner.remote(), os.path.abspath(stdout.name)
+    def __init__(
+        self, ray: Any, runners: _Runners, words: list[str], *, stdout: Any, env: dict[str, str], **_: Any
+    ) -> None:
+        self._ray, self._runners, self._log = ray, runners, os.path.abspath(stdout.name)
         self._code: int | None = None
-        more = {name: env[name] for name in _OF_A_MACHINE if name in env}
+        self._runner = runners.take()
+        more = {name: env[name] for name in FROM_HERE if name in env}
         self._ended = self._runner.run.remote(words[1:], self._log, os.getcwd(), more)
 
     @property
@@ -160,6 +198,7 @@ class _RayProcess:
         return self._code
 
     def poll(self) -> int | None:
+        self._runners.let_go()
         if self._code is None and self._ray.wait([self._ended], timeout=0)[0]:
             self.wait()
         return self._code
@@ -168,11 +207,12 @@ class _RayProcess:
         if self._code is None:
             try:
                 self._code = int(self._ray.get(self._ended))
+                self._runners.give_back(self._runner)
             except self._ray.exceptions.RayError as error:
                 self._code = LOST
                 with open(self._log, "a", encoding="utf-8") as file:
                     file.write(f"{in_one_line(error)}\n")
-            self._ray.kill(self._runner)
+                self._ray.kill(self._runner)
         return self._code
 
     def send_signal(self, number: int) -> None:

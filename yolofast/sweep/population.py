@@ -78,6 +78,6 @@ def _within(one: Range, value: float) -> float:
 
 
 def _worth(progress: Progress, rung: int) -> float:
-    """As good as it is now: an earlier best may be its parent's."""
-    known = [value for value in progress.values[:rung] if math.isfinite(value)]
-    return -math.inf if not known else -known[-1] if progress.lower_is_better else known[-1]
+    """As good as it is now: an earlier best may be its parent's. Of a time to some accuracy, that accuracy."""
+    known = [value for value in progress.curve[:rung] if math.isfinite(value)]
+    return -math.inf if not known else -known[-1] if progress.lower_is_better and not progress.accuracy else known[-1]

@@ -12,26 +12,39 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from yolofast.exit_codes import EXIT_BAD_INPUT, EXIT_OK, EXIT_PAUSED
-from yolofast.sweep.folder import Progress, Say, SweepFolder
-from yolofast.sweep.places import Process, Slot, Start
+from yolofast.sweep.folder import TRACKING, Progress, Say, SweepFolder
+from yolofast.sweep.places import LOST, Process, Slot, Start
 from yolofast.sweep.population import alive, is_renewed, renewed
 from yolofast.sweep.tpe import Known
 from yolofast.sweep.trials import Trial, next_generation, suggested_trial, without_effect, words_of
 from yolofast.words import counted, duration
 
 _POLL_S = 0.1
-_MOST_RESTARTS = 2
-"""Of a trial that ends without having got further."""
+_MOST_RESTARTS, _MOST_LOSSES = 2, 10
+"""Of a trial that ends without having got further: by itself, or with its machine, which is no fault of its."""
+
+
+class _Job(NamedTuple):
+    trial: Trial
+    until: int | None = None
+    """The epoch where it pauses."""
+    tracks: bool = False
+    """Its best weights are tracked; nothing is trained."""
 
 
 @dataclass
 class _Running:
-    trial: Trial
+    job: _Job
     process: Process
     epochs: int
     began: float = field(default_factory=time.monotonic)
+
+    @property
+    def trial(self) -> Trial:
+        return self.job.trial
 
 
 class Queue:
@@ -69,13 +82,13 @@ class Queue:
                 job = self._next(busy | elsewhere)
                 if job is None:
                     break
-                trial, until = job
-                if self._sweep.is_locked(trial):
-                    elsewhere.add(trial.name)
-                    self._progress.pop(trial.name, None)
+                name = job.trial.name
+                if self._sweep.is_locked(job.trial):
+                    elsewhere.add(name)
+                    self._progress.pop(name, None)
                     continue
-                self._running[slot] = self._begin(trial, until, slot)
-                busy.add(trial.name)
+                self._running[slot] = self._begin(job, slot)
+                busy.add(name)
         return bool(elsewhere)
 
     def progress(self, trial: Trial) -> Progress:
@@ -84,19 +97,23 @@ class Queue:
             self._progress[trial.name] = self._sweep.progress(trial)
         return self._progress[trial.name]
 
-    def _next(self, busy: set[str]) -> tuple[Trial, int | None] | None:
-        """A trial and the epoch where it pauses. Those that have come further go first."""
+    def _next(self, busy: set[str]) -> _Job | None:
+        """Those that have come further go first."""
         if self._is_spent():
             return None
         stopping, experiment = self._sweep.experiment.stopping, self._sweep.experiment
         trials = alive(self._sweep.trials) if experiment.method == "pbt" else self._sweep.trials
         free = [one for one in trials if one.name not in busy and not one.problem]
+        rungs = () if stopping is None else stopping.rungs
+        for one in free:
+            progress = self.progress(one)
+            if progress.is_untracked and (progress.is_complete or progress.epochs in rungs):
+                return _Job(one, tracks=True)
         free = [one for one in free if not self.progress(one).is_complete]
         at = {one.name: self.progress(one).epochs for one in free}
-        rungs = () if stopping is None else stopping.rungs
         begun = [one for one in free if at[one.name] not in (0, *rungs)]
         if begun:
-            return begun[0], None if stopping is None else stopping.next(at[begun[0].name])
+            return _Job(begun[0], None if stopping is None else stopping.next(at[begun[0].name]))
         new = next((one for one in free if at[one.name] == 0), None)
         if experiment.method == "pbt" and new is None:
             return self._next_of_population(free)
@@ -108,18 +125,19 @@ class Queue:
                 promoted = self._promoted(rung, all_there=all_there)
                 here = [one for one in free if at[one.name] == rung and one.name in promoted]
                 if here and stopping is not None:
-                    return max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung)
+                    return _Job(max(here, key=lambda one: self.progress(one).worth(rung)), stopping.next(rung))
         if new is None and grows:
             new = self._grown(busy)
-        return None if new is None else (new, None if stopping is None else stopping.next(0))
+        return None if new is None else _Job(new, None if stopping is None else stopping.next(0))
 
-    def _next_of_population(self, free: list[Trial]) -> tuple[Trial, int | None] | None:
+    def _next_of_population(self, free: list[Trial]) -> _Job | None:
         """All pause at a rung; when the last has come the worst are replaced, and all continue."""
         sweep, stopping = self._sweep, self._sweep.experiment.stopping
         for rung in () if stopping is None else stopping.rungs:
             here = [one for one in free if self.progress(one).epochs == rung]
             if here and not is_renewed(sweep.trials, rung):
-                if any(self.progress(one).epochs < rung for one in alive(sweep.trials)):
+                known = [self.progress(one) for one in alive(sweep.trials)]
+                if any(one.epochs < rung or one.is_untracked for one in known):
                     continue  # some are on their way
                 copies = renewed(sweep, rung, self.progress)
                 sweep.trials += copies
@@ -128,13 +146,14 @@ class Queue:
                     self._say(f"{one.name}: continues from {one.parent}, in place of {one.replaces}")
                 here = [one for one in alive(sweep.trials) if self.progress(one).epochs == rung]
             if here and stopping is not None:
-                return here[0], stopping.next(rung)
+                return _Job(here[0], stopping.next(rung))
         return None
 
     def _promoted(self, rung: int, *, all_there: bool) -> set[str]:
         stopping = self._sweep.experiment.stopping
         reached = {one.name: self.progress(one) for one in self._sweep.trials if not one.problem}
-        worth = {name: one.worth(rung) for name, one in reached.items() if one.epochs >= rung}
+        known = {name: one for name, one in reached.items() if one.epochs >= rung and not one.is_untracked}
+        worth = {name: one.worth(rung) for name, one in known.items()}
         return set() if stopping is None else stopping.promoted(worth, all_there=all_there)
 
     def _grown(self, busy: set[str]) -> Trial | None:
@@ -155,23 +174,33 @@ class Queue:
         sweep.save()
         return trial
 
-    def _begin(self, trial: Trial, until: int | None, slot: Slot) -> _Running:
-        sweep = self._sweep
-        words = ["--project", str(sweep.path), "--name", trial.name, "--resume", "auto", "--device", slot.device]
-        words += [] if until is None else ["--until-epoch", str(until)]
-        left = self._seconds_left()
-        words += [] if left is None else ["--time-limit", f"{max(left / len(self._slots), 1):.0f}s"]
+    def _begin(self, job: _Job, slot: Slot) -> _Running:
+        sweep, trial = self._sweep, job.trial
         progress = self.progress(trial)
         what = f"continues after epoch {progress.epochs}" if progress.epochs else "starts"
-        self._say(f"{trial.name}: {what}{f', until epoch {until}' if until else ''}, on {slot.device}")
+        what = "its best weights are tracked" if job.tracks else what
+        self._say(f"{trial.name}: {what}{f', until epoch {job.until}' if job.until else ''}, on {slot.device}")
         sweep.log(trial).parent.mkdir(exist_ok=True)
         with sweep.log(trial).open("ab") as log:
             process = self._start(
-                [sys.executable, "-m", "yolofast", "train", *words, *words_of(trial.settings)],
+                [sys.executable, "-m", "yolofast", *self._words(job, slot)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment(slot),
                 start_new_session=True,
             )  # fmt: skip
-        return _Running(trial, process, progress.epochs)
+        return _Running(job, process, progress.epochs)
+
+    def _words(self, job: _Job, slot: Slot) -> list[str]:
+        sweep, trial = self._sweep, job.trial
+        if job.tracks:
+            metric = sweep.experiment.metric
+            return metric.tracking_words(sweep.run(trial), sweep.path / TRACKING / trial.name, slot.device)
+        words = ["train", "--project", str(sweep.path), "--name", trial.name, "--resume", "auto"]
+        words += ["--device", slot.device]
+        words += [] if job.until is None else ["--until-epoch", str(job.until)]
+        left = self._seconds_left()
+        devices = len(self._slots) / sweep.per_device
+        words += [] if left is None else ["--time-limit", f"{max(left / devices, 1):.0f}s"]
+        return [*words, *words_of(trial.settings)]
 
     def _environment(self, slot: Slot) -> Mapping[str, str]:
         """Trials side by side share the cores: threads that fight over them wait for one another."""
@@ -186,27 +215,29 @@ class Queue:
         if code in (EXIT_OK, EXIT_PAUSED):
             if wrong := without_effect(trial, sweep.run(trial)):
                 trial.problem = f"its settings did not take effect: {'; '.join(wrong)}"
+            elif one.job.tracks and progress.is_untracked:
+                trial.problem = f"it was not tracked: {sweep.last_words(trial)}"
         elif progress.epochs > one.epochs:
             trial.restarts = 0
         else:
             trial.restarts += 1
-            if code == EXIT_BAD_INPUT or trial.restarts > _MOST_RESTARTS:
+            if code == EXIT_BAD_INPUT or trial.restarts > (_MOST_LOSSES if code == LOST else _MOST_RESTARTS):
                 trial.problem = f"exit code {code}: {sweep.last_words(trial)}"
-        value = f"{sweep.experiment.metric} {progress.best():.4g}" if progress.epochs else "no epoch"
-        state = trial.problem or (
-            f"ended with exit code {code}, is resumed" if code not in (EXIT_OK, EXIT_PAUSED) else value
-        )
+        value = "to be tracked" if progress.is_untracked else f"{sweep.experiment.metric.title} {progress.best():.4g}"
+        value = value if progress.epochs else "no epoch"
+        ended = "its machine was lost" if code == LOST else f"ended with exit code {code}"
+        state = trial.problem or (value if code in (EXIT_OK, EXIT_PAUSED) else f"{ended}, is resumed")
         self._say(f"{trial.name}: {counted(progress.epochs, 'epoch')}, {duration(trial.seconds)}, {state}")
         sweep.save()
 
     def _seconds_left(self) -> float | None:
-        """Of the budget, on one device."""
+        """Of the budget, on one device: an hour of it is shared by the trials that it trains at once."""
         hours = self._sweep.experiment.hours
         if hours is None:
             return None
         spent = sum(one.seconds for one in self._sweep.trials)
         spent += sum(time.monotonic() - one.began for one in self._running.values())
-        return 3600 * hours - spent
+        return 3600 * hours - spent / self._sweep.per_device
 
     def _is_spent(self) -> bool:
         left = self._seconds_left()

@@ -94,15 +94,16 @@ class SweepResults:
     @property
     def front(self) -> tuple[Row, ...]:
         """Those that nobody beats in both accuracy and time."""
-        known = [row for row in self.rows if math.isfinite(row.progress.worth())]
+        known = [row for row in self.rows if math.isfinite(row.progress.best_accuracy())]
         if not known:
             return ()
-        values = np.array([(row.progress.worth(), -row.progress.hours) for row in known])
+        sign = -1 if known[0].progress.lower_is_better and not known[0].progress.accuracy else 1
+        values = np.array([(sign * row.progress.best_accuracy(), -row.progress.hours) for row in known])
         return tuple(known[place] for place in front_of(values))
 
     def effects(self) -> list[Effect]:
         """Over all other settings. Trials that stopped early count with what they had reached."""
-        known = [row for row in self.rows if math.isfinite(row.progress.worth())]
+        known = [row for row in self.rows if math.isfinite(row.progress.best())]
         names = dict.fromkeys(name for row in known for name in row.trial.varied)
         found: list[Effect] = []
         for name in names:
@@ -115,7 +116,7 @@ class SweepResults:
     def as_json(self) -> dict[str, Any]:
         effects = [{**vars(one), "half": _or_none(one.half)} for one in self.effects()]
         return {
-            "metric": self.sweep.experiment.metric,
+            "metric": self.sweep.experiment.metric.title,
             "trials": [row.as_json() for row in self.rows],
             "best_command": self.command,
             "pareto": [row.trial.name for row in self.front],
@@ -132,7 +133,7 @@ def results_of(sweep: SweepFolder) -> SweepResults:
     for trial in sweep.trials:
         progress, price = sweep.progress(trial), sweep.experiment.price
         planned = int(trial.settings.get("epochs", TrainConfig.epochs))
-        cost = None if price is None else round(price * progress.hours, 4)
+        cost = None if price is None else round(price * progress.hours / sweep.per_device, 4)
         rows.append(Row(trial, progress, planned, cost, trial.name in replaced))
     rows.sort(key=lambda row: (bool(row.trial.problem), -row.progress.worth(), row.trial.name))
     return SweepResults(sweep, tuple(rows))

@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from yolofast.config.flags import from_settings
@@ -17,30 +19,44 @@ from yolofast.files.own_file import mark
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.pages.html import render_page
 from yolofast.runs.layout import FILES, SWEEP_PAGE, SWEEP_SUMMARY
-from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
+from yolofast.runs.reader import RunFolder
+from yolofast.sweep.experiment import folder_name, read_experiment
 from yolofast.sweep.folder import EXPERIMENT, Say, SweepFolder, latest_sweep
+from yolofast.sweep.measure import COUNTS, best_together
 from yolofast.sweep.page import page_of
-from yolofast.sweep.places import Start, place_of, slots_of
+from yolofast.sweep.places import Place, Start, place_of, slots_of
 from yolofast.sweep.queue import Queue
-from yolofast.sweep.results import SweepResults, differing, results_of
-from yolofast.sweep.trials import Trial, look_at_files, planned
-from yolofast.words import counted, duration
+from yolofast.sweep.results import SweepResults, results_of
+from yolofast.sweep.slurm import slurm_jobs
+from yolofast.sweep.trials import look_at_files, planned
+from yolofast.words import counted
 
 MADE_BY = "yolofast sweep"
-PAGE, JSON, BEST_HYP = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml"
+PAGE, JSON, BEST_HYP, AT_ONCE = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml", "parallel.json"
 _GENERATIONS = 300
 """Published for YOLOv7's `--evolve`."""
 _NOT_OF_A_TRIAL = {"evolve", "project", "name", "exist_ok", "resume", "device"}
 
 
 def sweep(
-    experiment: str | Path | None = None, *, on_line: Say = print, start: Start = subprocess.Popen, **settings: Any
+    experiment: str | Path | Mapping[str, Any] | None = None,
+    *,
+    on_line: Say = print,
+    start: Start = subprocess.Popen,
+    **settings: Any,
 ) -> SweepResults:
-    """Runs the experiment of a file, or a packaged one, and returns its results; the best trial comes first.
+    """Runs the experiment of a file, a packaged one, or a dictionary, and returns its results, the best trial first.
 
     `settings` are the flags of `yolofast sweep`: `resume=True, device="0", name="again"`. `on_line` gets what the
     command prints. `.to_pandas()` of the results is a data frame.
     """
+    if isinstance(experiment, Mapping):
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "sweep.yaml"
+            file.write_text(dump_yaml(dict(experiment)), encoding="utf-8")
+            config = from_settings(SweepConfig, {**settings, "experiment": str(file)})
+            opened = open_sweep(config)
+        return run_sweep(opened, config, on_line, start)
     named = {} if experiment is None else {"experiment": str(experiment)}
     config = from_settings(SweepConfig, {**settings, **named})
     return run_sweep(open_sweep(config), config, on_line, start)
@@ -58,8 +74,8 @@ def open_sweep(config: SweepConfig) -> SweepFolder:
     if not config.resume:
         experiment = read_experiment(str(config.experiment), config.values)
         folder = project / folder_name(config.name or experiment.name)
-        if not config.address and not config.launch:
-            slots_of(config.device, experiment.parallel)
+        if not config.is_elsewhere:
+            slots_of(config.device, 1)
         trials = planned(experiment)
         look_at_files(trials)
         return SweepFolder.new(folder, experiment, trials)
@@ -90,17 +106,48 @@ def _with_new_trials(opened: SweepFolder) -> SweepFolder:
 
 
 def run_sweep(opened: SweepFolder, config: SweepConfig, say: Say, start: Start = subprocess.Popen) -> SweepResults:
-    with opened.lock() as lock:
+    with opened.lock() as lock, ExitStack() as entered:
         lock.take(opened.path)
-        with place_of(config, opened.experiment.parallel, start) as place:
-            trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
-            say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
-            write_results(opened)  # for `watch`, which shows a sweep from its beginning
-            queue = Queue(opened, place.slots, say, place.start)
-            queue.run(lambda: write_results(opened))
+        try:
+            place = entered.enter_context(_place(opened, config, say, start))
+        except UserError:
+            opened.withdraw()
+            raise
+        trials, at_once = counted(len(opened.trials), "trial"), len(place.slots)
+        opened.per_device = place.per_device
+        opened.save()
+        say(f"sweep: {opened.path}, {trials}, {at_once} at once on {place.title}")
+        write_results(opened)  # for `watch`, which shows a sweep from its beginning
+        queue = Queue(opened, place.slots, say, place.start)
+        queue.run(lambda: write_results(opened))
         if queue.why_over:
             say(queue.why_over)
         return write_results(opened)
+
+
+def _place(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -> AbstractContextManager[Place]:
+    if config.slurm:
+        return slurm_jobs(config.slurm, config.at_once, opened.path)
+    return place_of(config, _at_once(opened, config, say, start), start)
+
+
+def _at_once(opened: SweepFolder, config: SweepConfig, say: Say, start: Start) -> int:
+    """Trials on each device. `parallel: auto` is measured once, and kept."""
+    if opened.experiment.parallel:
+        return opened.experiment.parallel
+    if config.is_elsewhere:
+        what = "parallel: auto measures the GPUs of this machine, and trials run elsewhere"
+        raise UserError(what, where=opened.path / EXPERIMENT, fix="parallel: 2, or without it")
+    first, kept = slots_of(config.device, 1)[0], opened.path / AT_ONCE
+    if first.is_cpu:
+        say("parallel: auto is 1 on a CPU, whose cores a single trial uses")
+        return 1
+    known = RunFolder(opened.path).entries(AT_ONCE).get("trials")
+    if not isinstance(known, int) or not 0 < known <= max(COUNTS):
+        known = best_together(opened.trials, first.device, start, say)
+        write_whole(kept, json.dumps({"trials": known}).encode() + b"\n")
+    say(f"parallel: auto is {known}")
+    return known
 
 
 def write_results(opened: SweepFolder) -> SweepResults:
@@ -114,58 +161,6 @@ def write_results(opened: SweepFolder) -> SweepResults:
         if hyp.is_file():
             write_whole(opened.path / BEST_HYP, hyp.read_bytes())
     return found
-
-
-def dry_run(config: SweepConfig) -> Iterator[str]:
-    """What would be trained and, where trials of the sweep have run already, how long that takes."""
-    if config.resume:
-        opened = open_sweep(config)
-        experiment, trials = opened.experiment, opened.trials
-        yield from _trial_lines(trials)
-        yield from _estimate(opened)
-    else:
-        experiment = read_experiment(str(config.experiment), config.values)
-        trials = planned(experiment)
-        look_at_files(trials)
-        yield from _trial_lines(trials)
-        yield "time: unknown before a trial has run; then --dry-run --resume estimates it"
-    yield from _rules(experiment)
-
-
-def _trial_lines(trials: list[Trial]) -> Iterator[str]:
-    yield f"{counted(len(trials), 'trial')}:"
-    width = max(len(trial.name) for trial in trials)
-    for trial in trials:
-        yield f"  {trial.name:<{width}}  {differing(trial.varied) or 'the base settings'}"
-
-
-def _rules(experiment: Experiment) -> Iterator[str]:
-    yield f"base: {differing(experiment.base) or 'the defaults of train'}"
-    if experiment.stopping is not None:
-        rungs = ", ".join(map(str, experiment.stopping.rungs)) or "none"
-        what = "the better ones are continued" if experiment.method != "pbt" else "the worst become copies of the best"
-        yield f"stop: {experiment.stopping.kind}, runs pause after epochs {rungs}; {what}"
-    if experiment.method == "evolve":
-        yield f"evolve: up to {counted(experiment.trials, 'generation')}, each from the fittest before"
-    if experiment.method == "tpe":
-        yield f"tpe: up to {counted(experiment.trials, 'trial')}, each where those before make it promising"
-    if experiment.hours is not None:
-        yield f"budget: {duration(3600 * experiment.hours)} of one device"
-
-
-def _estimate(opened: SweepFolder) -> Iterator[str]:
-    """By the time an epoch took in trials that have run: an upper limit where some are stopped early."""
-    rows = results_of(opened).rows
-    done = [row for row in rows if row.progress.epochs]
-    epochs = sum(row.progress.epochs for row in done)
-    if not epochs:
-        yield "time: unknown before a trial has run"
-        return
-    per_epoch = 3600 * sum(row.progress.hours for row in done) / epochs
-    left = sum(row.epochs_planned - row.progress.epochs for row in rows if row.state not in ("complete", "failed"))
-    seconds, price = per_epoch * left, opened.experiment.price
-    cost = "" if price is None else f", {price * seconds / 3600:.2f} of money"
-    yield f"time: at most {duration(seconds)} on one device{cost}: {left} epochs of {duration(per_epoch)}, as so far"
 
 
 def evolve(config: TrainConfig, given: dict[str, Any], say: Say, start: Start = subprocess.Popen) -> SweepResults:

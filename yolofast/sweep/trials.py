@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from yolofast.checkpoint.published import find_weights
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.hyp import hyp_of, with_set_values
 from yolofast.config.resumed import plain_values, with_lasting_names
+from yolofast.config.settings import in_form, settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.dataset.data_argument import look_at_data
 from yolofast.errors import UserError
@@ -87,6 +89,8 @@ def planned(experiment: Experiment) -> list[Trial]:
 def _settings(experiment: Experiment, varied: Mapping[str, Any]) -> dict[str, Any]:
     settings = {**experiment.base, **experiment.listed.get(varied.get("list", ""), {}), **varied}
     settings.pop("list", None)
+    if isinstance(settings.get("epochs"), str) and (share := re.fullmatch(r"([1-9]\d{0,4})%", settings["epochs"])):
+        settings["epochs"] = max(round(experiment.epochs * int(share[1]) / 100), 1)  # of those of the others
     return settings
 
 
@@ -185,7 +189,9 @@ def shown(value: Any) -> str:
 
 def words_of(settings: Mapping[str, Any]) -> list[str]:
     """Of a command line."""
-    return [f"{name}={shown(value)}" for name, value in settings.items() if value is not None]
+    fields = settings_of(TrainConfig)
+    known = {name: in_form(TrainConfig, name, value) if name in fields else value for name, value in settings.items()}
+    return [f"{name}={shown(value)}" for name, value in known.items() if value is not None]
 
 
 def command_of(trial: Trial) -> str:

@@ -53,6 +53,33 @@ def test_a_packed_set_is_the_same_to_training(place, capsys):
     assert "there is a data set already" in capsys.readouterr().err
 
 
+def test_a_folder_as_tar_takes_it(place):
+    """All images before all labels, other files before both, and the classes somewhere between."""
+    (place / "shapes" / "annotations" / "more.json").write_text("{}")
+    with tarfile.open("whole.tar", "w") as tar:
+        for name in ("annotations", "images", "data.yaml", "labels"):
+            tar.add(place / "shapes" / name, f"./{name}")
+    assert main(["import", "whole.tar", "--out", "set"]) == 0
+    loose, read = read_split("shapes/data.yaml", "train"), read_split("set/data.yaml", "train")
+    np.testing.assert_array_equal(loose.labels, read.labels)
+    assert len(read_split("set/data.yaml", "val")) == len(read_split("shapes/data.yaml", "val"))
+
+
+def test_other_files_before_the_classes_of_a_stream(place):
+    import fsspec
+
+    pairs = {
+        f"{name}{end}": content
+        for name in ("train-a", "val-b")
+        for end, content in ((".png", png()), (".txt", b"0 .5 .5 .2 .2\n"))
+    }
+    tar_of("shard.tar", {"a.json": b"{}", "b.json": b"{}", "c.json": b"{}", "classes.txt": b"cat\n", **pairs})
+    with fsspec.open("memory://bucket/shard.tar", "wb") as file:
+        file.write((place / "shard.tar").read_bytes())
+    assert main(["import", "memory://bucket/shard.tar", "--out", "set"]) == 0
+    assert "cat" in (place / "set" / "data.yaml").read_text()
+
+
 def test_at_a_url_and_back(place):
     """In fsspec's memory, as it would be at s3."""
     import fsspec

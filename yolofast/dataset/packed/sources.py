@@ -1,7 +1,7 @@
 """What `yolofast import` reads as a stream: zip and tar files of images and YOLO labels, and parquet files.
 
 A zip or tar file has `images/…` and `labels/…`, or labels beside the images, as in WebDataset's shards; its `data.yaml`
-or `classes.txt` names the classes. In a tar file an image and its labels may come in either order, next to each other.
+or `classes.txt` names the classes. In a tar file that is a stream, an image and its labels come next to each other.
 Parquet has the columns that the Hub gives sets of objects: `image` with bytes, `objects` with `bbox` (x, y, w, h in
 pixels) and `category`.
 """
@@ -10,7 +10,8 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from yolofast.dataset.packed.write import Item, is_url, open_url
 from yolofast.errors import UserError, shorten
 from yolofast.extensions import needed
 from yolofast.files.archive import Archive
+from yolofast.files.tar_file import members_of, open_member
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.image_bytes import PNG_START
 
@@ -49,7 +51,7 @@ def open_source(source: str, names: Sequence[str]) -> Source:
     if ending == ".zip" and not is_url(source):
         return _zip(source, names)
     if ending == ".tar":
-        return _tar(source, names)
+        return _tar(source, names) if is_url(source) else _local_tar(source, names)
     if ending == ".parquet":
         return _parquet([source], names)
     raise UserError(f"is of no form that is imported: {ending or 'no ending'}", where=source, fix=_WHOLE_FIX)
@@ -83,24 +85,48 @@ def _item(name: str, image: bytes, rows: bytes) -> Item:
 
 def _zip(source: str, given: Sequence[str]) -> Source:
     archive = Archive(source)
-    files = archive.names
-    known = {name: archive.head(name, _LARGEST_TEXT) for name in files if os.path.basename(name) in _NAMES}
+    return _by_name(source, given, archive.names, lambda name: archive.head(name, _LARGEST_TEXT), archive.read, archive)
+
+
+def _by_name(
+    source: str,
+    given: Sequence[str],
+    files: Sequence[str],
+    text: Callable[[str], bytes],
+    read: Callable[[str], bytes],
+    opened: AbstractContextManager[object],
+) -> Source:
+    """Of what is read in any order."""
+    known = {name: text(name) for name in files if os.path.basename(name) in _NAMES}
     there = set(files)
     images = [name for name in files if is_image_name(name)]
     if not any(_label_of(name) in there for name in images):
         raise UserError("it has no image with a YOLO label", where=source, fix=_WHOLE_FIX)
 
     def items() -> Iterator[Item]:
-        with archive:
+        with opened:
             for name in images:
                 label = _label_of(name)
-                yield _item(name, archive.read(name), archive.read(label) if label in there else b"")
+                yield _item(name, read(name), read(label) if label in there else b"")
 
     return Source(_class_names(known, given, source), items())
 
 
 def _label_of(image: str) -> str:
     return label_path(f"/{image}")[1:]
+
+
+def _local_tar(source: str, given: Sequence[str]) -> Source:
+    """A folder as `tar -cf` takes it, all images before all labels, or a shard. A compressed one is a stream."""
+    try:
+        members = members_of(source)
+    except UserError:
+        return _tar(source, given)
+
+    def read(name: str) -> bytes:
+        return open_member(source, name).read()
+
+    return _by_name(source, given, [os.fsdecode(name) for name in members.names.tolist()], read, read, nullcontext())
 
 
 def _tar(source: str, given: Sequence[str]) -> Source:
@@ -111,11 +137,15 @@ def _tar(source: str, given: Sequence[str]) -> Source:
     for name, content in stream:
         if os.path.basename(name) in _NAMES:
             known[name] = content
-        else:
+        elif is_image_name(name) or name.endswith(".txt"):  # others are of no use, and say nothing of what follows
             held.append((name, content))
             if given or known or len(held) > 1:
                 break
-    names = _class_names(known, given, source)
+    try:
+        names = _class_names(known, given, source)
+    except UserError as error:
+        fix = "--names cat dog, or a data.yaml that comes before its images"
+        raise UserError(error.what, where=error.where, line=error.line, fix=fix) from None
 
     def items() -> Iterator[Item]:
         yield from _paired(source, [*held], stream)

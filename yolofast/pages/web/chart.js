@@ -180,7 +180,7 @@
     }
     for (const tick of xTicks) {
       const at = x(tick.value);
-      make(svg, "line", { x1: at, x2: at, y1: bottom, y2: bottom + 4, class: "yf-axis" });
+      make(svg, "line", { x1: at, x2: at, y1: tick.named ? EDGE.top : bottom, y2: bottom + 4, class: "yf-axis" });
       make(svg, "text", { x: at, y: bottom + 16, class: "yf-tick", "text-anchor": "middle" }, tick.text);
     }
     make(svg, "line", { x1: left, x2: width - EDGE.right, y1: bottom, y2: bottom, class: "yf-axis" });
@@ -231,7 +231,10 @@
     const yTicks = spec.log_y ? logTicksOf(y.low, y.high) : ticksOf(y.low, y.high, 7, false);
     box.left = leftOf(yTicks);
     const x = scaleOf(left, right, box.left, box.width - EDGE.right, false);
-    axes(box, spec, x, y, ticksOf(left, right, Math.max(3, box.width / 90), whole && right - left >= 1), yTicks);
+    const names = (spec.x_names || []).map((text, i) => ({ value: i + 1, text, named: true }));
+    const inside = names.filter((tick) => tick.value >= left && tick.value <= right);
+    const numbers = () => ticksOf(left, right, Math.max(3, box.width / 90), whole && right - left >= 1);
+    axes(box, spec, x, y, names.length ? inside : numbers(), yTicks);
     const clip = "yf-clip-" + state.id;
     const size = { x: box.left - 4, y: 0, width: box.width - box.left - EDGE.right + 8, height: box.height - EDGE.bottom + 2 };
     make(make(make(box.svg, "defs"), "clipPath", { id: clip }), "rect", size);
@@ -375,7 +378,8 @@
         const band = one.low && known(one.low[i]) ? ` (${shown(one.low[i])} – ${shown(one.high[i])})` : "";
         lines.push({ name: one.name, text: shown(one.y[i]) + band, colour: one.colour });
       }
-      showTip(box, at, `${state.spec.x_label} ${shown(state.cursor)}`, lines);
+      const name = (state.spec.x_names || [])[state.cursor - 1];
+      showTip(box, at, name || `${state.spec.x_label} ${shown(state.cursor)}`, lines);
     };
     let pressed = null;
     box.svg.addEventListener("pointermove", (event) => {

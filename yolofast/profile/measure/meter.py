@@ -67,6 +67,8 @@ class MeasuredBlock:
     """In which the host queued them, which is ahead by as much in the end as in the beginning."""
     cpu: CpuSeconds
     sizes: Sizes
+    began: float
+    """Seconds since 1970."""
 
 
 class Meter:
@@ -133,12 +135,13 @@ class Meter:
     def _measured(self, steps: int) -> MeasuredBlock:
         self._loop.take_sizes()
         clock = clock_for(self._device)
+        began = time.time()
         before, begun, first = cpu_seconds(self.run), time.perf_counter(), clock.moment()
         self._loop.steps(steps, self._gear, self._sampler)
         last, seconds = clock.moment(), time.perf_counter() - begun
         cpu = cpu_seconds(self.run) - before
         self._loop.wait()
-        return MeasuredBlock(steps, clock.between(first, last), seconds, cpu, self._loop.take_sizes())
+        return MeasuredBlock(steps, clock.between(first, last), seconds, cpu, self._loop.take_sizes(), began)
 
     def profile(self, request: Request) -> Profile:
         """Of the blocks so far; the rest of it is measured now."""
@@ -174,6 +177,8 @@ class Meter:
             waits=self._waits() if self._on_gpu else None,
             batch_ms=making_ms(self.run, self._loop.epoch),
             compile_report=compile_report(self.run.step, self._batch) if with_report else "",
+            measured_from=self._blocks[0].began,
+            measured_until=self._blocks[-1].began + self._blocks[-1].ms / 1000,
         )
 
     def _sampler_for(self, gear: GearBox) -> PhaseSampler:

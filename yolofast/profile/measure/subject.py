@@ -55,6 +55,7 @@ def described(run: Run, sizes: Sizes, gear: GearBox, epoch: int) -> Setup:
         epoch=epoch,
         epochs=config.epochs,
         sizes=sizes.in_words,
+        steps_an_epoch=len(run.batches),
     )
 
 
@@ -92,7 +93,7 @@ def _cache_of(run: Run) -> str:
     if isinstance(batches, WorkerLoader):
         images = batches.maker.images
         chosen = "off" if isinstance(images, FileImages) else "jpeg" if isinstance(images, JpegImages) else "ram"
-        return chosen if run.config.cache == "auto" else run.config.cache
+        return chosen if run.config.cache == "auto" else run.config.cache  # auto never takes jpeg-ram
     loader = batches.single if isinstance(batches, QuadOnDevice) else batches
     if isinstance(loader, DeviceLoader) and loader.pixels.resident:
         return "gpu"
