@@ -3,11 +3,11 @@
 `python -m benchmarks.bench_start [--against GIT_REF] [--device cpu --img 64 --batch 8 --cfg mini --pictures 24]`
 
 Two epochs on built-in shapes, without evaluation or pictures. With `--against` the version of that commit runs in turn
-with this one, so both meet the same machine; the first round of each is cold and told apart.
+with this one, so both meet the same machine; the first round of each is cold and told apart. Where the time goes is
+what `yolofast profile --startup` says.
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -15,9 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.versions import environment_of, in_turn, versions
 from yolofast.dataset.shapes.made_once import make_shapes
-
-ROOT = Path(__file__).parents[1]
 
 
 def main() -> None:
@@ -32,37 +31,24 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        versions = {"this": ROOT}
-        if asked.against:
-            versions[asked.against] = checked_out(asked.against, folder / "against")
+        code = versions(asked.against, folder / "against")
         words = [
             "train", "--data", str(make_shapes(folder / "shapes", n=asked.pictures)), "--cfg", asked.cfg, "--weights=",
             "--img", asked.img, "--batch-size", asked.batch, "--epochs", "2", "--notest", "--no-plots",
             "--project", str(folder / "runs"), *(["--device", asked.device] if asked.device else []),
         ]  # fmt: skip
-        measured = {version: [] for version in versions}
-        for _ in range(asked.rounds):
-            for version, code in versions.items():
-                measured[version].append(started(words, code))
+        measured = in_turn(list(code), asked.rounds, lambda version: started(words, code[version]))
         print("| version | cold: first epoch s | prompt s | warm: first epoch s | prompt s |\n|---|--:|--:|--:|--:|")
         for version, (cold, *warm) in measured.items():
             middle = [statistics.median(column) for column in zip(*(warm or [cold]), strict=True)]
             print(f"| {version} | {cold[0]:.1f} | {cold[1]:.1f} | {middle[0]:.1f} | {middle[1]:.1f} |")
 
 
-def checked_out(commit: str, folder: Path) -> Path:
-    folder.mkdir()
-    archive = subprocess.run(["git", "archive", commit, "yolofast"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
-    subprocess.run(["tar", "x", "-C", str(folder)], input=archive.stdout, check=True)
-    return folder
-
-
 def started(words: list[str], code: Path) -> tuple[float, float]:
     """Seconds until the first epoch's line, and until the process has ended."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(code), os.environ.get("PYTHONPATH", "")])}
     begin, first = time.perf_counter(), 0.0
     command = [sys.executable, "-m", "yolofast", *words]
-    with subprocess.Popen(command, env=environment, cwd=code, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=environment_of(code), cwd=code, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if not first and line.split()[:1] == ["1/2"]:

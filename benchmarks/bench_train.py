@@ -14,13 +14,19 @@ assignment, loss, backward, update and moving average. `step alone` is the same 
 `GPU busy` is what the driver counts as utilisation while it is timed; `kernels` is stricter, the share of the time in
 which some kernel ran, without the microsecond between two of them. `main process` is its processor time in percent of a
 core, `peak` the memory torch has taken, graphs included.
+
+`--against GIT_REF` times this version and that of a commit in turn, one process at a time, `--rounds` of each: the
+median of the rounds, smallest and largest beside it. Both are measured by this program; a version too old for it fails.
+`--device cpu` is for trials of the program: what only a GPU has is left out.
 """
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -34,6 +40,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.held_assignment import with_held_assignment
 from benchmarks.timing import environment
+from benchmarks.versions import ROOT, THIS, environment_of, in_turn, spread, versions
 from yolofast.config.train import TrainConfig
 from yolofast.train.families.family import completed
 from yolofast.train.gears.compiling import compiled_loss_of
@@ -55,31 +62,35 @@ _HEADER = (
 )  # fmt: skip
 
 
-def configuration(case: str, data: str, loader: str) -> TrainConfig:
+_AGAINST = ("network", "img", "batch", "assigner", "gear", "what", THIS, "{against}", "this / {against}")
+_COMPARED = (("step", "step ms", 2), ("alone", "step alone ms", 2), ("ready", "first step after s", 0))
+
+
+def configuration(case: str, data: str, loader: str, device: str = "", workers: int = 16) -> TrainConfig:
     cfg, size, batch, assigner = case.split(":")[:4]
     if cfg.startswith("yolox"):
-        return yolox_configuration(case, data, loader)
+        return yolox_configuration(case, data, loader, device, workers)
     tiny = "data/hyp.scratch.tiny.yaml" if "tiny" in cfg else "data/hyp.scratch.p5.yaml"
     return TrainConfig(
         cfg=cfg, data=data, img_size=(int(size),), batch_size=int(batch), assigner=assigner,  # type: ignore[arg-type]
-        hyp=tiny, noautoanchor=True, loader=loader, epochs=1000, workers=16,  # type: ignore[arg-type]
+        hyp=tiny, noautoanchor=True, loader=loader, epochs=1000, workers=workers, device=device,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def yolox_configuration(case: str, data: str, loader: str) -> TrainConfig:
+def yolox_configuration(case: str, data: str, loader: str, device: str = "", workers: int = 16) -> TrainConfig:
     cfg, size, batch, assigner = case.split(":")[:4]
     height, _, width = size.partition("x")
     sides = int(height), int(width or height)
     config = TrainConfig(
         cfg=cfg, data=data, img_size=(max(sides),), batch_size=int(batch), assigner=assigner,  # type: ignore[arg-type]
         recipe_values=(f"input_size={sides[0]},{sides[1]}", "multi_scale=false"),
-        loader=loader, epochs=1000, workers=16,  # type: ignore[arg-type]
+        loader=loader, epochs=1000, workers=workers, device=device,  # type: ignore[arg-type]
     )  # fmt: skip
     return completed(config, ("cfg", "img_size", "batch_size", "epochs"))
 
 
 def gear_of(run: Run, name: str) -> Gear:
-    if name == "eager":
+    if name == "eager" or run.step.precision.device.type == "cpu":
         return EagerGear(run.step)
     return GraphGear(run.step, compiled_loss_of(run.step) if name == "graph" else None)
 
@@ -93,8 +104,13 @@ def one_epoch(run: Run, gear: Gear, epoch: int) -> int:
             gear.run(run.step.on_device(batch), _ALONE)
             pace.step_queued()
             count += 1
-    torch.cuda.synchronize()
+    wait_for_gpu()
     return count
+
+
+def wait_for_gpu() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
@@ -114,7 +130,7 @@ def measure(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
         "step": step * 1e3,
         "rate": run.source_images_per_step / step,
         "cpu": 100 * used / wall,
-        "peak": torch.cuda.max_memory_reserved() / 2**30,
+        "peak": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else float("nan"),
         "alone": alone_ms(run, gear),
         "busy": busy,
         "kernels": kernel_share(run, gear, epoch),
@@ -127,9 +143,13 @@ class Utilisation:
 
     def __init__(self) -> None:
         command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "200"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = (
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) if shutil.which(*command[:1]) else None
+        )
 
     def mean(self) -> float:
+        if self._process is None:
+            return float("nan")
         self._process.terminate()
         said = self._process.communicate()[0].split()
         return statistics.mean(float(value) for value in said[1:-1]) if len(said) > 2 else float("nan")
@@ -139,16 +159,18 @@ def alone_ms(run: Run, gear: Gear, repeats: int = 30) -> float:
     batches = run.batches.epoch(0)
     batch = run.step.on_device(next(batches))
     gear.run(batch, _ALONE)
-    torch.cuda.synchronize()
+    wait_for_gpu()
     start = time.perf_counter()
     for _ in range(repeats):
         gear.run(batch, _ALONE)
-    torch.cuda.synchronize()
+    wait_for_gpu()
     return (time.perf_counter() - start) / repeats * 1e3
 
 
 def kernel_share(run: Run, gear: Gear, epoch: int) -> float:
     """From the moments at which kernels begin and end, overlaps counted once, over some steps in the middle."""
+    if not torch.cuda.is_available():
+        return float("nan")
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as seen:
         one_epoch(run, gear, epoch)
     spans = sorted(
@@ -163,9 +185,10 @@ def kernel_share(run: Run, gear: Gear, epoch: int) -> float:
     return 100 * covered / (last - first)
 
 
-def child(case: str, data: str, loader: str, gear_name: str, seconds: float) -> None:
-    begun = time.perf_counter()
-    run = prepare_run(configuration(case, data, loader), lambda text: print(text, file=sys.stderr))
+def child(args: argparse.Namespace) -> None:
+    case, gear_name, seconds, begun = args.child, args.gears[0], args.seconds, time.perf_counter()
+    config = configuration(case, args.data, args.loader, args.device, args.workers)
+    run = prepare_run(config, lambda text: print(text, file=sys.stderr))
     run.step.optimizer.set((1e-3, 1e-3, 1e-3), 0.9)
     gear: Gear | None = gear_of(run, gear_name)
     one_epoch(run, gear, 0)
@@ -191,13 +214,20 @@ def timed(run: Run, gear: Gear, seconds: float) -> dict[str, Any]:
     return measure(run, gear, seconds)
 
 
-def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> Iterator[str]:
-    """A process for each case; all get ready side by side, then each is timed alone. Rows, when they are known."""
+Found = dict[str, Any] | None
+"""None: it failed."""
+
+
+def measured(
+    cases: list[tuple[str, str]], args: argparse.Namespace, code: Path = ROOT
+) -> Iterator[tuple[str, str, Found]]:
+    """A process for each case; all get ready side by side, then each is timed alone. With case and gear, when known."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_train", "--data", args.data, "--child", case, "--gears", gear,
-             "--loader", args.loader, "--seconds", str(args.seconds)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+             "--loader", args.loader, "--seconds", str(args.seconds), "--device", args.device,
+             "--workers", str(args.workers)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=code, env=environment_of(code),
         )
         for case, gear in cases
     ]  # fmt: skip
@@ -211,7 +241,7 @@ def measured(cases: list[tuple[str, str]], args: argparse.Namespace) -> Iterator
         with process:
             found = _timings(process) if is_ready else iter(())
             for one in [case.removesuffix(HELD), case] if case.endswith(HELD) else [case]:
-                yield row(one, gear, next(found, None))
+                yield one, gear, next(found, None)
 
 
 def _timings(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
@@ -221,7 +251,7 @@ def _timings(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
     yield from map(json.loads, process.stdout)
 
 
-def row(case: str, gear: str, found: dict[str, Any] | None) -> str:
+def row(case: str, gear: str, found: Found) -> str:
     cfg, size, batch, *assigner = case.split(":")
     cells = [cfg, size, batch, ", ".join(assigner), gear]
     if found is None:
@@ -233,6 +263,23 @@ def row(case: str, gear: str, found: dict[str, Any] | None) -> str:
     return "| " + " | ".join(cells) + (" |" if not found["bad"] else " | NaN losses |")
 
 
+def compared(case: str, gear: str, args: argparse.Namespace, code: dict[str, Path]) -> Iterator[str]:
+    """Rows: what each version takes, and how many times as long as the other."""
+    found = in_turn(list(code), args.rounds, lambda version: list(measured([(case, gear)], args, code[version])))
+    for place, (one, _, _) in enumerate(found[THIS][0]):
+        cfg, size, batch, *assigner = one.split(":")
+        for name, title, digits in _COMPARED:
+            rounds = {
+                version: [each[place][2][name] for each in several if each[place][2]]
+                for version, several in found.items()
+            }
+            both = [statistics.median(values) for values in rounds.values() if values]
+            ratio = f"{both[0] / both[1]:.3f}" if len(both) == 2 and both[1] else ""
+            cells = [cfg, size, batch, ", ".join(assigner), gear, title]
+            cells += [*(spread(values, digits) for values in rounds.values()), ratio]
+            yield "| " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
@@ -240,6 +287,10 @@ def main() -> None:
     parser.add_argument("--gears", nargs="+", default=["capture"], choices=["eager", "capture", "graph"])
     parser.add_argument("--loader", default="auto", choices=["auto", "cpu"])
     parser.add_argument("--at-once", type=int, default=5)
+    parser.add_argument("--against", default="", help="a commit of this repository")
+    parser.add_argument("--rounds", type=int, default=3, help="of each version, with --against")
+    parser.add_argument("--device", default="")
+    parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each case is timed")
     parser.add_argument(
         "--patience", type=float, default=1800, help="seconds after which cases that still compile fail"
@@ -248,17 +299,31 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        child(args.child, args.data, args.loader, args.gears[0], args.seconds)
+        child(args)
         return
-    lines = [environment(), "", "| " + " | ".join(_HEADER) + " |", "|---|" + "--:|" * (len(_HEADER) - 1)]
+    if Path(args.data).exists():
+        args.data = str(Path(args.data).resolve())
+    header = [cell.format(against=args.against) for cell in _AGAINST] if args.against else list(_HEADER)
+    lines = [environment(), "", "| " + " | ".join(header) + " |", "|---|" + "--:|" * (len(header) - 1)]
     print("\n".join(lines), flush=True)
-    pairs = [(case, gear) for gear in args.gears for case in args.cases]
-    for first in range(0, len(pairs), args.at_once):
-        for line in measured(pairs[first : first + args.at_once], args):
-            lines.append(line)
-            print(line, flush=True)
+    for line in rows(args):
+        lines.append(line)
+        print(line, flush=True)
     if args.out:
         args.out.write_text("\n".join(lines) + "\n")
+
+
+def rows(args: argparse.Namespace) -> Iterator[str]:
+    pairs = [(case, gear) for gear in args.gears for case in args.cases]
+    if args.against:
+        with tempfile.TemporaryDirectory() as folder:
+            code = versions(args.against, Path(folder) / "against")
+            for pair in pairs:
+                yield from compared(*pair, args, code)
+        return
+    for first in range(0, len(pairs), args.at_once):
+        for found in measured(pairs[first : first + args.at_once], args):
+            yield row(*found)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ def peak_mib(work: Callable[[], object]) -> float:
 
 
 def environment() -> str:
+    if not torch.cuda.is_available():
+        return f"CPU, {torch.get_num_threads()} threads, torch {torch.__version__}, python {platform.python_version()}"
     import triton
 
     name = torch.cuda.get_device_name()

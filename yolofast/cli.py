@@ -56,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show × shows ? instead of failing
     with escaped_output():  # a shell's `*` types the names of files
-        args = parse(sys.argv[1:] if argv is None else argv)
+        words = sys.argv[1:] if argv is None else argv
+        args = parse(words)
+        args.words = tuple(words)
     return run_command(args.run, args, _look)
 
 

@@ -8,6 +8,8 @@ parts of a validation set may differ in size. On one rank all of this is the ide
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -20,6 +22,17 @@ def share_counts(shared: bool) -> None:
     """Whether losses of several ranks are divided by the counts of the whole batch, the default."""
     global _shared
     _shared = shared
+
+
+@contextmanager
+def each_for_itself() -> Iterator[None]:
+    """What happens here a rank computes without waiting for the others."""
+    global _shared
+    before, _shared = _shared, False
+    try:
+        yield
+    finally:
+        _shared = before
 
 
 def world() -> int:
@@ -81,6 +94,13 @@ def agree_on_largest(value: Tensor) -> None:
     """Every rank's `value` becomes the largest of them all."""
     if world() > 1:
         dist.all_reduce(value, dist.ReduceOp.MAX)
+
+
+def smallest_of_all(number: int) -> int:
+    """Of the numbers that the ranks have."""
+    value = torch.tensor(-number)
+    agree_on_largest(value)
+    return -int(value)
 
 
 def sum_over_ranks(values: Tensor) -> Tensor:

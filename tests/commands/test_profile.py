@@ -109,6 +109,10 @@ def test_against_prints_both_and_the_difference(few, folder, capsys):
         (["--against", "--loadr cpu"], "--loadr"),
         (["--against", "--loadr cpu"], "fix: see yolofast profile --help"),
         (["--against", "--name 'x"], "close the quotation mark"),
+        (["--startup", "--against", "--loader cpu"], "--against is of the step, and --startup measures the start"),
+        (["--startup", "--trace", "trace.json"], "fix: omit --trace, or --startup"),
+        (["--startup", "--at-epoch", "1"], "--at-epoch is of the step"),
+        (["--startup", "--compile-report"], "--compile-report is of the step"),
     ],
 )
 def test_mistakes_are_reported_before_anything_is_measured(words, message, capsys):

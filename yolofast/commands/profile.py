@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shlex
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from yolofast.profile.measure.meter import (
     profile_against,
     profile_run,
 )
+from yolofast.profile.measure.start_up import StartUp, measure_starts, startup_json, startup_line, startup_rows
 from yolofast.profile.output import comparison_json, phase_rows, profile_json, title, usage_rows, verdict_lines
 from yolofast.profile.records import Profile
 from yolofast.profile.step_statistics import in_words
@@ -64,22 +66,50 @@ def run(args: argparse.Namespace) -> None:
     typed = from_args(TrainConfig, args)
     typed = demonstration(typed) if is_demonstration(given) else typed
     config = _configured(typed, given)
+    if profile.startup:
+        _refuse_with_startup(profile, typed)
+        starts = measure_starts(args.words)
+        _deliver(out, profile, files, startup_json(starts), lambda: _print_starts(out, starts))
+        return
     if typed.against is None:
         with closing(_prepared(config, request, out.print)) as run, _enough_memory():
             found: Profile | Against = profile_run(run, request, out.print)
     else:
         second, given = second_configuration(typed, given, "yolofast profile")
         found = _against(config, _configured(second, given), request, out.print)
-    content = json.dumps({"made_by": _MADE_BY, **_as_json(found)}, indent=2)
+    _deliver(out, profile, files, _as_json(found), lambda: _print(out, found), request.trace)
+
+
+def _deliver(
+    out: Console, profile: ProfileConfig, files: list[Path], content: dict[str, Any], show: Callable[[], None],
+    trace: Path | None = None,
+) -> None:  # fmt: skip
+    """As JSON where that was asked for, else as text."""
+    text = json.dumps({"made_by": _MADE_BY, **content}, indent=2)
     for path in files:
         path.parent.mkdir(exist_ok=True)  # the folder of --output
-        write_whole(path, content.encode())
+        write_whole(path, text.encode())
     if profile.json == "-":
-        print(content)
+        print(text)
         return
-    _print(out, found)
-    for path in (*files, *([request.trace] if request.trace else [])):
+    show()
+    for path in (*files, *([trace] if trace else [])):
         out.print(f"written: {path}", soft_wrap=True)
+
+
+def _refuse_with_startup(profile: ProfileConfig, config: TrainConfig) -> None:
+    asked = {"--against": config.against, "--trace": profile.trace, "--at-epoch": profile.at_epoch}
+    asked["--compile-report"] = profile.compile_report or None
+    for flag in [flag for flag, value in asked.items() if value is not None]:
+        raise UserError(f"{flag} is of the step, and --startup measures the start", fix=f"omit {flag}, or --startup")
+
+
+def _print_starts(out: Console, starts: tuple[StartUp, ...]) -> None:
+    rows = table("stage", ">begins s", ">first s", ">again s")
+    for row in startup_rows(starts):
+        rows.add_row(*row)
+    out.print(rows)
+    out.print(f"\n{startup_line(starts)}", soft_wrap=True)
 
 
 def _file_in(folder: Path) -> Path:

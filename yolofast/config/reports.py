@@ -61,6 +61,8 @@ class ProfileConfig(Settings):
     output: str | None = section.profile(
         None, "--output", metavar="FOLDER", help="write profile.json there; by default nothing is written")
     compile_report: bool = section.profile(False, "--compile-report", help="say what torch.compile makes of the step")
+    startup: bool = section.profile(
+        False, "--startup", help="measure the start instead of the step: from typing to the first update, twice")
     # fmt: on
 
 

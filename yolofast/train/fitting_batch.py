@@ -4,6 +4,8 @@ Memory grows linearly with the images of a batch on top of what the model takes.
 and the batch that meets the limit is measured itself. The limit is a share of the free memory: the allocator needs
 slack, and other batches have more boxes. Measured is the run's own step in its own gear, with many boxes. On the CPU
 nothing is measured: running out of memory there ends processes instead of raising errors.
+
+Of several ranks each measures its own part of a batch, on its own. All take the smallest part that was found.
 """
 
 import dataclasses
@@ -18,12 +20,12 @@ from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.image_index import ImageIndex, fitted_size
 from yolofast.optim.schedule import NOMINAL_BATCH
-from yolofast.precision import Precision, device_of, memory_ran_out
-from yolofast.ranks import world
+from yolofast.precision import Precision, memory_ran_out
+from yolofast.ranks import each_for_itself, smallest_of_all, world
 from yolofast.store.choose import AUTO_GPU_SHARE
 from yolofast.structures import QUAD_IMAGES, Batch, Targets, bucketed
-from yolofast.train.data import Say, read_data
-from yolofast.train.distributed.join import device_of_rank
+from yolofast.train.data import Data, Say, read_data
+from yolofast.train.distributed.join import device_of_rank, gear_of_ranks, in_turn
 from yolofast.train.families.family import Augmentation, rules_of
 from yolofast.train.finetune.freeze_plan import plan_of
 from yolofast.train.gears.compiling import compile_request
@@ -103,32 +105,33 @@ def with_fitting_batch(config: TrainConfig, say: Say) -> TrainConfig:
     """The settings with a number in place of `--batch-size -1`."""
     if config.batch_size != -1:
         return config
-    if world() > 1:
-        raise UserError("--batch-size -1 is measured on one GPU", fix="measure with --device 0, then give a number")
-    device = device_of(config.device)
+    device = device_of_rank(config.device)
     if device.type != "cuda":
         what = "--batch-size -1 measures the memory of a GPU, and this run is on the CPU"
         raise UserError(what, fix="give a number, such as --batch-size 16")
-    found = _measured(config, device, most=None)
+    found = _agreed(config, device, most=None)
     if found is None:
         raise UserError("not even the smallest batch fits the free GPU memory", fix="a smaller --img-size or --cfg")
-    say(f"batch size: {found}, the largest that takes at most {SHARE:.0%} of the free GPU memory")
+    of_each = f" ({found // world()} on each of {world()} GPUs)" if world() > 1 else ""
+    say(f"batch size: {found}{of_each}, the largest that takes at most {SHARE:.0%} of the free GPU memory")
     return dataclasses.replace(config, batch_size=found)
 
 
 def with_smaller_batch(config: TrainConfig, say: Say) -> TrainConfig:
-    """After memory has run out: settings to continue with, or without `--reduce-batch` a message that names them."""
+    """After memory has run out: settings to continue with, or without `--reduce-batch` a message that names them.
+
+    With it all ranks have come here. Without it perhaps only this one has, so nothing is asked of the others.
+    """
     device, least = device_of_rank(config.device), world() * _joined(config)
-    if device.type == "cuda" and world() == 1:
-        found, how = _measured(config, device, most=config.batch_size - 1), "which fits, measured"
+    if device.type == "cuda" and (world() == 1 or config.reduce_batch):
+        found, how = _agreed(config, device, most=config.batch_size - 1), "which fits, measured"
     else:
         found, how = config.batch_size // 2 // least * least, "half of it"
     what = f"memory ran out with a batch of {config.batch_size}"
     if not found:
         raise UserError(f"{what}, and no smaller one fits", fix="a smaller --img-size or --cfg")
-    if not config.reduce_batch or world() > 1:
-        fix = f"--batch-size {found} ({how})"
-        raise UserError(what, fix=fix if world() > 1 else f"{fix}, or --reduce-batch to continue by itself")
+    if not config.reduce_batch:
+        raise UserError(what, fix=f"--batch-size {found} ({how}), or --reduce-batch to continue by itself")
     say(f"{what}: the epoch starts again with {found} ({how})")
     return dataclasses.replace(config, batch_size=found)
 
@@ -138,9 +141,18 @@ def _joined(config: TrainConfig) -> int:
     return QUAD_IMAGES if config.quad else 1
 
 
-def _measured(config: TrainConfig, device: torch.device, most: int | None) -> int | None:
+def _agreed(config: TrainConfig, device: torch.device, most: int | None) -> int | None:
+    """The batch of all ranks, of at most that many images. Each waits for the others."""
     _free()
-    data = read_data(config, lambda text: None)
+    data = in_turn(lambda: read_data(config, lambda text: None))
+    images = len(data.train) if most is None else min(most, len(data.train))
+    with each_for_itself():
+        own = _own_part(dataclasses.replace(config, sync_bn=False), data, device, images // world())
+    return smallest_of_all(own) * world() or None
+
+
+def _own_part(config: TrainConfig, data: Data, device: torch.device, most: int) -> int:
+    """The largest part of a batch that this rank has room for; 0 if it has none."""
     hyp, usual = hyp_of(config), dataclasses.replace(config, batch_size=NOMINAL_BATCH)
     model = prepare_model(config, data.train.names, device, lambda text: None, hyp.get("anchors")).model
     max(plan_of(config, model).phases, key=lambda phase: phase.trainable(model)).freeze(model)
@@ -148,16 +160,17 @@ def _measured(config: TrainConfig, device: torch.device, most: int | None) -> in
     rules = rules_of(config, hyp, model)
     available = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     available -= _store_bytes(config, data.train, rules.augmentation, available)
-    images = len(data.train) if most is None else min(most, len(data.train))
+    if world() > 1:  # gradients are copied into buckets to be summed
+        available -= sum(p.numel() * p.element_size() for p in model.parameters())
     # As a mosaic of the fuller images has.
     boxes = bucketed(int(np.quantile(np.diff(data.train.starts), 0.95)) * _IMAGES_OF_A_MOSAIC) * _joined(config)
     memory_of = _memory_of(config, step, rules.largest_input, boxes)
-    return largest_batch(memory_of, available, multiple=world() * _joined(config), most=images)
+    return largest_batch(memory_of, available, multiple=_joined(config), most=most) or 0
 
 
 def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], boxes: int) -> MemoryOf:
     device = step.precision.device
-    as_graph = compile_request(config.gear).gear in ("auto", "graph")
+    as_graph = gear_of_ranks(compile_request(config.gear).gear, lambda text: None) in ("auto", "graph")
 
     def memory_of(batch: int) -> int:
         _free()
@@ -165,7 +178,7 @@ def _memory_of(config: TrainConfig, step: TrainStep, shape: tuple[int, int], box
         made = _batch(batch // _joined(config), shape, boxes, step)
         gear = GraphGear(step) if as_graph else EagerGear(step)
         kinds = [StepKind(sums=False, updates=True)]
-        if round(NOMINAL_BATCH / batch) > 1:  # gradients of small batches are summed up, after a while
+        if round(NOMINAL_BATCH / (batch * world())) > 1:  # gradients of small batches are summed up, after a while
             kinds += [StepKind(sums=True, updates=False), StepKind(sums=True, updates=True)]
         for kind in kinds:
             gear.run(made, kind)

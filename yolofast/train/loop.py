@@ -22,13 +22,14 @@ from yolofast.model.network import Network
 from yolofast.optim.schedule import StepSettings
 from yolofast.precision import memory_ran_out
 from yolofast.profile.step_phases import AUGMENT, DATA_WAIT, REST, TO_DEVICE
+from yolofast.ranks import wait_for_all
 from yolofast.runs import layout
 from yolofast.structures import Batch
 from yolofast.train.batch_record import BatchRecord
 from yolofast.train.checkpoints import Checkpoints, on_host
 from yolofast.train.display import Display, LateLosses
 from yolofast.train.distributed.averaged_step import even_out, mean_losses
-from yolofast.train.distributed.join import gear_of_ranks
+from yolofast.train.distributed.join import call_off, gear_of_ranks, is_called_off
 from yolofast.train.gears.compiling import compile_request
 from yolofast.train.gears.gear_box import GearBox, choose_gear
 from yolofast.train.gears.gears import Gear
@@ -151,7 +152,9 @@ class Trainer:
             try:
                 row = self._train_epoch(epoch, guard)
             except (RuntimeError, MemoryError) as error:
-                if not memory_ran_out(error):
+                if memory_ran_out(error):
+                    self._tell_others()
+                elif not (config.reduce_batch and is_called_off()):
                     raise
                 traceback.clear_frames(error.__traceback__)  # they hold all that the step had computed
                 guard.back_to_start()
@@ -179,6 +182,8 @@ class Trainer:
 
     def _train_epoch(self, epoch: int, guard: NanGuard) -> dict[str, Any]:
         self.run.start_epoch(epoch)
+        if self._config.reduce_batch:
+            wait_for_all()  # so that an epoch which one rank calls off is the one that all are in
         self._step.losses.reset()
         guard.start_epoch()
         start, images, wait = time.perf_counter(), 0, DataWait(clock_for(self._step.precision.device))
@@ -228,6 +233,11 @@ class Trainer:
             layout.WAIT.name: wait.seconds / wall,
             layout.MEMORY.name: torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else 0.0,
         }
+
+    def _tell_others(self) -> None:
+        """They wait for this rank's part of a sum."""
+        if self._config.reduce_batch:
+            call_off()
 
     def _score(self, found: Evaluated, row: dict[str, Any]) -> None:
         self._latest_found, metrics = found, found.metrics

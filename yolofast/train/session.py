@@ -16,7 +16,14 @@ from yolofast.runs.layout import FILES
 from yolofast.train.batch_record import BatchRecord, recorded_phases
 from yolofast.train.checkpoints import Checkpoints
 from yolofast.train.display import Display, quiet_display
-from yolofast.train.distributed.join import RankPlace, check_devices, device_of_rank, from_first_rank, joined
+from yolofast.train.distributed.join import (
+    RankPlace,
+    check_devices,
+    device_of_rank,
+    from_first_rank,
+    joined,
+    meet_again,
+)
 from yolofast.train.distributed.launch import Report, launch
 from yolofast.train.distributed.restart import after_restart, remember_run
 from yolofast.train.finish import (
@@ -97,13 +104,17 @@ def _run(begun: Beginning, lock: RunLock, course: Course) -> Path:
     if compile_request(config.gear).diagnose:
         return _diagnose_compiling(run, display)
     with clean_end_if_device_is_lost(lambda: resume_command(display.folder or Path())):
-        if not is_first():
-            return _follow(run, state, course, display)
-        folder, ran_out = _lead(run, begun, lock, course, display)
+        if is_first():
+            folder, ran_out = _lead(run, begun, lock, course, display)
+        else:
+            folder, ran_out = _follow(run, state, course, display)
     if ran_out is not None:
         del run, built  # and with them what they hold on the device
+        if config.reduce_batch:
+            meet_again()
         smaller = with_smaller_batch(config, display.say)
-        return _run(Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint), lock, course)
+        again = Beginning(smaller, folder, ran_out, plan=plan, checkpoint=begun.checkpoint)
+        return _run(from_first_rank(lambda: again), lock, course)
     return folder
 
 
@@ -187,15 +198,17 @@ def _diagnose_compiling(run: Run, display: Display) -> Path:
     return Path()
 
 
-def _follow(run: Run, state: dict[str, Any] | None, course: Course, display: Display) -> Path:
-    """What ranks after the first do; they have no folder."""
+def _follow(
+    run: Run, state: dict[str, Any] | None, course: Course, display: Display
+) -> tuple[Path, dict[str, Any] | None]:
+    """What ranks after the first do, as `_lead`; they have no folder."""
     try:
         _trainer(run, None, _restore(run, state) if state else Progress(), course, display).fit()
-    except EpochOutOfMemoryError:
-        with_smaller_batch(run.config, display.say)
+    except EpochOutOfMemoryError as error:
+        return Path(), error.state
     finally:
         run.close()
-    return Path()
+    return Path(), None
 
 
 def _restore(run: Run, state: dict[str, Any]) -> Progress:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -131,7 +132,7 @@ def test_the_first_of_several_machines_leaves_last(monkeypatch, machine, machine
     monkeypatch.setattr(join.time, "sleep", waited.append)
     for name, value in (("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0")):
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(join, "_meet_others", lambda place, device: QuietWatch())
+    monkeypatch.setattr(join, "_meet_others", lambda place, device: SimpleNamespace(watch=QuietWatch()))
     monkeypatch.setattr(join.dist, "destroy_process_group", lambda: waited.append("left the group"))
     before = signal.getsignal(signal.SIGTERM)
     with join.joined(torch.device("cpu")):

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
@@ -35,6 +36,10 @@ class Watch(threading.Thread):
         self._missed = dict.fromkeys(self._watched, 0)
         self._failures = 0
         self._stopped = threading.Event()
+        self.round = 0
+        """How often the ranks have called something off and met again."""
+        self.when_called_off: Callable[[], None] = lambda: None
+        """Frees a main thread that waits for ranks which have left; called until the next round."""
 
     @staticmethod
     def of_environment(rank: int, world: int) -> "Watch":
@@ -68,11 +73,20 @@ class Watch(threading.Thread):
             return True  # nobody can have heard of it
         return bytes(said).decode(errors="replace") == own
 
+    def call_off(self) -> None:
+        """Tell the others to leave what they are in the middle of, and to meet again."""
+        self._store.set(f"called off/{self.round}", str(self._rank))
+
+    def is_called_off(self) -> bool:
+        return bool(self._store.check([f"called off/{self.round}"]))
+
     def look(self) -> str | None:
         """Why this rank has to stop, if it has to."""
         self._store.add(f"beat/{self._rank}", 1)
         if self._store.check(["ended"]):
             return ""
+        if self.is_called_off():
+            self.when_called_off()
         for other in self._watched:
             beats = self._store.add(f"beat/{other}", 0)
             alive = beats != self._beats[other]

@@ -20,6 +20,7 @@ import torch.distributed as dist
 
 # Its functions take the group there is when it is imported as a default, and would keep that alive past its end.
 import torch.distributed.nn.functional
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from yolofast.config.common import Gear
@@ -67,6 +68,30 @@ class RankPlace:
         return self.world > 1
 
 
+@dataclass
+class _Meeting:
+    """Where the ranks have met, and can meet again."""
+
+    place: RankPlace
+    device: torch.device
+    store: Store
+    watch: Watch
+
+    def form_group(self) -> None:
+        backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
+        own = PrefixStore(f"round {self.watch.round}", store_of_this_try(self.store))
+        number, ranks = self.place.rank, self.place.world
+        dist.init_process_group(backend, store=own, rank=number, world_size=ranks, timeout=_LONGEST_WAIT)
+
+    def stop_sums(self) -> None:
+        """On GPUs nothing else ends a sum to which a rank adds nothing. gloo notices by itself that one has left."""
+        if self.device.type == "cuda" and dist.group.WORLD is not None:
+            dist.group.WORLD._get_backend(self.device).abort()
+
+
+_meeting: _Meeting | None = None
+
+
 class _ToldToStop(KeyboardInterrupt):
     """By SIGTERM: the first rank leaves its mark and report, as a process that trains alone does."""
 
@@ -86,7 +111,9 @@ def joined(device: torch.device) -> Iterator[None]:
     if not place.is_launched:
         yield
         return
-    watch = _meet_others(place, device)
+    global _meeting
+    _meeting = _meet_others(place, device)
+    watch = _meeting.watch
     _stop_on_sigterm(watch)
     watch.start()
     try:
@@ -100,6 +127,7 @@ def joined(device: torch.device) -> Iterator[None]:
     watch.join(_PATIENCE_WITH_THE_WATCH)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     dist.destroy_process_group()
+    _meeting = None
     gc.collect()  # the model that was shared goes in circles, and has the group; its threads must end before we do
     _let_other_machines_leave_first()
 
@@ -111,6 +139,31 @@ def _let_other_machines_leave_first() -> None:
     several = int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1
     if several and os.environ.get("GROUP_RANK") == "0":
         time.sleep(_OTHERS_LEAVE_FIRST)
+
+
+def call_off() -> None:
+    """For all ranks: they leave the epoch they are in, and `meet_again`."""
+    if _meeting is not None:
+        _meeting.watch.call_off()
+
+
+def is_called_off() -> bool:
+    """Whether a rank has called off what all of them were doing: sums then fail, because it has left."""
+    try:
+        return _meeting is not None and _meeting.watch.is_called_off()
+    except RuntimeError:  # the store is gone, and with it whoever kept it
+        return False
+
+
+def meet_again() -> None:
+    """After something was called off, and when nothing is left that holds on to the ranks' group, such as a model."""
+    if _meeting is None:
+        return
+    gc.collect()  # the model that was shared goes in circles
+    _meeting.stop_sums()
+    dist.destroy_process_group()
+    _meeting.watch.round += 1
+    _meeting.form_group()
 
 
 def from_first_rank(make: Callable[[], Made]) -> Made:
@@ -134,15 +187,15 @@ def first_rank_speaks() -> Iterator[None]:
         raise SystemExit(EXIT_STOPPED) from None
 
 
-def _meet_others(place: RankPlace, device: torch.device) -> Watch:
+def _meet_others(place: RankPlace, device: torch.device) -> _Meeting:
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
         store, *_ = next(rendezvous("env://", place.rank, place.world, timeout=_LONGEST_WAIT))
-        own = store_of_this_try(store)
-        dist.init_process_group(backend, store=own, rank=place.rank, world_size=place.world, timeout=_LONGEST_WAIT)
-        return Watch.of_environment(place.rank, place.world)
+        meeting = _Meeting(place, device, store, Watch.of_environment(place.rank, place.world))
+        meeting.form_group()
+        meeting.watch.when_called_off = meeting.stop_sums
+        return meeting
     except (RuntimeError, ValueError) as error:
         what = f"process {place.rank} of {place.world} cannot reach the others: {str(error).splitlines()[0][:200]}"
         raise UserError(what, fix="look at MASTER_ADDR and MASTER_PORT, or start with torchrun") from error
