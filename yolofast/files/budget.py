@@ -23,6 +23,8 @@ from typing import BinaryIO
 from yolofast.errors import UserError
 
 TAR = ".tar"
+LARGEST_IMAGE = 2**28
+"""Bytes: more than any that may be decoded has, without compression."""
 State = tuple[int, int]
 """Bytes and modification time in nanoseconds."""
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
@@ -40,6 +42,16 @@ def open_regular(path: str | Path) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     return file
+
+
+def read_bounded(path: str | Path, most: int = LARGEST_IMAGE) -> bytes:
+    """All of it; raises OSError for more. A file may promise any size, and take no room on the disk."""
+    with open_regular(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} that are allowed")
+        file.seek(0)
+        return file.read(most + 1)
 
 
 def state_of(path: str | bytes) -> State | None:

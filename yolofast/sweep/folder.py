@@ -16,7 +16,7 @@ from yolofast.files.lock import FolderLock
 from yolofast.runs.folder import RunLock
 from yolofast.runs.layout import FILES, SWEEP_TRIALS, TIME
 from yolofast.runs.reader import RunFolder
-from yolofast.sweep.experiment import METRICS, Experiment, read_experiment
+from yolofast.sweep.experiment import METRICS, Experiment, folder_name, read_experiment
 from yolofast.sweep.trials import Trial
 
 EXPERIMENT, TRIALS, LOGS = "experiment.yaml", SWEEP_TRIALS, "logs"
@@ -78,6 +78,8 @@ class SweepFolder:
         try:
             content = json.loads((path / TRIALS).read_text(encoding="utf-8"))
             trials = [Trial(**one) for one in content["trials"]]
+            if any(folder_name(trial.name) != trial.name for trial in trials):
+                raise ValueError("a trial has a name that no sweep gives")  # and that may lead elsewhere
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             fix = "remove it; the runs stay, and the sweep of the same experiment and --name finds them"
             raise UserError(f"cannot be read: {in_one_line(error)}", where=path / TRIALS, fix=fix) from error

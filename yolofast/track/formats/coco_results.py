@@ -15,6 +15,7 @@ import numpy as np
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
 from yolofast.track.formats.faults import refuse_faults
+from yolofast.track.formats.sequence import check_name, frames_allowed
 from yolofast.track.formats.video_json import read_json
 
 COCO_ENDING = ".json"
@@ -46,7 +47,11 @@ def read_coco_results(
     if not skip_bad:
         refuse_faults(own, str(path))
     lengths = {} if frames is None else _lengths(frames)
-    return {video: _columns(found.get(video, []), lengths.get(video)) for video in {**found, **lengths}}
+    budget, columns = frames_allowed(path), {}
+    for video in {**found, **lengths}:
+        columns[check_name(video, path)] = one = _columns(found.get(video, []), lengths.get(video))
+        budget.spend(max(one["length"] or 0, int(one["frame"].max(initial=0))))
+    return columns
 
 
 def _columns(rows: list[tuple[int, list[float], float, int]], length: int | None) -> dict[str, Any]:
@@ -78,9 +83,8 @@ def _frames(path: Path) -> dict[Any, tuple[str, int]]:
             raise UserError(f"frame_id of image {row['id']} is {shorten(frame)}", where=path, fix="count from 1")
         video = videos.get(row.get("video_id"), str(row.get("video_id", path.stem)))
         frames[row["id"]] = (video, frame)
-    first = {video: min(number for one, number in frames.values() if one == video) for video, _ in set(frames.values())}
-    # Some tools count frames from 0.
-    return {id: (video, number + (first[video] == 0)) for id, (video, number) in frames.items()}
+    from_zero = {video for video, number in frames.values() if number == 0}  # as some tools count
+    return {id: (video, number + (video in from_zero)) for id, (video, number) in frames.items()}
 
 
 def _lengths(frames: Mapping[Any, tuple[str, int]]) -> dict[str, int]:

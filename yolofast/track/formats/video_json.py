@@ -24,7 +24,7 @@ from yolofast.files.budget import open_regular
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SeqInfo, sequence_of
 from yolofast.track.formats.mot_text import Kind, check_rows
-from yolofast.track.formats.sequence import MOST_FRAMES, UNKNOWN, Sequence
+from yolofast.track.formats.sequence import MOST_FRAMES, UNKNOWN, Sequence, check_name, frames_allowed
 
 _SHOULD = "give a file with videos, images, annotations and categories"
 _COLUMNS = 9
@@ -73,7 +73,9 @@ def read_video_json(
         annotations = _table(content, "annotations", path)
     found = _collect(document, annotations, kind, str(path))
     sequences = {}
+    budget = frames_allowed(path)
     for video in document.videos.values():
+        budget.spend(max(video.images, default=0))
         sequences[video.name] = _sequence(video, document, kind, str(path), found)
     if faults is not None:
         faults.extend(found)
@@ -136,12 +138,16 @@ def _id(entry: Mapping[str, Any], key: str, table: str, number: int, path: Path)
 
 def _read_tables(content: Any, path: Path) -> _Document:
     videos: dict[int, _Video] = {}
+    names: set[str] = set()
     for number, entry in enumerate(_table(content, "videos", path)):
         key = _id(entry, "id", "videos", number, path)
         name = str(entry.get("name") or entry.get("file_name") or key)
-        if key in videos or any(name == video.name for video in videos.values()):
-            raise UserError(f"videos[{number}] is there already: {name}", where=path, fix="name each video once")
+        check_name(name, path)
+        if key in videos or name in names:
+            what = f"videos[{number}] is there already: {shorten(name)}"
+            raise UserError(what, where=path, fix="name each video once")
         videos[key] = _Video(name, entry)
+        names.add(name)
     categories = enumerate(_table(content, "categories", path, needed=False))
     classes = {_id(entry, "id", "categories", i, path): str(entry.get("name", entry["id"])) for i, entry in categories}
     tracks = enumerate(_table(content, "tracks", path, needed=False))
