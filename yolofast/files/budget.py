@@ -12,13 +12,14 @@ together from several disks. The system's own folders are left out, and what is 
 """
 
 import errno
+import io
 import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from yolofast.errors import UserError
 
@@ -42,6 +43,11 @@ def open_regular(path: str | Path) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     return file
+
+
+def opened_text(path: str | Path, *, errors: str = "strict", newline: str | None = None) -> TextIO:
+    """For reading UTF-8; some files begin with a mark of it."""
+    return io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 def read_bounded(path: str | Path, most: int = LARGEST_IMAGE) -> bytes:

@@ -6,7 +6,6 @@ by line (`headings`, `row_of`), so that no byte is read twice.
 """
 
 import csv
-import io
 import math
 import re
 from collections import Counter
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
-from yolofast.files.budget import open_regular
+from yolofast.files.budget import opened_text
 from yolofast.files.known_numbers import HUGE
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +79,7 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"is {path.stat().st_size:,} bytes, too large for a log", where=path, fix="check the path")
-        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="replace") as file:  # some have a mark
+        with opened_text(path, errors="replace") as file:
             return file.read()
     except OSError as error:
         what = f"cannot be read: {error.strerror}"

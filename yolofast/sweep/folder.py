@@ -78,7 +78,8 @@ class SweepFolder:
         try:
             content = json.loads((path / TRIALS).read_text(encoding="utf-8"))
             trials = [Trial(**one) for one in content["trials"]]
-            if any(folder_name(trial.name) != trial.name for trial in trials):
+            names = [name for one in trials for name in (one.name, *filter(None, (one.parent, one.replaces)))]
+            if any(folder_name(name) != name for name in names):
                 raise ValueError("a trial has a name that no sweep gives")  # and that may lead elsewhere
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             fix = "remove it; the runs stay, and the sweep of the same experiment and --name finds them"
