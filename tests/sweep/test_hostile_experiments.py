@@ -15,6 +15,11 @@ BAD = {
     "numbers of 400 digits": "search: {lr0: {uniform: [0, %s]}}" % ("9" * 400),
     "more than 64 bits": "search: {epochs: {int: [0, 18446744073709551616]}}",
     "a constraint of spaces": SEARCH % (" " * 20_000 + "<" * 20_000 + " 3"),
+    "epochs that are none": "base: {epochs: .nan}\nmethod: pbt\nsearch: {lr0: {log: [0.1, 1]}}",
+    "a list of epochs": "base: {epochs: [1]}\ngrid: {lr0: [0.1]}",
+    "epochs without end": "base: {epochs: 1000000000}\nmethod: pbt\nsearch: {lr0: {log: [0.1, 1]}}\npbt: {every: 1}",
+    "less than a trial": "grid: {lr0: [0.1]}\nbudget: {trials: 0.1}",
+    "many constraints": "search: {lr0: {uniform: [0.001, 0.1]}}\nconstraints: [" + "lr0 > 0," * 20_000 + "]",
     "a constraint of factors": SEARCH % ("lr0*" * 20_000 + "1 < 2"),
 }
 
@@ -22,7 +27,7 @@ BAD = {
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_refused(tmp_path, text):
     (tmp_path / "e.yaml").write_text(text)
-    with refused("search|constraints"):
+    with refused("search|constraints|epochs|budget"):
         read_experiment(tmp_path / "e.yaml")
 
 

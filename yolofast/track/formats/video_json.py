@@ -144,7 +144,7 @@ def _read_tables(content: Any, path: Path) -> _Document:
         name = str(entry.get("name") or entry.get("file_name") or key)
         check_name(name, path)
         if key in videos or name in names:
-            what = f"videos[{number}] is there already: {shorten(name)}"
+            what = f"videos[{number}] is there already: {name}"
             raise UserError(what, where=path, fix="name each video once")
         videos[key] = _Video(name, entry)
         names.add(name)
