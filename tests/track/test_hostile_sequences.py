@@ -151,3 +151,18 @@ def test_arrays_that_nobody_asked_for_are_not_read(tmp_path):
     columns = {"frame": [1], "box": [[1.0, 1, 5, 5]], "score": [0.9], "label": [0], "times": [0.0]}
     np.savez(tmp_path / "x.npz", **about, **columns, other=np.array([{}], object))
     assert len(read_own(tmp_path / "x.npz")) == 1
+
+
+@pytest.mark.parametrize("key", ["score", "bbox", "visibility", "track_id", "conf"])
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("inf"), [], "x", None])
+def test_numbers_that_are_none(tmp_path, key, number):
+    row = {"image_id": 0, "track_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5], "score": 0.9}
+    row[key] = [1, 1, number, 5] if key == "bbox" else number
+    about = {"frame_rate": number, "width": number, "height": number}
+    content = {"videos": [{"id": 0, "name": "v", **about}], "categories": [], "annotations": [row]}
+    content["images"] = [{"id": 0, "video_id": 0, "frame_id": 1, "file_name": "x", **about}]
+    (tmp_path / "v.json").write_text(json.dumps(content))
+    found = read_video_json(tmp_path / "v.json", "detections", faults=[], skip_bad=True)["v"]
+    assert (found.frame_rate, found.width, found.height) == (None, None, None)
+    (tmp_path / "r.json").write_text(json.dumps([{**row, "image_id": "v_0"}]))
+    assert "v" in read_coco_results(tmp_path / "r.json", faults=[], skip_bad=True) or key in ("score", "bbox")

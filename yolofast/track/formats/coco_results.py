@@ -4,7 +4,6 @@ A COCO file with `images` says which frame of which video an image is. Without o
 `street`, as `predict --save-coco` names frames, and numbers are those of the frames of one video.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
+from yolofast.files.known_numbers import known_number
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.sequence import check_name, frames_allowed
 from yolofast.track.formats.video_json import read_json
@@ -110,7 +110,7 @@ def _place(row: Any, frames: Mapping[Any, tuple[str, int]] | None, path: Path) -
 def _is_good(row: Mapping[str, Any]) -> bool:
     box, score, label = row.get("bbox"), row.get("score"), row.get("category_id")
     numbers: list[Any] = [*box, score] if isinstance(box, list) and len(box) == 4 else [None]
-    finite = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    finite = all(known_number(one) is not None for one in numbers)
     whole = isinstance(label, int) and not isinstance(label, bool) and 0 <= label < 2**31
     return finite and whole and min(numbers[2:4]) >= 0
 
