@@ -3,8 +3,9 @@
     python -m benchmarks.soak                   # 20 minutes
     python -m benchmarks.soak --minutes 300 --kills 1000
 
-A run is trained, evaluated and reported, shapes are tracked, settings are searched. All of that is killed (SIGKILL) and
-repeated, or resumed where a command can be. Meanwhile `watch` shows the folder, and is asked without a pause.
+A run is trained, evaluated and reported, shapes are tracked, settings are searched, those of trackers and those of
+runs. All of that is killed (SIGKILL), alone or with what it has started, and repeated, or resumed where a command can
+be. Meanwhile `watch` shows the folder, and is asked without a pause.
 """
 
 import argparse
@@ -114,6 +115,15 @@ def begun(words: list[str], log: Path) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(words, stdout=file, stderr=subprocess.STDOUT)
 
 
+def kill(process: "subprocess.Popen[bytes]", *, with_children: bool) -> None:
+    """Alone, or with all that it has started, as when a machine loses its power."""
+    children = psutil.Process(process.pid).children(recursive=True) if with_children else []
+    process.kill()
+    for child in children:
+        with suppress(psutil.Error):
+            child.kill()
+
+
 def completed(words: list[str], log: Path) -> int:
     process = begun(words, log)
     most = ended(process)
@@ -131,8 +141,8 @@ def of_files(*names: str) -> Digest:
     return digest
 
 
-def of_state(folder: Path) -> str:
-    """All tensors of the last state, bit for bit."""
+def of_states(folder: Path) -> str:
+    """All tensors of the last state of each run, bit for bit."""
     digest = sha256()
 
     def add(value: object) -> None:
@@ -145,7 +155,11 @@ def of_state(folder: Path) -> str:
             for one in value:
                 add(one)
 
-    add(torch.load(folder / "run" / "weights" / "last.pt", weights_only=True))
+    states = sorted(folder.rglob("weights/last.pt"))
+    assert states, f"no state in {folder}"
+    for path in states:
+        digest.update(str(path.relative_to(folder)).encode())
+        add(torch.load(path, weights_only=True))
     return digest.hexdigest()
 
 
@@ -165,6 +179,11 @@ def prepared(work: Path) -> Path:
 def jobs(work: Path, video: Path) -> dict[str, Job]:
     data, settings = str(work / "shapes" / "data.yaml"), ["--device", "cpu", "--img-size", str(SIZE)]
     best = str(work / "train" / "whole" / "run" / "weights" / "best.pt")
+    experiment = work / "experiment.yaml"
+    experiment.write_text(
+        f"base: {{data: {data}, cfg: mini, img: {SIZE}, batch: 8, epochs: 2, workers: 1}}\n"
+        "grid: {lr0: [0.01, 0.02]}\nstop: {asha: {grace: 1, factor: 2}}\n"
+    )
     network = ["--cfg", "mini", "--epochs", str(EPOCHS), "--batch-size", "8", "--workers", "1", "--no-plots"]
 
     def train(folder: Path) -> list[str]:
@@ -190,6 +209,15 @@ def jobs(work: Path, video: Path) -> dict[str, Job]:
         return command("track", *source, *low, *settings, *into)
 
     def sweep(folder: Path) -> list[str]:
+        """Two runs: the better one is continued after its pause."""
+        words = ["sweep", str(experiment), "--project", str(folder), "--name", "sweep", "--device", "cpu"]
+        return command(*words)
+
+    def sweep_again(folder: Path) -> list[str]:
+        begun = (folder / "sweep" / "trials.json").exists()
+        return command("sweep", str(folder / "sweep"), "--resume", "--device", "cpu") if begun else sweep(folder)
+
+    def tracksweep(folder: Path) -> list[str]:
         grid = [
             "--set",
             "match_thresh=0.5,0.6,0.7,0.8",
@@ -204,11 +232,12 @@ def jobs(work: Path, video: Path) -> dict[str, Job]:
         )
 
     return {
-        "train": Job(train, resume, of_state, 4),
+        "train": Job(train, resume, of_states, 4),
         "val": Job(val, val, of_files("*.json")),
         "report": Job(report, report, of_files("report.html")),
         "track": Job(track, track, of_files("*.txt")),
-        "tracksweep": Job(sweep, sweep, of_files("results.csv", "best.yaml")),
+        "tracksweep": Job(tracksweep, tracksweep, of_files("results.csv", "best.yaml")),
+        "sweep": Job(sweep, sweep_again, of_states),
     }
 
 
@@ -248,7 +277,7 @@ def _killed(
         with suppress(subprocess.TimeoutExpired):
             process.wait(dice.uniform(0.2, 1.1) * lasts)
         if process.poll() is None:
-            process.kill()
+            kill(process, with_children=dice.random() < 0.5)
             kills += 1
         else:
             tally.early[name] += 1

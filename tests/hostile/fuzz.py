@@ -21,6 +21,7 @@ from tests.hostile.generators.caches import caches
 from tests.hostile.generators.data import coco, images, labels, yamls
 from tests.hostile.generators.requests import requests
 from tests.hostile.generators.run_folders import run_folders
+from tests.hostile.generators.sequences import experiments, sequences, tars
 from tests.hostile.generators.sound import Sound, make_sound, one_case
 from tests.hostile.generators.states import states
 from tests.hostile.generators.weights import safetensors, weights
@@ -31,7 +32,8 @@ from yolofast.cli import main as yolofast
 Generator = Callable[[Random, Path, Sound], Case]
 GENERATORS: dict[str, Generator] = {
     "weights": weights, "safetensors": safetensors, "resume": states, "yaml": yamls, "labels": labels, "coco": coco,
-    "images": images, "runs": run_folders, "requests": requests, "caches": caches,
+    "images": images, "runs": run_folders, "requests": requests, "caches": caches, "sequences": sequences,
+    "experiments": experiments, "tars": tars,
 }  # fmt: skip
 SHARES = {
     "weights": 5,
@@ -44,6 +46,9 @@ SHARES = {
     "runs": 4,
     "requests": 2,
     "caches": 1,
+    "sequences": 3,
+    "experiments": 2,
+    "tars": 2,
 }
 _IMPORTING_S = 2.0
 _TRIES = 3
@@ -85,6 +90,9 @@ def sound_commands(sound: Sound) -> dict[str, list[tuple[str, ...]]]:
         "runs": [("report", run, "--output", "x.html"), ("compare", run, str(sound.other)), ("diagnose", run)],
         "requests": [],
         "caches": [],
+        "sequences": [],
+        "experiments": [("sweep", "batch-and-lr", "--dry-run", "--device", "cpu")],
+        "tars": [check],
     }  # fmt: skip
 
 

@@ -200,7 +200,7 @@ def _suits(kind: Any, value: Any) -> bool:
     if isinstance(value, bool):
         return kind is bool
     if kind is float:
-        return isinstance(value, int | float) and math.isfinite(value)
+        return isinstance(value, int | float) and abs(value) < math.inf
     if kind is str:
         return isinstance(value, str) and "\0" not in value
     return isinstance(value, kind)

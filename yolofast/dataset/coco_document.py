@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import open_regular
 
 _MAX_ID = 2**62
 _LONGEST = 1e9
 """Pixels."""
 _TRIED_NAMES = 20
+_HEAD, _BEFORE_JSON = 2**16, b" \t\r\n\xef\xbb\xbf"
+"""What begins otherwise is no JSON, however long it goes on."""
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -47,7 +50,9 @@ class BadEntryError(ValueError):
 
 def open_coco(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            head = file.read(_HEAD)
+            return head + file.read() if head.lstrip(_BEFORE_JSON)[:1] in (b"{", b"[", b"") else head
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix="check the path") from None
 

@@ -11,6 +11,7 @@ a broken image becomes a fault with its name instead. Whatever else the process 
 only the decoding itself is wrapped.
 """
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from yolofast.dataset.image_header import (
     decoded_size,
     read_image_header,
 )
-from yolofast.files.budget import DECODING, PIXELS_VARIABLE, open_regular, state_of
+from yolofast.files.budget import DECODING, LARGEST_IMAGE, PIXELS_VARIABLE, open_regular, state_of
 from yolofast.files.other_formats import HOW_TO_CONVERT
 from yolofast.files.threads import in_threads
 from yolofast.image_bytes import PNG_START, png_chunks
@@ -48,6 +49,8 @@ def whole_image(image: str, header: ImageHeader) -> Iterator[bytes]:
     """Its bytes, to be decoded as soon as other threads leave room for the pixels."""
     with open_regular(image) as file:
         size = file.seek(0, os.SEEK_END)
+        if size > LARGEST_IMAGE:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {LARGEST_IMAGE:,} that are allowed")
         file.seek(0)
         with DECODING.hold(max(header.width * header.height, size // BYTES_HELD_AS_PIXEL)):
             yield file.read()

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -22,14 +21,21 @@ from yolofast.files.budget import MAX_PIXELS
 
 _BITS, _MORE, _SIGN = 0x1F, 0x20, 0x10
 _CHANNELS, _OPACITY = 4, 3
+_MOST_BITS = 60
+"""Of a length."""
 
 
 def resized_mask(mask: Mapping[str, Any], width: int, height: int) -> dict[str, Any] | None:
     """The same mask for an image of another size, as a list of lengths; None for what is no mask."""
-    pixels = _decoded(mask)
-    if pixels is None:
+    found = _lengths(mask)
+    if found is None:
         return None
-    return encoded_mask(cv2.resize(pixels, (width, height), interpolation=cv2.INTER_NEAREST))
+    (rows, columns), ends = found
+    # The nearest pixel of each new one, as OpenCV has it: asked of the runs, which a few bytes may make millions of.
+    down = np.minimum(np.floor(np.arange(height) * (1 / (height / rows))), rows - 1).astype(np.int64)
+    across = np.minimum(np.floor(np.arange(width) * (1 / (width / columns))), columns - 1).astype(np.int64)
+    runs = np.searchsorted(ends, across[None] * rows + down[:, None], side="right")
+    return encoded_mask(runs % 2)
 
 
 def encoded_mask(pixels: npt.NDArray[Any]) -> dict[str, Any]:
@@ -41,7 +47,8 @@ def encoded_mask(pixels: npt.NDArray[Any]) -> dict[str, Any]:
     return {"counts": counts, "size": [int(side) for side in pixels.shape[:2]]}
 
 
-def _decoded(mask: Mapping[str, Any]) -> npt.NDArray[np.uint8] | None:
+def _lengths(mask: Mapping[str, Any]) -> tuple[tuple[int, int], npt.NDArray[np.int64]] | None:
+    """Height and width, and the end of each run; None for what is no mask."""
     size, counts = mask.get("size"), mask.get("counts")
     if not (isinstance(size, list) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)):
         return None
@@ -52,14 +59,15 @@ def _decoded(mask: Mapping[str, Any]) -> npt.NDArray[np.uint8] | None:
         return None
     if sum(lengths) != size[0] * size[1]:
         return None
-    values = np.arange(len(lengths), dtype=np.uint8) % 2
-    return np.ascontiguousarray(np.repeat(values, lengths).reshape(size, order="F"))
+    return (size[0], size[1]), np.cumsum(lengths, dtype=np.int64)
 
 
 def _unpacked(text: str) -> list[int]:
     numbers: list[int] = []
     value = shift = 0
     for character in text:
+        if shift > _MOST_BITS:
+            return []  # a number without an end: each of its characters would cost what all before have
         bits = ord(character) - ord("0")
         value |= (bits & _BITS) << shift
         shift += 5

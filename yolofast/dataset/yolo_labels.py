@@ -20,7 +20,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.index_cache import CHUNK, Box, Classes, ImageRows, Reading, build_index
 from yolofast.errors import shorten
-from yolofast.files.budget import open_regular
+from yolofast.files.budget import read_bounded
 from yolofast.files.threads import in_threads
 from yolofast.image_index import ImageIndex, Ints, joined
 
@@ -30,6 +30,8 @@ _OVERSHOOT = 1e-3  # less is how tools round
 _ONE = 1.0 + 2.0**-25  # what still rounds to 1 in single precision
 _MAX_DIGITS = 18  # what an int64 holds
 NO_LABEL_FILE = b""
+_MOST_BYTES = 2**26
+"""Of a label file: a million rows."""
 _UNREADABLE = b"unreadable"
 
 
@@ -209,8 +211,7 @@ def _read_label_file(image: str, nc: int | None) -> tuple[bytes, ImageRows]:
 def read_label(path: str) -> LabelText:
     """The whole text of a label file."""
     try:
-        with open_regular(path) as file:
-            content = file.read()
+        content = read_bounded(path, _MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return LabelText(NO_LABEL_FILE)
     except OSError as error:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import LARGEST_IMAGE
 from yolofast.words import amount
 
 _MOST_FILES = 4_000_000
@@ -70,6 +71,8 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """A whole file, compared with its checksum."""
+        if (size := self._parts[name].file_size) > LARGEST_IMAGE:
+            raise self._refusal(f"{shorten(name)} has {amount(size)}, more than {amount(LARGEST_IMAGE)}")
         try:
             return self._zip.read(self._parts[name])
         except _BROKEN as error:

@@ -12,17 +12,20 @@ together from several disks. The system's own folders are left out, and what is 
 """
 
 import errno
+import io
 import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from yolofast.errors import UserError
 
 TAR = ".tar"
+LARGEST_IMAGE = 2**28
+"""Bytes: more than any that may be decoded has, without compression."""
 State = tuple[int, int]
 """Bytes and modification time in nanoseconds."""
 _DO_NOT_WAIT = getattr(os, "O_NONBLOCK", 0)  # of no effect on plain files
@@ -40,6 +43,21 @@ def open_regular(path: str | Path) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     return file
+
+
+def opened_text(path: str | Path, *, errors: str = "strict", newline: str | None = None) -> TextIO:
+    """For reading UTF-8; some files begin with a mark of it."""
+    return io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors=errors, newline=newline)
+
+
+def read_bounded(path: str | Path, most: int = LARGEST_IMAGE) -> bytes:
+    """All of it; raises OSError for more. A file may promise any size, and take no room on the disk."""
+    with open_regular(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} that are allowed")
+        file.seek(0)
+        return file.read(most + 1)
 
 
 def state_of(path: str | bytes) -> State | None:

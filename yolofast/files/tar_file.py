@@ -15,16 +15,42 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole_by
+from yolofast.files.budget import LARGEST_IMAGE, open_regular
 
 _INDEX = ".index.npz"
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError)
+_LONGEST_NAME = 1000
+_LONGEST_HEADER = 2**14
+"""Bytes of a long name or of extended headers, which Python looks through again and again."""
+_WITH_MORE_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
+)  # fmt: skip
+
+
+class SafeMember(tarfile.TarInfo):
+    """A header that anybody may have written. Python takes one that is damaged for the end, and may turn in circles."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "SafeMember":
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(f"a header is damaged: {error}") from None
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0 or (self.type in _WITH_MORE_HEADERS and self.size > _LONGEST_HEADER):
+            raise tarfile.ReadError(f"a header promises {self.size:,} bytes")
+        found: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        if found.size < 0 or len(found.name) > _LONGEST_NAME:
+            raise tarfile.ReadError(f"a name has {len(found.name):,} letters, or a file {found.size:,} bytes")
+        return found
 
 
 @dataclass(frozen=True)
@@ -48,6 +74,8 @@ def open_member(tar: str, name: str) -> BinaryIO:
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{tar}/{name}")
     (start, size), _ = found
+    if size > LARGEST_IMAGE:
+        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {LARGEST_IMAGE:,} that are allowed")
     with open(tar, "rb") as file:
         return io.BytesIO(os.pread(file.fileno(), size, start))
 
@@ -75,9 +103,11 @@ def members_of(path: str | Path) -> TarMembers:
 @lru_cache(maxsize=16)
 def _members(path: str, size: int, changed: int) -> TarMembers:
     kept = Path(path + _INDEX)
-    with suppress(*_DAMAGED), np.load(kept, allow_pickle=False) as stored:
+    with suppress(*_DAMAGED), zipfile.ZipFile(kept) as archive, np.load(kept, allow_pickle=False) as stored:
+        if sum(part.file_size for part in archive.infolist()) > os.path.getsize(kept):
+            raise ValueError("it swells")
         names, places, of = stored["names"], stored["places"], stored["of"]
-        if [size, changed] == of.tolist() and names.dtype.kind == "S" and places.shape == (len(names), 2):
+        if [size, changed] == of.tolist() and names.dtype.kind == "S" and _lie_within(places, len(names), size):
             return TarMembers(names, places.astype(np.int64))
     members = _scanned(path, size)
     with suppress(OSError):
@@ -86,16 +116,23 @@ def _members(path: str, size: int, changed: int) -> TarMembers:
     return members
 
 
+def _lie_within(places: npt.NDArray[Any], count: int, size: int) -> bool:
+    if places.shape != (count, 2) or places.dtype.kind != "i":
+        return False
+    starts, lengths = places.T
+    return bool(((starts >= 0) & (lengths >= 0) & (starts <= size) & (lengths <= size - starts)).all())
+
+
 def _scanned(path: str, size: int) -> TarMembers:
     names, places = list[bytes](), list[tuple[int, int]]()
     try:
-        with tarfile.open(path, "r:") as tar:
+        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:", tarinfo=SafeMember) as tar:
             for member in tar:
                 if member.isreg() and not member.issparse() and member.offset_data + member.size <= size:
                     names.append(os.fsencode(member.name.removeprefix("./")))
                     places.append((member.offset_data, member.size))
                 tar.members = []  # type: ignore[attr-defined]  # or it would keep an object for each of millions
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         fix = "make it again without compression: tar -cf NAME.tar images labels"
         raise UserError(f"cannot be read as a tar file: {error}", where=path, fix=fix) from None
     found = np.array(names, np.bytes_) if names else np.zeros(0, "S1")

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from yolofast.errors import UserError, shorten
-from yolofast.files.budget import Budget
+from yolofast.files.budget import Budget, open_regular
 
 # A model or data file is a few kilobytes; anything far beyond is not one, and parsing it would only waste time.
 _MAX_BYTES = 8 * 2**20
@@ -107,12 +107,13 @@ class YamlFile:
 
 def read_yaml(path: Path) -> YamlFile:
     try:
-        content = path.read_bytes()
+        with open_regular(path) as file:
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise UserError(what, where=path, fix="check the path and its permissions") from None
     if len(content) > _MAX_BYTES:
-        what = f"is {len(content)} bytes, too large for a YAML settings file"
+        what = f"has more than {_MAX_BYTES:,} bytes, too large for a YAML settings file"
         raise UserError(what, where=path, fix="check the path")
     try:
         return parse_yaml(content.decode("utf-8"), str(path))

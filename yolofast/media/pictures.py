@@ -10,7 +10,7 @@ import numpy as np
 
 from yolofast.augment.plan import FILL
 from yolofast.errors import UserError
-from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE, open_regular
+from yolofast.files.budget import MAX_PIXELS, PIXELS_VARIABLE, read_bounded
 from yolofast.files.other_formats import HOW_TO_CONVERT, other_format
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.pixels import Image
@@ -23,8 +23,7 @@ _UNUSUAL = re.compile(r"[^\w.\-+ ()\[\]]+")
 def read_picture(path: str | Path) -> Image:
     """Turned as its EXIF data says."""
     try:
-        with open_regular(path) as file:
-            content = file.read()
+        content = read_bounded(path)
     except OSError as error:
         fix = "check its permissions" if isinstance(error, PermissionError) else "check the file and the disk"
         raise UserError(f"cannot be read: {error.strerror}", where=path, fix=fix) from error

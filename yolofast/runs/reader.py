@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, nearest_file
+from yolofast.files.budget import read_bounded
 from yolofast.files.known_numbers import known_number, parse_json
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.runs.layout import COUNTED_FROM, EPOCH, FILES, MAP, MAP50, MOTION_METRICS, best_place, fitness
@@ -241,7 +242,7 @@ def _read(path: Path, kind: type[Any], problems: list[str]) -> Any:
     try:
         if path.stat().st_size > _MOST_BYTES[path.suffix]:
             raise ValueError("it is too large")
-        content, unknown = parse_entries(path.name, path.read_bytes())
+        content, unknown = parse_entries(path.name, read_bounded(path, _MOST_BYTES[path.suffix]))
         if not isinstance(content, kind):
             raise ValueError(f"not a {kind.__name__}")
     except (OSError, ValueError, RecursionError) as error:

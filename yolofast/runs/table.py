@@ -8,6 +8,7 @@ by line (`headings`, `row_of`), so that no byte is read twice.
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import opened_text
 from yolofast.files.known_numbers import HUGE
 
 Floats = npt.NDArray[np.float64]
@@ -77,7 +79,8 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"is {path.stat().st_size:,} bytes, too large for a log", where=path, fix="check the path")
-        return path.read_text(encoding="utf-8-sig", errors="replace")  # some begin with a mark
+        with opened_text(path, errors="replace") as file:
+            return file.read()
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise UserError(what, where=path, fix="check the path and its permissions") from None
@@ -93,8 +96,8 @@ def read_columns(path: Path) -> Columns:
     refuse_binary(text, path)
     rows = _rows(text)
     headings = rows[0] if rows else []
-    if len(set(headings)) != len(headings):
-        twice = next(name for name in headings if headings.count(name) > 1)
+    twice = next((name for name, count in Counter(headings).items() if count > 1), None)
+    if twice is not None:
         raise UserError(f"the column {shorten(twice)} stands twice", where=path, line=1, fix="keep one of them")
     whole = [row for row in rows[1:] if len(row) == len(headings) and row != headings]
     if not whole:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError
-from yolofast.files.budget import DECODING, open_regular
+from yolofast.files.budget import DECODING, read_bounded
 from yolofast.image_bytes import TooCostlyError, decode_image
 from yolofast.image_index import fitted_size
 from yolofast.pixels import Image
@@ -78,8 +78,7 @@ def _decoding(size: npt.NDArray[np.int64]) -> AbstractContextManager[None]:
 
 def read_bytes(file: Path) -> bytes:
     try:
-        with open_regular(file) as opened:
-            return opened.read()
+        return read_bounded(file)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=file, fix="restore or remove the file") from None
 

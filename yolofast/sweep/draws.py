@@ -14,6 +14,8 @@ from yolofast.errors import UserError, shorten
 
 KINDS = ("uniform", "log", "int", "choice")
 _DIGITS = 4
+_LARGEST, _LONGEST = 10**18, 500
+"""Of what is drawn, which has to fit a whole number of NumPy's; letters of a constraint."""
 _COMPARED = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -58,7 +60,7 @@ def read_range(name: str, given: Any) -> Range:
         raise UserError(f"search.{name} is {shorten(given)}", fix=fix)
     if kind != "choice":
         kinds = int if kind == "int" else int | float
-        numbers = all(isinstance(one, kinds) and not isinstance(one, bool) and math.isfinite(one) for one in values)
+        numbers = all(isinstance(one, kinds) and not isinstance(one, bool) and abs(one) <= _LARGEST for one in values)
         if len(values) != 2 or not numbers or not values[0] < values[1] or (kind == "log" and values[0] <= 0):
             raise UserError(f"search.{name} is {shorten(given)}", fix=f"{fix}; the smaller end first, above 0 for log")
     return Range(kind, tuple(values))
@@ -85,7 +87,7 @@ class Constraint:
 
 
 def read_constraint(given: Any) -> Constraint:
-    found = _COMPARISON.fullmatch(given) if isinstance(given, str) else None
+    found = _COMPARISON.fullmatch(given) if isinstance(given, str) and len(given) <= _LONGEST else None
     sides = [tuple(part.strip() for part in found[place].split("*")) for place in (1, 3)] if found else []
     if found is None or any(not re.fullmatch(r"[\w.+-]+", part) for side in sides for part in side):
         fix = "compare two products of settings and numbers: batch_size * img_size <= 20480"
@@ -99,7 +101,10 @@ def _product(side: tuple[str, ...], settings: Mapping[str, Any]) -> Any:
         return factors[0]
     if any(isinstance(one, bool) or not isinstance(one, int | float) for one in factors):
         return None
-    return math.prod(factors)
+    try:
+        return math.prod(factors)
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
 
 
 def _number(text: str) -> float | str | None:

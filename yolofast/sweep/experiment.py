@@ -43,6 +43,7 @@ _COMMANDS = ("train", "tracksweep")
 _OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
 """Settings that the sweep sets itself."""
 _USUAL_TRIALS, MOST_TRIALS = 20, 2000
+_MOST_EPOCHS, _MOST_CONSTRAINTS = 1_000_000, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,10 @@ class Experiment:
     @property
     def epochs(self) -> int:
         """Of a run that says nothing else."""
-        return int(self.base.get("epochs", TrainConfig.epochs))
+        found = self.base.get("epochs", TrainConfig.epochs)
+        if type(found) is not int or not 0 < found <= _MOST_EPOCHS:
+            raise UserError(f"base.epochs is {shorten(found)}", fix=f"give a whole number up to {_MOST_EPOCHS:,}")
+        return found
 
     @property
     def grows(self) -> bool:
@@ -117,6 +121,10 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     for key in budget:
         if key not in _BUDGET:
             raise UserError(f"budget.{key} is no limit{nearest(str(key), _BUDGET)}", fix=f"use {', '.join(_BUDGET)}")
+    if (trials := budget.get("trials", 1.0)) % 1 or trials < 1:
+        raise UserError(f"budget.trials is {trials:g}", fix="give a whole number from 1")
+    if (count := len(_listing(values, "constraints"))) > _MOST_CONSTRAINTS:
+        raise UserError(f"constraints has {count:,} entries", fix=f"give at most {_MOST_CONSTRAINTS:,}")
     price = None if values.get("price") is None else _positive("price", values["price"])
     if "money" in budget and price is None:
         raise UserError("budget.money needs the price of an hour", fix="add price: 2.5")

@@ -15,7 +15,7 @@ from yolofast.files.lock import FolderLock
 from yolofast.runs.folder import RunLock
 from yolofast.runs.layout import FILES, SWEEP_TRIALS, TIME
 from yolofast.runs.reader import RunFolder
-from yolofast.sweep.experiment import Experiment, read_experiment
+from yolofast.sweep.experiment import Experiment, folder_name, read_experiment
 from yolofast.sweep.metric import unreached
 from yolofast.sweep.trials import Trial
 
@@ -106,6 +106,9 @@ class SweepFolder:
         try:
             content = json.loads((path / TRIALS).read_text(encoding="utf-8"))
             trials, per_device = [Trial(**one) for one in content["trials"]], max(int(content.get("per_device", 1)), 1)
+            names = [name for one in trials for name in (one.name, *filter(None, (one.parent, one.replaces)))]
+            if any(folder_name(name) != name for name in names):
+                raise ValueError("a trial has a name that no sweep gives")  # and that may lead elsewhere
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             fix = "remove it; the runs stay, and the sweep of the same experiment and --name finds them"
             raise UserError(f"cannot be read: {in_one_line(error)}", where=path / TRIALS, fix=fix) from error

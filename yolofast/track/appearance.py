@@ -39,6 +39,8 @@ _TINY = 1e-12
 _AUGMENTED_PASSES = 3
 _AT_ONCE = 32
 """Images in one pass, or crops."""
+_MOST_PIXELS = 2**24
+"""Of crops at once, which a file may say is any number: 200 MB."""
 _MEAN, _DEVIATION = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
 """Of ImageNet: red, green, blue."""
 _USUAL_CROP = (256, 128)
@@ -189,8 +191,8 @@ class OnnxReid(Appearance):
             raise UserError(f"does not exist{nearest_file(path)}", where=path, fix=fix)
         self._session = _session(self._path)
         given = self._session.get_inputs()
-        shape = list(given[0].shape)
-        if len(given) != 1 or len(shape) != 4 or shape[1] != 3:
+        shape = list(given[0].shape) if len(given) == 1 else []
+        if len(shape) != 4 or shape[1] != 3:
             what = f"takes {[one.shape for one in given]}, not crops [n, 3, height, width]"
             raise UserError(what, where=path, fix="export the network with one input of images, channels first")
         self._name = given[0].name
@@ -200,6 +202,9 @@ class OnnxReid(Appearance):
         height, width = (
             side if isinstance(side, int) else usual for side, usual in zip(shape[2:], _USUAL_CROP, strict=True)
         )
+        if not (height > 0 < width and height * width * (self._batch or _AT_ONCE) <= _MOST_PIXELS):
+            what = f"takes crops of {width}×{height} pixels, {self._batch or 'any number'} at once"
+            raise UserError(what, where=path, fix="export the network for crops of usual sizes, as 128×256")
         self._size = width, height
 
     def _of_all(self, images: list[Image], boxes: list[Floats]) -> list[Floats]:

@@ -86,6 +86,8 @@ class Seen:
     """The image as the detector has resized it."""
     more: bool = False
     """Whether others follow that were detected together with it."""
+    leave_out: Callable[[], int] | None = None
+    """The next ones, where nothing was detected in a great many; how many it has left out."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,8 @@ class Follower:
                     features=one.features if tracker.looks else None, size=one.size if all(one.size) else None,
                 )  # fmt: skip
                 lost = tracker.lost()
+            if one.leave_out is not None and self._explained is None and not len(tracker.state.ids) and not len(found):
+                tracker.frame += one.leave_out()  # they would be followed by nothing, one by one
             if wanted:
                 self.explained[one.place.video] = copy.deepcopy(tracker)
             yield FollowedFrame(

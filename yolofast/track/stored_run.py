@@ -1,6 +1,5 @@
 """`yolofast track --detections`: stored detections in the network's place, chosen as the flags say."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,9 @@ from yolofast.track.trackers.tracker import Tracker
 from yolofast.words import counted
 
 Say = Callable[[str], None]
+_MANY_EMPTY = 300
+"""Frames in a row without a detection or a track, ten seconds of usual videos: more than these are not listed. A row of
+a file may say that it is of frame 10,000,000."""
 _SURELY_OTHER = 0.02
 """Share by which lengths or rates differ of two videos that are not the same; containers only estimate both."""
 
@@ -109,9 +111,19 @@ def recalled(
         "video": stored.name, "frame_rate": stored.used_rate, "length": stored.length, "live": False,
         "every": stored.every,
     }  # fmt: skip
-    left = deque(stored.looked_at().tolist())
-
+    numbers, at = stored.looked_at(), 0
     made = stored.made
+
+    def leave_out() -> int:
+        """Up to the next frame with a detection, or the last: what no track is in and nobody asks for."""
+        nonlocal at
+        following = int(starts[numbers[at - 1]])
+        until = int(stored.frame[following]) if following < len(stored.frame) else int(numbers[-1])
+        empty = int(np.searchsorted(numbers, until)) - at
+        if empty <= _MANY_EMPTY:
+            return 0
+        at += empty
+        return empty
 
     def seen(number: int, frame: Frame | None) -> Seen:
         rows = slice(int(starts[number - 1]), int(starts[number]))
@@ -123,10 +135,18 @@ def recalled(
             None if stored.features is None else stored.features[rows],
             (stored.width or 0, stored.height or 0) if frame is None else (frame.image.shape[1], frame.image.shape[0]),
             None if frame is None or made is None or stored.warps is not None else as_resized(frame.image, made),
+            leave_out=leave_out if batches is None else None,
         )
 
+    def rest(before: float = np.inf) -> Generator[Seen]:
+        """Frames without an image."""
+        nonlocal at
+        while at < len(numbers) and numbers[at] < before:
+            at += 1
+            yield seen(int(numbers[at - 1]), None)
+
     if batches is None or timeline is None:
-        yield from (seen(number, None) for number in left)
+        yield from rest()
         return
     is_first = True
     for frames in read_ahead(times.of_reading(batches), BATCHES_AHEAD):
@@ -136,11 +156,11 @@ def recalled(
                 check(place, frame)
                 is_first = False
             # Frames whose image is missing are tracked all the same.
-            while left and left[0] < place.number:
-                yield seen(left.popleft(), None)
-            if left and left[0] == place.number:
-                yield seen(left.popleft(), frame)
-    yield from (seen(number, None) for number in left)
+            yield from rest(place.number)
+            if at < len(numbers) and numbers[at] == place.number:
+                at += 1
+                yield seen(place.number, frame)
+    yield from rest()
 
 
 def frames_of_stored(

@@ -18,7 +18,9 @@ from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.formats.voc import turned_box
 from yolofast.dataset.yolo_labels import RowError, finite_number
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 from yolofast.files.xml_file import XmlElement, read_xml
+from yolofast.words import counted
 
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _WITHOUT_AREA = ("polyline", "points", "tag", "cuboid", "skeleton", "attribute")
@@ -26,6 +28,8 @@ _ROOT = re.compile(r"<annotations[\s/>]")
 _FRAME = re.compile(r"frame_\d{6}")
 _MOST_BETWEEN = 100_000
 """Frames between two key frames."""
+_BETWEEN_WITHOUT_IMAGES, _BETWEEN_PER_IMAGE = 100_000, 200
+"""Boxes of a file that are interpolated: two key frames of a hundred bytes could ask for 100,000, again and again."""
 
 
 def recognise(evidence: Evidence) -> str | None:
@@ -53,6 +57,10 @@ class _File:
         self._task = path
         self.frames: dict[str, LabelledImage] = {}
         self._absent: set[int] = set()
+        most = _BETWEEN_WITHOUT_IMAGES + _BETWEEN_PER_IMAGE * len(images)
+        what = f"has tracks with more than {most:,} boxes between key frames, for {counted(len(images), 'image')}"
+        refusal = UserError(what, where=path, fix="name the folder of all frames with --images DIR")
+        self._budget = Budget(most, lambda: refusal)
         self._has_tracks = False
 
     def add(self, element: XmlElement) -> None:
@@ -66,10 +74,12 @@ class _File:
             self._found.dropped["XML files that are not of CVAT"] += 1
 
     def _meta(self, element: XmlElement) -> None:
+        known = set(self._found.names)
         for outer in element.children:  # task, project or job
             labels = outer.child("labels")
             for label in labels.all("label") if labels is not None else ():
-                if (name := label.text_of("name")) and name not in self._found.names:
+                if (name := label.text_of("name")) and name not in known:
+                    known.add(name)
                     self._found.names.append(name)
             self._task = outer.text_of("name") or self._task
         size = element.child("task", "original_size") or element.child("original_size")
@@ -110,6 +120,7 @@ class _File:
             start, end = (box_of((one.attributes.get(name, "") for name in _CORNERS), "") for one in (before, after))
         except RowError:
             return  # it has its own fault
+        self._budget.spend(last - first)
         for frame in range(first + 1, last):
             share = (frame - first) / (last - first)
             corners = (a + (b - a) * share for a, b in zip(start, end, strict=True))

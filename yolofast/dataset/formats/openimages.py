@@ -16,6 +16,8 @@ from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, 
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import opened_text
+from yolofast.runs.table import csv_rows
 from yolofast.words import counted
 
 _NEEDED = ("ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax")
@@ -71,9 +73,9 @@ def _object(row: dict[str, str], line: int, names: dict[str, str]) -> LabelledOb
 
 def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with opened_text(path, newline="") as file:
             reader = csv.reader(file)
-            header = next(reader)
+            header = next(reader, [])
             for fields in reader:
                 if len(fields) == len(header):
                     yield reader.line_num, dict(zip(header, fields, strict=True))
@@ -86,7 +88,7 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _first_line(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with opened_text(path, errors="replace") as file:
             return file.readline(2000)
     except OSError:
         return ""
@@ -98,8 +100,8 @@ def _descriptions(root: Path) -> dict[str, str]:
     for path in files_ending(root, ".csv"):
         if not _first_line(path).lstrip("\ufeff").startswith((*_CODE, "LabelName,DisplayName")):
             continue
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
-            for fields in csv.reader(file):
+        with opened_text(path, errors="replace", newline="") as file:
+            for fields in csv_rows(file):
                 if len(fields) == 2 and fields[0].startswith(_CODE):
                     names[fields[0]] = fields[1].strip() or shorten(fields[0])
     return names

@@ -15,6 +15,7 @@ from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, 
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError
 from yolofast.errors import UserError
+from yolofast.files.budget import opened_text
 
 _READMES = ("README.roboflow.txt", "README.dataset.txt")
 _COCO, _CSV = "_annotations.coco.json", "_annotations.csv"
@@ -46,7 +47,7 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
 def _read_table(path: str, root: Path, images: ImagePlaces, found: Labelled) -> None:
     by_name: dict[str, LabelledImage] = {}
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with opened_text(path, newline="") as file:
             reader = csv.DictReader(file)
             if not set(_COLUMNS) <= set(reader.fieldnames or ()):
                 what = f"has other columns than {', '.join(_COLUMNS)}"

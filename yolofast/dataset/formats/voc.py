@@ -21,6 +21,7 @@ from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, 
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError, finite_number
 from yolofast.errors import UserError
+from yolofast.files.budget import opened_text
 from yolofast.files.threads import in_threads
 from yolofast.files.xml_file import XmlElement, read_xml
 
@@ -167,7 +168,8 @@ def _listed(folder: Path) -> dict[str, str]:
 def _names(path: Path) -> list[str]:
     """The first word of each line; the lists of single classes have a second one."""
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        with opened_text(path, errors="replace") as file:
+            lines = file.read().splitlines()
     except OSError:
         return []
     return [words[0].removesuffix(".jpg") for line in lines if (words := line.split())]

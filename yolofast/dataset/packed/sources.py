@@ -19,18 +19,23 @@ from typing import Any
 from yolofast.dataset.data_yaml import is_image_name, label_path
 from yolofast.dataset.image_header import BadImageError, decoded_size
 from yolofast.dataset.packed.write import Item, is_url, open_url
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError, in_one_line, shorten
 from yolofast.extensions import needed
 from yolofast.files.archive import Archive
-from yolofast.files.tar_file import members_of, open_member
+from yolofast.files.budget import LARGEST_IMAGE
+from yolofast.files.tar_file import SafeMember, members_of, open_member
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.image_bytes import PNG_START
+from yolofast.words import amount
 
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 _NAMES = ("data.yaml", "classes.txt", "obj.names")
 _MOST_WAITING = 2000
 """Images and labels of a tar file whose other half has not come."""
-_LARGEST_TEXT = 2**24
+_LARGEST_TEXT, _MOST_TEXTS = 2**22, 8
+"""Of files that may name the classes."""
+_SIZES, _LARGEST_RATIO = ("total_compressed_size", "total_uncompressed_size"), 20
+"""Of columns of a parquet file: images hardly shrink."""
 _WHOLE_FIX = "unpack it, and use yolofast convert, which knows more forms"
 HUB = "hf:"
 
@@ -97,7 +102,8 @@ def _by_name(
     opened: AbstractContextManager[object],
 ) -> Source:
     """Of what is read in any order."""
-    known = {name: text(name) for name in files if os.path.basename(name) in _NAMES}
+    texts = sorted((name for name in files if os.path.basename(name) in _NAMES), key=lambda name: name.count("/"))
+    known = {name: text(name) for name in texts[:_MOST_TEXTS]}
     there = set(files)
     images = [name for name in files if is_image_name(name)]
     if not any(_label_of(name) in there for name in images):
@@ -117,16 +123,13 @@ def _label_of(image: str) -> str:
 
 
 def _local_tar(source: str, given: Sequence[str]) -> Source:
-    """A folder as `tar -cf` takes it, all images before all labels, or a shard. A compressed one is a stream."""
-    try:
-        members = members_of(source)
-    except UserError:
-        return _tar(source, given)
+    """A folder as `tar -cf` takes it, all images before all labels, or a shard."""
+    names = [os.fsdecode(name) for name in members_of(source).names.tolist()]
 
     def read(name: str) -> bytes:
         return open_member(source, name).read()
 
-    return _by_name(source, given, [os.fsdecode(name) for name in members.names.tolist()], read, read, nullcontext())
+    return _by_name(source, given, names, lambda name: read(name)[:_LARGEST_TEXT], read, nullcontext())
 
 
 def _tar(source: str, given: Sequence[str]) -> Source:
@@ -155,13 +158,19 @@ def _tar(source: str, given: Sequence[str]) -> Source:
 
 def _tar_files(source: str) -> Iterator[tuple[str, bytes]]:
     try:
-        with open_url(source, "rb") as file, tarfile.open(fileobj=file, mode="r|*") as tar:
+        with open_url(source, "rb") as file, tarfile.open(fileobj=file, mode="r|", tarinfo=SafeMember) as tar:
             for member in tar:
-                if member.isreg() and (content := tar.extractfile(member)) is not None:
+                if member.isreg() and not member.issparse() and (content := tar.extractfile(member)) is not None:
+                    if member.size > LARGEST_IMAGE:
+                        what = f"{shorten(member.name)} has {amount(member.size)}, more than {amount(LARGEST_IMAGE)}"
+                        raise UserError(what, where=source, fix="leave it out of the tar file")
                     yield member.name.removeprefix("./"), content.read()
                 tar.members = []  # type: ignore[attr-defined]  # or it would keep an object for each
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"cannot be read as a tar file: {error}", where=source, fix="make it again") from None
+    except UserError:
+        raise
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        fix = "make it again without compression: tar -cf NAME.tar images labels"
+        raise UserError(f"cannot be read as a tar file: {error}", where=source, fix=fix) from None
 
 
 def _paired(source: str, held: list[tuple[str, bytes]], rest: Iterator[tuple[str, bytes]]) -> Iterator[Item]:
@@ -187,7 +196,7 @@ def _paired(source: str, held: list[tuple[str, bytes]], rest: Iterator[tuple[str
 
 def _parquet(sources: Sequence[str], given: Sequence[str]) -> Source:
     parquet = needed("pyarrow.parquet", "parquet", "a parquet file")
-    opened = parquet.ParquetFile(open_url(sources[0], "rb"))
+    opened = _opened(parquet, sources[0])
     missing = {"image", "objects"} - set(opened.schema_arrow.names)
     if missing:
         has = ", ".join(opened.schema_arrow.names)
@@ -198,13 +207,39 @@ def _parquet(sources: Sequence[str], given: Sequence[str]) -> Source:
 
     def items() -> Iterator[Item]:
         for source in sources:
-            file, number = parquet.ParquetFile(open_url(source, "rb")), 0
-            for batch in file.iter_batches(batch_size=64, columns=["image", "objects"]):
-                for row in batch.to_pylist():
+            file, number = _opened(parquet, source), 0
+            for batch in _batches(file, source):
+                for row in batch:
                     yield _of_row(row, source, number)
                     number += 1
 
     return Source(names, items())
+
+
+def _opened(parquet: Any, source: str) -> Any:
+    try:
+        return parquet.ParquetFile(open_url(source, "rb"))
+    except UserError:
+        raise
+    except (OSError, ValueError, TypeError) as error:
+        what = f"cannot be read as a parquet file: {in_one_line(error)}"
+        raise UserError(what, where=source, fix="download it again") from None
+
+
+def _batches(file: Any, source: str) -> Iterator[list[dict[str, Any]]]:
+    """Rows, a few at a time. A group that swells when it is unpacked is refused before."""
+    for number in range(file.num_row_groups):
+        parts = [file.metadata.row_group(number).column(place) for place in range(file.metadata.num_columns)]
+        packed, size = (sum(getattr(part, name) for part in parts) for name in _SIZES)
+        if size > max(LARGEST_IMAGE, packed * _LARGEST_RATIO) or size < 0:
+            what = f"rows of {amount(packed)} would unpack to {amount(size)}"
+            raise UserError(what, where=source, fix=_WHOLE_FIX)
+    try:
+        for batch in file.iter_batches(batch_size=64, columns=["image", "objects"]):
+            yield batch.to_pylist()
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        what = f"cannot be read as a parquet file: {in_one_line(error)}"
+        raise UserError(what, where=source, fix="download it again") from None
 
 
 def _of_row(row: dict[str, Any], source: str, number: int) -> Item:

@@ -160,7 +160,7 @@ class _Reader:
     def one(self, name: str, kind: type[Any]) -> Any:
         value = self._value(name)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            value = float(value) if abs(value) < 2**63 else None
         self.want(name, isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
         return value
 

@@ -4,7 +4,6 @@ A COCO file with `images` says which frame of which video an image is. Without o
 `street`, as `predict --save-coco` names frames, and numbers are those of the frames of one video.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,9 @@ import numpy as np
 
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, shorten
+from yolofast.files.known_numbers import known_number
 from yolofast.track.formats.faults import refuse_faults
+from yolofast.track.formats.sequence import check_name, frames_allowed
 from yolofast.track.formats.video_json import read_json
 
 COCO_ENDING = ".json"
@@ -46,7 +47,11 @@ def read_coco_results(
     if not skip_bad:
         refuse_faults(own, str(path))
     lengths = {} if frames is None else _lengths(frames)
-    return {video: _columns(found.get(video, []), lengths.get(video)) for video in {**found, **lengths}}
+    budget, columns = frames_allowed(path), {}
+    for video in {**found, **lengths}:
+        columns[check_name(video, path)] = one = _columns(found.get(video, []), lengths.get(video))
+        budget.spend(max(one["length"] or 0, int(one["frame"].max(initial=0))))
+    return columns
 
 
 def _columns(rows: list[tuple[int, list[float], float, int]], length: int | None) -> dict[str, Any]:
@@ -78,9 +83,8 @@ def _frames(path: Path) -> dict[Any, tuple[str, int]]:
             raise UserError(f"frame_id of image {row['id']} is {shorten(frame)}", where=path, fix="count from 1")
         video = videos.get(row.get("video_id"), str(row.get("video_id", path.stem)))
         frames[row["id"]] = (video, frame)
-    first = {video: min(number for one, number in frames.values() if one == video) for video, _ in set(frames.values())}
-    # Some tools count frames from 0.
-    return {id: (video, number + (first[video] == 0)) for id, (video, number) in frames.items()}
+    from_zero = {video for video, number in frames.values() if number == 0}  # as some tools count
+    return {id: (video, number + (video in from_zero)) for id, (video, number) in frames.items()}
 
 
 def _lengths(frames: Mapping[Any, tuple[str, int]]) -> dict[str, int]:
@@ -106,7 +110,7 @@ def _place(row: Any, frames: Mapping[Any, tuple[str, int]] | None, path: Path) -
 def _is_good(row: Mapping[str, Any]) -> bool:
     box, score, label = row.get("bbox"), row.get("score"), row.get("category_id")
     numbers: list[Any] = [*box, score] if isinstance(box, list) and len(box) == 4 else [None]
-    finite = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    finite = all(known_number(one) is not None for one in numbers)
     whole = isinstance(label, int) and not isinstance(label, bool) and 0 <= label < 2**31
     return finite and whole and min(numbers[2:4]) >= 0
 

@@ -29,8 +29,10 @@ LEAST_SCORE = 0.01
 _COLUMNS = {"frame": np.int64, "box": np.float64, "score": np.float64, "label": np.int64, "times": np.float64}
 _NUMBERS = ("length", "frame_rate", "width", "height")
 _OPTIONAL = ("features", "warps", "seen", "across", "within")
-_LARGEST = 8 * 2**30
-"""Bytes that the arrays of a file may take."""
+_EVERY = (*_COLUMNS, *_NUMBERS, *_OPTIONAL, "names", "every", "made")
+_SMALL, _LARGEST_RATIO = 2**28, 100
+"""Bytes that the arrays of a file may take whatever its own size, and how many times that otherwise: a file of nothing
+but zeros is a thousandth of what it holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +202,10 @@ def read_own(path: Path) -> StoredDetections:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(one.file_size for one in archive.infolist())
-        if size > _LARGEST:
+        if size > max(_SMALL, path.stat().st_size * _LARGEST_RATIO):
             raise OSError(f"it would take {size:,} bytes of memory")
         with np.load(path, allow_pickle=False) as archive:
-            found = {key: archive[key] for key in archive.files}
+            found = {key: archive[key] for key in _EVERY if key in archive.files}
         columns = {key: found[key].astype(kind) for key, kind in _COLUMNS.items()}
         numbers = {key: found[key].item() for key in _NUMBERS}
         stored = StoredDetections(

@@ -13,7 +13,7 @@ from yolofast.errors import UserError, nearest, nearest_file
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SEQINFO, SeqInfo, read_mot, read_seqinfo
 from yolofast.track.formats.mot_text import Kind
-from yolofast.track.formats.sequence import Sequence
+from yolofast.track.formats.sequence import Sequence, frames_allowed
 
 _INSIDE = {"truth": Path("gt", "gt.txt"), "detections": Path("det", "det.txt")}
 """Of a sequence's own folder."""
@@ -63,12 +63,13 @@ def read_sequences(
     for name in names or ():
         if name not in found:
             raise UserError(f"has no sequence {name}{nearest(name, found)}", where=place, fix=f"add {_LAYOUTS[kind]}")
-    result, noted = {}, [] if faults is None else faults
+    result, noted, budget = {}, [] if faults is None else faults, frames_allowed(place)
     for name in found if names is None else names:
         one = found[name]
         length = (lengths or {}).get(name, one.info.length)
         info = replace(one.info, length=length)
         result[name] = read_mot(one.path, kind, name=name, info=info, faults=noted, skip_bad=True)
+        budget.spend(result[name].length)
     if not skip_bad:
         refuse_faults(noted, str(place))
     return result

@@ -7,6 +7,7 @@ coordinates there. `folders.py` says where the files lie.
 
 import configparser
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from yolofast.files.atomic_file import write_output
 from yolofast.files.budget import open_regular
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot_text import LEAST_COLUMNS, Kind, MotRows, check_rows, parse_mot
-from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence, make_sequence
+from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence, check_name, make_sequence
 
 SEQINFO, TIMES = "seqinfo.ini", "times.txt"
 _SECTION = "Sequence"
+_MOST_LETTERS = 10_000
+"""Of `seqinfo.ini`, which has some two hundred: Python looks through a line of spaces again from each of them."""
 _WITH_VISIBILITY = 9
 _GIVE_ROWS = "give frame, id, x, y, w, h, … a row"
 
@@ -165,17 +168,21 @@ def _decimal(values: Floats) -> list[str]:
 def read_seqinfo(path: str | Path) -> SeqInfo:
     """Keys it does not have stay unknown; values that are no numbers are refused."""
     parser = configparser.ConfigParser(interpolation=None)
+    text = text_of(Path(path))
+    if len(text) > _MOST_LETTERS:
+        raise UserError(f"has {len(text):,} letters, too many for a {SEQINFO}", where=path, fix=f"shorten [{_SECTION}]")
     try:
-        parser.read_string(text_of(Path(path)))
+        parser.read_string(text)
     except configparser.Error as error:
         first = str(error).splitlines()[0]
         raise UserError(f"is not an ini file: {first}", where=path, fix=f"begin it with [{_SECTION}]") from None
     if not parser.has_section(_SECTION):
         raise UserError(f"has no section [{_SECTION}]", where=path, fix=f"begin it with [{_SECTION}]")
     section = parser[_SECTION]
+    name = section.get("name")
     length, width, height = (_number(section, key, path) for key in ("seqLength", "imWidth", "imHeight"))
     return SeqInfo(
-        name=section.get("name"),
+        name=check_name(name, path) if name else None,
         length=None if length is None else int(length),
         frame_rate=_number(section, "frameRate", path),
         width=None if width is None else int(width),
@@ -244,7 +251,7 @@ def read_seqmap(path: str | Path) -> tuple[str, ...]:
     """Names of sequences, a line each, below a line `name`."""
     names = [line.strip().split(",")[0] for line in text_of(Path(path)).splitlines()]
     names = [name for name in names if name and name != "name"]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise UserError(f"names {shorten(name)} twice", where=path, fix="name each sequence once")
     return tuple(names)

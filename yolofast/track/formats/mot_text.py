@@ -5,6 +5,7 @@ A fatal fault makes its row unusable: readers refuse the file, or omit the row w
 """
 
 import io
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,8 +99,8 @@ def check_rows(
 def _line_by_line(found: MotRows, delimiter: str | None) -> Floats:
     """Rows that cannot be used are faults and not among them; the most frequent number of columns is the right one."""
     split = [(number, line.split(delimiter)) for number, line in enumerate(found.text.split("\n"), 1) if line.strip()]
-    widths = [len(fields) for _, fields in split]
-    usual = max(set(widths), key=lambda width: (widths.count(width), width))
+    widths = Counter(len(fields) for _, fields in split)
+    usual = max(widths, key=lambda width: (widths[width], width))
     found.known_lines, rows = [], []
     for number, fields in split:
         wrong = next((one for one in fields if not _is_number(one)), None)

@@ -6,12 +6,14 @@ of the file is kept, because solvers of assignments break ties by it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from yolofast.errors import UserError, shorten
+from yolofast.files.budget import Budget
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -22,6 +24,29 @@ UNKNOWN = -1
 
 MOST_FRAMES = 10_000_000
 """Of a sequence: four days at 30 a second. Beyond is a slip, and every frame costs memory."""
+
+
+_LONGEST_NAME = 200
+
+
+def check_name(name: str, where: str | Path | None = None) -> str:
+    """Files are called like their sequence, whose name a stranger may have written: it must not lead elsewhere.
+
+    TAO's `train/YFCC100M/v_1` leads into a folder, which is allowed. Raises `UserError`.
+    """
+    parts = name.split("/")
+    leads_out = any(part in ("", ".", "..") for part in parts) or any(letter in name for letter in "\\\0\r\n")
+    if leads_out or len(name) > _LONGEST_NAME:
+        raise UserError(
+            f"a sequence is called {shorten(name)}", where=where, fix="give it a name that a folder may have"
+        )
+    return name
+
+
+def frames_allowed(where: str | Path) -> Budget:
+    """For all sequences of a place together: a few bytes may say that there are millions, and each takes memory."""
+    what = f"its sequences have more than {MOST_FRAMES:,} frames in all"
+    return Budget(MOST_FRAMES, lambda: UserError(what, where=where, fix="correct their numbers, or read fewer at once"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ spaced. Everything that is missing is told in one message.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,8 +119,9 @@ def _names(file: YamlFile) -> dict[int, str]:
         fix = "names: [cat, dog], or names: {1: pedestrian}"
         raise UserError(what, where=file.where, line=file.line("names"), fix=fix)
     named = {number: file.as_name(name, "names", number) for number, name in numbered.items()}
+    counts = Counter(named.values())
     for number, name in named.items():
-        if list(named.values()).count(name) > 1:
+        if counts[name] > 1:
             line = file.line("names", number)
             raise UserError(f"names has {shorten(name)} twice", where=file.where, line=line, fix="name each class once")
     return named
@@ -141,13 +143,15 @@ def _entries(file: YamlFile, root: Path, path: Path) -> list[str]:
         given = list(read_seqmap(root / given))
     entries: list[Any] = given if isinstance(given, list) else [given]
     names = [file.as_name(one, "sequences", place) if _is_name(one) else one for place, one in enumerate(entries)]
+    known: set[str] = set()
     for place, name in enumerate(names):
         line = file.line("sequences", place)
         if not isinstance(name, str) or not name or "\0" in name:
             what = f"sequences must be names of folders, not {shorten(name)}"
             raise UserError(what, where=path, line=line, fix=_EXAMPLE)
-        if names.index(name) < place:
+        if name in known:
             raise UserError(f"names the sequence {shorten(name)} twice", where=path, line=line, fix="remove one")
+        known.add(name)
     if not names:
         raise UserError("lists no sequences", where=path, line=file.line("sequences"), fix=_EXAMPLE)
     return names
@@ -170,10 +174,10 @@ def _listed(
         line = file.line("sequences", missing[0][0])
         raise UserError(what, where=path, line=line, fix="correct `path` or `sequences`")
     listed = tuple(_sequence(root / entry, names) for entry in entries)
-    called = [one.name for one in listed]
-    for place, name in enumerate(called):
-        if called.index(name) < place:
-            what = f"{entries[called.index(name)]} and {entries[place]} are both called {name}"
+    first: dict[str, int] = {}
+    for place, one in enumerate(listed):
+        if (other := first.setdefault(one.name, place)) < place:
+            what = f"{entries[other]} and {entries[place]} are both called {one.name}"
             line = file.line("sequences", place)
             raise UserError(what, where=path, line=line, fix=f"give them names of their own in {SEQINFO}")
     return listed

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from yolofast.dataset.faults import Fault
-from yolofast.errors import UserError, shorten
+from yolofast.errors import UserError
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.folders import read_sequences
 from yolofast.track.formats.mot import SEQINFO, write_mot, write_seqinfo
 from yolofast.track.formats.mot_text import Kind
-from yolofast.track.formats.sequence import Sequence
+from yolofast.track.formats.sequence import Sequence, check_name
 from yolofast.track.formats.sequences_yaml import LISTS, read_sequences_yaml
 from yolofast.track.formats.video_json import has_tracks, is_video_json, read_video_json
 from yolofast.track.formats.video_json_write import write_video_json
@@ -64,10 +64,7 @@ def _write_mot(place: Path, sequences: Mapping[str, Sequence], kind: Kind) -> No
 
 def folder_name(name: str) -> str:
     """TAO's `train/YFCC100M/v_1` becomes `train-YFCC100M-v_1`; a name that leads elsewhere is refused."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") for part in parts) or any(letter in name for letter in "\\\0\n"):
-        raise UserError(f"a sequence is called {shorten(name)}", fix="give it a name that a folder may have")
-    return "-".join(parts)
+    return check_name(name).replace("/", "-")
 
 
 def _write_json(style: str, place: Path, sequences: Mapping[str, Sequence], kind: Kind) -> None:

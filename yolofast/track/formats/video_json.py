@@ -21,13 +21,16 @@ from yolofast.dataset.coco_document import BadEntryError, as_id, pixel_box
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest_file, shorten
 from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import known_number
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SeqInfo, sequence_of
 from yolofast.track.formats.mot_text import Kind, check_rows
-from yolofast.track.formats.sequence import MOST_FRAMES, UNKNOWN, Sequence
+from yolofast.track.formats.sequence import MOST_FRAMES, UNKNOWN, Sequence, check_name, frames_allowed
 
 _SHOULD = "give a file with videos, images, annotations and categories"
 _COLUMNS = 9
+_LONGEST = 10**9
+"""Pixels."""
 
 
 @dataclass
@@ -73,7 +76,9 @@ def read_video_json(
         annotations = _table(content, "annotations", path)
     found = _collect(document, annotations, kind, str(path))
     sequences = {}
+    budget = frames_allowed(path)
     for video in document.videos.values():
+        budget.spend(max(video.images, default=0))
         sequences[video.name] = _sequence(video, document, kind, str(path), found)
     if faults is not None:
         faults.extend(found)
@@ -136,12 +141,16 @@ def _id(entry: Mapping[str, Any], key: str, table: str, number: int, path: Path)
 
 def _read_tables(content: Any, path: Path) -> _Document:
     videos: dict[int, _Video] = {}
+    names: set[str] = set()
     for number, entry in enumerate(_table(content, "videos", path)):
         key = _id(entry, "id", "videos", number, path)
         name = str(entry.get("name") or entry.get("file_name") or key)
-        if key in videos or any(name == video.name for video in videos.values()):
-            raise UserError(f"videos[{number}] is there already: {name}", where=path, fix="name each video once")
+        check_name(name, path)
+        if key in videos or name in names:
+            what = f"videos[{number}] is there already: {name}"
+            raise UserError(what, where=path, fix="name each video once")
         videos[key] = _Video(name, entry)
+        names.add(name)
     categories = enumerate(_table(content, "categories", path, needed=False))
     classes = {_id(entry, "id", "categories", i, path): str(entry.get("name", entry["id"])) for i, entry in categories}
     tracks = enumerate(_table(content, "tracks", path, needed=False))
@@ -169,7 +178,7 @@ def _places(images: list[dict[str, Any]], videos: dict[int, _Video], path: Path)
         places[key] = video, frame
         videos[video].images[frame] = str(image.get("file_name") or image.get("filename") or "")
         sides = image.get("width"), image.get("height")
-        if all(isinstance(side, int) and side > 0 for side in sides):
+        if all(type(side) is int and 0 < side <= _LONGEST for side in sides):
             videos[video].size = sides
     return places
 
@@ -204,7 +213,7 @@ def _row(document: _Document, entry: Any, kind: Kind) -> tuple[int, list[float]]
     video, frame = document.place[image]
     value = entry.get("conf", 1.0) if kind == "truth" else entry.get("score", entry.get("conf", 1.0))
     visibility = entry.get("visibility", 1.0)
-    if not all(isinstance(one, int | float) for one in (value, visibility)):
+    if not all(isinstance(one, bool) or known_number(one) is not None for one in (value, visibility)):
         raise BadEntryError(f"score or visibility is {shorten(value)}, {shorten(visibility)}")
     row = [frame, UNKNOWN if identity is None else identity, *pixel_box(entry), value,
            UNKNOWN if label is None else label, visibility]  # fmt: skip
@@ -218,11 +227,14 @@ def _sequence(video: _Video, document: _Document, kind: Kind, where: str, faults
     faults.extend(
         fault for fault in found.faults if fault.kind is not FaultKind.FRAME_ORDER
     )  # order means nothing here
-    rate = video.about.get("frame_rate", video.about.get("fps"))
-    sides = tuple(video.about.get(side) or own for side, own in zip(("width", "height"), video.size, strict=True))
+    rate = known_number(video.about.get("frame_rate", video.about.get("fps")))
+    given = (video.about.get("width"), video.about.get("height"))
+    sides = [
+        one if type(one) is int and 0 < one <= _LONGEST else own for one, own in zip(given, video.size, strict=True)
+    ]
     info = SeqInfo(
         length=length,
-        frame_rate=float(rate) if isinstance(rate, int | float) and rate > 0 else None,
+        frame_rate=rate if rate is not None and rate > 0 else None,
         width=sides[0],
         height=sides[1],
     )

@@ -112,14 +112,16 @@ class _Reader:
         """Camera of each, and how it is mounted."""
         camera, places, rotations, inner = Columns(1, whole=True), Columns(3), Columns(4), Columns(9)
 
+        number_of = {channel: number for number, channel in enumerate(cameras)}
+
         def calibration(row: Row) -> None:
             channel = channels[self._row("sensor", row, "sensor_token")]
-            if channel not in cameras:
+            if channel not in number_of:
                 self._give("calibrated_sensor", row, UNWANTED)
                 return
             found = entries.numbers(row, "translation", 3), entries.quaternion(row), entries.intrinsic(row)
             self._give("calibrated_sensor", row, len(camera))
-            camera.add(cameras.index(channel))
+            camera.add(number_of[channel])
             for columns, values in zip((places, rotations, inner), found, strict=True):
                 columns.add(*values)
 
@@ -142,12 +144,14 @@ class _Reader:
 
     def _scenes(self) -> tuple[dict[str, tuple[str, ...]], list[str]]:
         names: list[str] = []
+        known: set[str] = set()
 
         def scene(row: Row) -> None:
             name = entries.text(row, "name")
-            if name in names:
+            if name in known:
                 raise BadRowError(FaultKind.LISTED_TWICE, f"another scene is called {shorten(name)} too")
             self._keep("scene", row, name, names)
+            known.add(name)
 
         self._read("scene", scene)
         wanted = self._wanted
