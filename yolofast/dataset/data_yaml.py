@@ -92,14 +92,17 @@ class DataYaml:
     def _beside(self, entry: str) -> list[Path]:
         """Where else it is looked for: without `../`, which exports of Roboflow have one too many of, first from the
         yaml's folder; beside the yaml if its `path`, of another machine, is not there; and the folder of images for a
-        list that is not there, as in COCO without YOLOv7's labels."""
+        list that is not there, as in COCO without YOLOv7's labels. Windows divides folders by backslashes."""
+        written, entry = entry, entry.replace("\\", "/")
         rest = entry
         if self.file.values.get("path") is not None and not any(os.path.exists(root) for root in self.places("")):
             beside = Path(os.path.normpath(self.path.absolute().parent / entry))
             return [] if os.path.isabs(entry) else [beside]
-        while rest.startswith(("../", "..\\")):
+        if entry != written and (there := [place for place in self.places(entry) if os.path.exists(place)]):
+            return there
+        while rest.startswith("../"):
             rest = rest[3:]
-        if rest != entry and rest:
+        if rest != written and rest:
             return self.places(rest)[::-1]
         folder, name = os.path.split(entry)
         stem, suffix = os.path.splitext(name)

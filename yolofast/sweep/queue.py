@@ -101,7 +101,7 @@ class Queue:
         if experiment.method == "pbt" and new is None:
             return self._next_of_population(free)
         grows = experiment.grows and len(self._sweep.trials) < experiment.trials
-        # Where no other will come at least one goes on, at the lowest rung first: the best above may come from it.
+        # Where no other will come at least one continues, at the lowest rung first: the best above may come from it.
         passes = [(reversed(rungs), False)] + [(iter(rungs), True)] * (new is None and not grows and not busy)
         for order, all_there in passes:
             for rung in order:

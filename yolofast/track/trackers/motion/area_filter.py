@@ -24,7 +24,7 @@ _GUARD, _TINY, _ZERO, _HALF = np.array(1e-6), np.array(1e-12), np.array(0.0), np
 _ONCE, _NEVER = np.array(1.0), np.array(np.inf)
 """The noise of a measurement, and of none."""
 _FEW = 2
-"""So many tracks go on alone faster in plain Python than in arrays: most gaps are short, the rest are of one or two."""
+"""So many tracks continue alone faster in plain Python than in arrays: most gaps are short, the rest of one or two."""
 _TWICE = 0.5
 """Published: what ends a gap counts twice, which is a measurement with half the noise."""
 

@@ -157,7 +157,7 @@ class TrackSSMMotion(Motion):
         return history.astype(np.float32)
 
     def _answers(self, rows: Ints, shares: npt.NDArray[np.float32]) -> Floats:
-        """Where the tracks will be, in pixels; where they were, if the network says no number."""
+        """Where the tracks will be, in pixels; where they were, if the network says NaN."""
         answers = shares.astype(np.float64) * np.concatenate((self._sides, self._sides))
         wrong = ~np.isfinite(answers).all(axis=1)
         answers[wrong] = self._history[rows[wrong], -1]
