@@ -244,6 +244,21 @@ def test_a_key_that_is_nearly_right_is_told(capsys):
 
 
 @pytest.mark.slow
+def test_what_has_no_val_is_answered_with_the_command_that_divides_it(capsys):
+    data = make_shapes("my set", n=10)
+    write(data, data.read_text().replace("val: images/val\n", ""))
+    assert main(["check", "--data", "my set"]) == 0, "it may be meant for something else than training"
+    out = capsys.readouterr().out
+    assert "data: there is no split 'val', which training measures on" in out
+    command = out.split("divide the images: ")[1].splitlines()[0]
+    with pytest.raises(UserError, match="there is no split 'val'") as refused:
+        read_split("my set/data.yaml", "val")
+    assert refused.value.fix.endswith(f"or divide the images: {command}")
+    assert main(shlex.split(command)[1:]) == 0 and main(["check", "--data", "my set-split"]) == 0
+    assert "no split" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_what_training_is_told_of_its_data():
     said = []
     data = make_shapes("few", n=5)

@@ -106,7 +106,7 @@ class _Totals:
         words = f"{counted(self._images, 'image')}, {boxes}, {each:.3g} ms each, reading and writing included"
         if self._boxes or not self._images:
             return words
-        lower = f"; --conf {0.9 * self._highest:.1g} would show it" if self._highest >= _WORTH_SHOWING else ""
+        lower = f"; --conf {0.9 * self._highest:.2g} would show it" if self._highest >= _WORTH_SHOWING else ""
         return f"{words}\nnothing has a score above {conf:g}; the highest was {self._highest:.2g}{lower}"
 
 

@@ -14,7 +14,7 @@ from typing import Unpack
 
 import numpy as np
 
-from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.dataset.data_yaml import command_to_divide, read_data_yaml
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats.recognise import evidence_of, images_in, recognise, recognise_unread
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
@@ -66,9 +66,7 @@ def shared_images(train: ImageIndex, val: ImageIndex, path: Path) -> str:
         what = f"the {counted(shared, 'val image')} are train images too, so val measures memory"
     else:
         what = f"{shared:,} of the {len(val):,} val images are train images too, so val measures memory there"
-    out = shlex.quote(f"{path.absolute().parent.name}-split")
-    command = f"convert {shlex.quote(str(path))} --from yolo --to yolo --split train=0.8 val=0.2 --out {out}"
-    return f"warning: {what}\n  fix: name other images for val, or divide them: {own_command()} {command}"
+    return f"warning: {what}\n  fix: name other images for val, or divide them: {command_to_divide(path)}"
 
 
 def look_at_data(data: str | Path) -> None:
