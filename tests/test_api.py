@@ -149,6 +149,20 @@ def test_settings_that_detecting_does_not_have(place):
         Detector(weigths="best.pt")
 
 
+def test_calls_that_do_not_fit(place):
+    """What is missing, or has no name, is said in the same words as all else."""
+    detector = Detector(place / "best.pt", device="cpu")
+    for call, what, fix in (
+        (lambda: detector.val(datta="data.yaml"), "missing a required argument: 'data'", "data=…, setting=value"),
+        (lambda: yolofast.train("data.yaml"), "too many positional arguments", "by name: on_epoch=…, setting=value"),
+        (lambda: detector.predict(), "missing a required argument: 'pictures'", "pictures=…, channels=…"),
+        (lambda: Detector.train(data="data.yaml"), "is called without a detector", "make one first"),
+    ):
+        with pytest.raises(UserError, match=what) as raised:
+            call()
+        assert fix in raised.value.fix
+
+
 @pytest.mark.slow
 def test_training_from_zero(place, monkeypatch):
     monkeypatch.chdir(place)

@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
+WHEEL = runpy.run_path(str(ROOT / ".ci" / "wheel.py"))
 SBOM = runpy.run_path(str(ROOT / ".ci" / "sbom.py"))
 PINS = SBOM["pins"]((ROOT / "constraints.txt").read_text())
 EXTRA_PINS = SBOM["pins"]((ROOT / "constraints-extras.txt").read_text())
@@ -97,3 +98,14 @@ def test_make_compares_checksums_where_there_are_some(system):
         without = shlex.split(line.split("|")[0])
         pins = subprocess.run(without, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         assert SBOM["pins"](pins) and "--hash" not in pins and "\\" not in pins
+
+
+def test_the_wheel_can_be_tried_beside_a_developers_tools():
+    """`make package` after `make test`: TrackEval is there without all that it names, and nothing of ours needs it."""
+    report = "trackeval 1.3.0 requires tabulate, which is not installed.\nNo broken requirements found.\n"
+    assert WHEEL["unmet"](report) == []
+    lines = [
+        "yolofast 0.2.0 requires scipy, which is not installed.",
+        "opencv_python_headless 4.1 has requirement numpy>=9, but you have numpy 2.",
+    ]
+    assert WHEEL["unmet"](report + "\n".join(lines)) == lines

@@ -13,7 +13,9 @@ from tests.detect.seeing import picture, save_seeing, save_video, video_facts
 from tests.patience import wait_until
 from yolofast import Detector
 from yolofast.cli import main
+from yolofast.commands.predict import _Totals
 from yolofast.evaluate.result_files import category_ids, image_id
+from yolofast.structures import Detections
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def test_nothing_found_says_how_near_it_came(weights, tmp_path, capsys):
     assert predict(weights, tmp_path, tmp_path / "out", "--conf", "0.99", "--nosave") == 0
     said = capsys.readouterr().out
     assert "2 images, 0 boxes" in said
-    assert f"nothing has a score above 0.99; the highest was {highest:.2g}; --conf {0.9 * highest:.1g} would" in said
+    assert f"nothing has a score above 0.99; the highest was {highest:.2g}; --conf {0.9 * highest:.2g} would" in said
     (cow,) = Detector(weights, device="cpu").predict(tmp_path / "0.png", conf=0.0001, classes="cow", most=1)
     assert predict(weights, tmp_path / "0.png", tmp_path / "out", "--conf", "0.99", "--classes", "cow", "--nosave") == 0
     assert f"the highest was {cow.scores[0]:.2g}" in capsys.readouterr().out
@@ -150,3 +152,11 @@ def test_numbers_of_a_coco_file():
     assert len(coco) == 80 and coco[0] == 1 and coco[11] == 13 and coco[79] == 90
     assert category_ids(("cat", "dog")) == [0, 1]
     assert image_id("000000397133") == 397133 and image_id("street_3") == "street_3"
+
+
+@pytest.mark.parametrize("highest", [0.0017, 0.0111, 0.0249, 0.2])
+def test_the_conf_that_is_named_shows_what_was_seen(highest):
+    totals = _Totals(None)
+    totals.add(Detections.none())
+    totals._highest = highest
+    assert 0.5 * highest < float(totals.in_words(0.25).split("--conf ")[1].split()[0]) < highest

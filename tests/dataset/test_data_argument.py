@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.dataset.formats.samples import SAMPLES, coco_files, cvat, darknet, voc
-from tests.dataset.make import write
+from tests.dataset.make import image, write
 from yolofast.cli import main
 from yolofast.config.train import TrainConfig
 from yolofast.dataset import data_argument
@@ -65,7 +65,7 @@ def test_a_folder_that_holds_a_data_yaml_is_meant(capsys):
 def test_a_folder_without_one_is_no_data_set(tmp_path, capsys):
     (tmp_path / "here" / "few").mkdir()
     assert main(["pack", "--data", "few"]) == 2
-    assert "few: is a folder without data.yaml, and of no form that is known" in capsys.readouterr().err
+    assert "few: is a folder without data.yaml, and holds no file" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -113,6 +113,10 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     assert "it looks like YOLO labels (obj.data of Darknet)" in answer("darknet/obj.data", capsys)
     voc(Path("voc"))
     assert "it looks like Pascal VOC XML (3 XML files)" in answer("voc/Annotations", capsys)
+    Path("my voc").mkdir()
+    write(Path("my voc/v.yaml"), "train: ../voc/JPEGImages\nval: ../voc/JPEGImages\nnames: [cat, dog]\n")
+    assert main(["pack", "--data", "my voc/v.yaml"]) == 2
+    assert "check --data 'my voc/v.yaml'` shows all" in capsys.readouterr().err, "commands can be pasted"
     err = answer("voc/ImageSets/Main/train.txt", capsys)
     assert "which looks like Pascal VOC XML (3 XML files in Annotations)" in err and "--from voc --to yolo" in err
     write(Path("plain.txt"), "a.jpg\n")
@@ -126,12 +130,17 @@ def test_a_yaml_of_another_name_and_other_folders(capsys):
     Path("few/data.yaml").rename("few/mine.yaml")
     assert "fix: name the file: --data few/mine.yaml" in answer("few", capsys)
     Path("empty").mkdir()
-    assert "empty: is a folder without data.yaml, and of no form that is known" in answer("empty", capsys)
+    assert "empty: is a folder without data.yaml, and holds no file" in answer("empty", capsys)
     write(Path("raw/v1.0-mini/sample_data.json"), "[]")
     assert "convert --from nuscenes --root raw" in answer("raw", capsys)
     write(Path("MOT/A/gt/gt.txt"), "1,1,1,1,9,9,1,1,1\n")
     write(Path("MOT/sequences.yaml"), "sequences: [A]\n")
-    assert "MOTChallenge" in (err := answer("MOT", capsys)) and "--from mot --to coco-video --out MOT.json" in err
+    err = answer("MOT", capsys)
+    assert "MOTChallenge" in err and "--from mot --to coco-video --out MOT.json && " in err
+    assert err.rstrip().endswith("convert MOT.json --from coco --to yolo --out MOT-yolo --images MOT")
+    image(Path("MOT/A/img1/000001.jpg"), seed=1)
+    for command in err.split("fix: ")[1].split(" && "):
+        assert main(shlex.split(command)[1:]) == 0, "its own commands convert it"
     voc(Path("voc"))
     shutil.make_archive("my export", "zip", "voc")
     err = answer("my export.zip", capsys)
@@ -141,9 +150,38 @@ def test_a_yaml_of_another_name_and_other_folders(capsys):
     assert "it looks like YOLO labels (data.yaml)" in answer("own.zip", capsys), "the COCO files beside it are a choice"
     coco_files(Path("coco-files"))
     shutil.make_archive("coco-files", "zip", "coco-files")
-    assert "COCO JSON" in (err := answer("coco-files.zip", capsys)) and "write a data yaml" not in err
+    err = answer("coco-files.zip", capsys)
+    assert "COCO JSON" in err and "write a data yaml" not in err
     Path("broken.zip").write_text("x")
     assert "cannot be read as a zip file" in answer("broken.zip", capsys)
+
+
+def test_what_nothing_here_reads_is_named_all_the_same(capsys):
+    """Forms that other tools read, images alone, archives: the answer is the next thing to do."""
+    write(Path("task/annotations/default.json"), '{"categories": {}, "items": [{"id": "a", "annotations": []}]}')
+    assert "it looks like Datumaro JSON" in (err := answer("task", capsys)) and "export it again as COCO" in err
+    row = {"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}
+    write(Path("apple/_annotations.createml.json"), json.dumps([row]))
+    assert "it looks like CreateML JSON" in answer("apple", capsys)
+    write(Path("video/gt/gt.txt"), "1,1,1,1,9,9,1,1,1\n")
+    write(Path("video/gt/labels.txt"), "cat\n")
+    assert "it looks like a MOT export of CVAT" in answer("video", capsys)
+    image(Path("my photos/a.jpg"), seed=1)
+    assert "with 1 image and no labels of a form that is known" in (err := answer("my photos", capsys))
+    assert "predict --source 'my photos'" in err
+    write(Path("set.tar.gz"), "x")
+    assert "is an archive, not a data yaml" in (err := answer("set.tar.gz", capsys)) and "unpack it" in err
+    write(Path("other/notes.md"), "x")
+    assert "other: is a folder without data.yaml, and of no form that is known" in answer("other", capsys)
+
+
+def test_a_part_of_a_data_set_is_answered_with_the_whole(capsys):
+    make_shapes("made", n=3)
+    assert "is a part of " in (err := answer("made/images/train", capsys))
+    assert f"fix: --data {Path('made').absolute()}" in err
+    voc(Path("BCCD"))
+    for part in ("JPEGImages", "ImageSets", "ImageSets/Main"):
+        assert f"convert {Path('BCCD').absolute()} --from voc" in answer(f"BCCD/{part}", capsys)
 
 
 def test_labels_of_another_form_beside_the_images_are_named(capsys):
@@ -203,6 +241,21 @@ def test_a_key_that_is_nearly_right_is_told(capsys):
     assert main(["check", "--data", "few", "--splits", "train"]) == 1
     with pytest.raises(UserError, match="there is no split 'val', did you mean 'vall'"):
         read_split(data, "val")
+
+
+@pytest.mark.slow
+def test_what_has_no_val_is_answered_with_the_command_that_divides_it(capsys):
+    data = make_shapes("my set", n=10)
+    write(data, data.read_text().replace("val: images/val\n", ""))
+    assert main(["check", "--data", "my set"]) == 0, "it may be meant for something else than training"
+    out = capsys.readouterr().out
+    assert "data: there is no split 'val', which training measures on" in out
+    command = out.split("divide the images: ")[1].splitlines()[0]
+    with pytest.raises(UserError, match="there is no split 'val'") as refused:
+        read_split("my set/data.yaml", "val")
+    assert refused.value.fix.endswith(f"or divide the images: {command}")
+    assert main(shlex.split(command)[1:]) == 0 and main(["check", "--data", "my set-split"]) == 0
+    assert "no split" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -77,3 +77,15 @@ def test_lists_as_cvat_writes_them(capsys):
     out = capsys.readouterr().out
     assert "task: no faults, 2 warnings" in out
     assert out.count("leads nowhere, so it is read without data/, and lines like it") == 2, "once for each list"
+
+
+def test_paths_as_windows_writes_them(capsys):
+    data = make_shapes("task", n=3)
+    names = data.read_text()[data.read_text().index("names:") :]
+    write(Path("task/val.txt"), "".join(f".\\images\\val\\{one.name}\n" for one in Path("task/images/val").iterdir()))
+    for path in ("", "path: C:\\Users\\me\\task\n"):
+        write(data, f"{path}train: ..\\images\\train\nval: val.txt\n{names}".replace("..\\" if path else "§", ""))
+        assert main(["check", "--data", "task"]) in (0, 1)
+        out = capsys.readouterr().out
+        assert "images\\train leads nowhere" in out and "task/images/train is read" in out
+        assert "task: no faults" in out, out

@@ -176,7 +176,7 @@ def test_pictures_in_every_form_give_the_same(detector, tmp_path):
     cv2.imwrite(str(path), image)
     forms = [
         path, str(path), path.read_bytes(), PIL.Image.fromarray(rgb), image, torch.from_numpy(rgb).permute(2, 0, 1),
-        image / 255,
+        image / 255, io.BytesIO(path.read_bytes()),
     ]  # fmt: skip
     (expected,) = detector(image, conf=0.05)
     assert len(expected)
@@ -186,6 +186,11 @@ def test_pictures_in_every_form_give_the_same(detector, tmp_path):
         np.testing.assert_array_equal(one.image, image)
     (same,) = detector.predict(rgb, channels="rgb", conf=0.05)
     np.testing.assert_allclose(same.boxes, expected.boxes, atol=1e-3)
+    with path.open("rb") as file:
+        (of_file,) = detector.predict(file, conf=0.05)
+    assert of_file.path == str(path) and len(of_file) == len(expected)
+    with pytest.raises(UserError, match="an open file gives str, not bytes"):
+        detector.predict(io.StringIO("x"))
     assert len(detector.predict(np.stack([image, image]))) == 2 == len(detector.predict(iter([image, path])))
 
 

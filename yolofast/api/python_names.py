@@ -31,9 +31,10 @@ def spoken_in_python(
 ) -> Callable[Args, Result]:
     """The same function, whose `UserError`s name no flags. `renamed` are settings that it calls otherwise.
 
-    A setting that it does not have is a `UserError` too, not Python's own words.
+    A setting that it does not have, or one that is missing, is a `UserError` too, not Python's own words.
     """
-    known = inspect.signature(function).parameters
+    signature = inspect.signature(function)
+    known = signature.parameters
     takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
 
     @functools.wraps(function)
@@ -41,12 +42,25 @@ def spoken_in_python(
         if not takes_any:
             refuse_unknown(kwargs, [name for name in known if name != "self"], renamed or {})
         try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise _miscalled(function.__qualname__, error, known.values()) from None
+        try:
             return function(*args, **kwargs)
         except UserError as error:
             reword(error, renamed or {})
             raise
 
     return called
+
+
+def _miscalled(name: str, error: TypeError, known: Iterable[inspect.Parameter]) -> UserError:
+    """Values without a name where there is none to take them, or too few of them."""
+    if "'self'" in str(error):
+        return UserError(f"{name} is called without a detector", fix='make one first: Detector("best.pt")')
+    takes = [f"{one.name}=…" for one in known if one.name != "self" and one.kind is not one.VAR_KEYWORD]
+    more = [] if all(one.kind is not one.VAR_KEYWORD for one in known) else ["setting=value"]
+    return UserError(f"{name}: {error}", fix=f"give values by name: {', '.join([*takes, *more])}")
 
 
 def refuse_unknown(settings: Iterable[str], known: Collection[str], renamed: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from yolofast.config.flags import from_args
 from yolofast.config.tools import CheckConfig
 from yolofast.dataset.check import CheckedSplit, check_data
 from yolofast.dataset.data_argument import data_file
+from yolofast.dataset.data_yaml import command_to_divide, read_data_yaml
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.formats.write import DATA_YAML
 from yolofast.dataset.overview_picture import draw_overview
@@ -37,6 +38,9 @@ def run(args: argparse.Namespace) -> int:
     remarks: list[str] = []
     path = data_file(config.data, remarks.append)
     splits = _checked(path, config)
+    if config.splits is None and read_data_yaml(path).lacks_val():
+        divide = command_to_divide(path)
+        remarks.append(f"data: there is no split 'val', which training measures on; divide the images: {divide}")
     picture = None
     if config.plot is not None:
         index = next((split.index for split in splits if split.index is not None and len(split.index)), None)

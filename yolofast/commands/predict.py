@@ -59,16 +59,16 @@ def run(args: argparse.Namespace) -> None:
     make_folder = partial(new_run_folder, config.project, config.name, config.exist_ok)
     files = PredictFiles(config, detector.names, make_folder, store)
     window = Window(out.print) if config.view_img else None
-    tally = _Tally(chosen.class_numbers(detector.names))
+    totals = _Totals(chosen.class_numbers(detector.names))
     if store is not None:
-        seen = store.detect(batches, tally.look)
+        seen = store.detect(batches, totals.look)
     else:
-        ways = detector.detect_in_ways(batches, [chosen], tally.look)
+        ways = detector.detect_in_ways(batches, [chosen], totals.look)
         seen = ((frame, found) for frame, (found,) in ways)
     try:
         for frame, found in seen:
             faults.read()
-            tally.add(found)
+            totals.add(found)
             picture = files.add(frame, found)
             out.print(f"{frame}: {listed(found, detector.names)}", soft_wrap=True)
             if window is not None and not window.show(frame.name, picture):
@@ -80,11 +80,11 @@ def run(args: argparse.Namespace) -> None:
         raise faults.error()
     if faults:
         out.print(f"{counted(len(faults), 'source')} could not be read to the end")
-    out.print(tally.in_words(config.conf_thres))
+    out.print(totals.in_words(config.conf_thres))
     out.print(f"results: {files.folder}", soft_wrap=True)
 
 
-class _Tally:
+class _Totals:
     """What a run has seen in all, and while it has found nothing, how near it came."""
 
     def __init__(self, classes: list[int] | None) -> None:
@@ -106,7 +106,7 @@ class _Tally:
         words = f"{counted(self._images, 'image')}, {boxes}, {each:.3g} ms each, reading and writing included"
         if self._boxes or not self._images:
             return words
-        lower = f"; --conf {0.9 * self._highest:.1g} would show it" if self._highest >= _WORTH_SHOWING else ""
+        lower = f"; --conf {0.9 * self._highest:.2g} would show it" if self._highest >= _WORTH_SHOWING else ""
         return f"{words}\nnothing has a score above {conf:g}; the highest was {self._highest:.2g}{lower}"
 
 

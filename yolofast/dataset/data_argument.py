@@ -14,9 +14,9 @@ from typing import Unpack
 
 import numpy as np
 
-from yolofast.dataset.data_yaml import read_data_yaml
+from yolofast.dataset.data_yaml import command_to_divide, read_data_yaml
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.formats.recognise import evidence_of, recognise
+from yolofast.dataset.formats.recognise import evidence_of, images_in, recognise, recognise_unread
 from yolofast.dataset.shapes.made_once import is_made, shapes_data_yaml, shapes_folder
 from yolofast.dataset.split import Reads, folder_of_voc, read_split_report
 from yolofast.errors import UserError
@@ -26,6 +26,10 @@ from yolofast.resources import BUILTIN_DATA, IN_FOLDER, builtin_data, data_yaml,
 from yolofast.words import counted, own_command
 
 _YAML = (".yaml", ".yml")
+_LABELS = (".json", ".xml", ".csv", ".data")
+_PACKED = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".7z", ".rar")
+_PARTS = ("JPEGImages", "ImageSets", "Main", "images", "labels", "image_2", "img1", "train", "valid", "val", "test")
+"""Folders that belong to what lies one or two above them."""
 
 
 def data_file(data: str | Path, say: Callable[[str], None] | None = None) -> Path:
@@ -62,9 +66,7 @@ def shared_images(train: ImageIndex, val: ImageIndex, path: Path) -> str:
         what = f"the {counted(shared, 'val image')} are train images too, so val measures memory"
     else:
         what = f"{shared:,} of the {len(val):,} val images are train images too, so val measures memory there"
-    out = shlex.quote(f"{path.absolute().parent.name}-split")
-    command = f"convert {shlex.quote(str(path))} --from yolo --to yolo --split train=0.8 val=0.2 --out {out}"
-    return f"warning: {what}\n  fix: name other images for val, or divide them: {own_command()} {command}"
+    return f"warning: {what}\n  fix: name other images for val, or divide them: {command_to_divide(path)}"
 
 
 def look_at_data(data: str | Path) -> None:
@@ -98,23 +100,52 @@ def refuse_foreign_data(data: str | Path) -> None:
             raise UserError(what, where=path, fix=seen.command)
         fix = f"write a data yaml with `train: {text}` and `names: [cat, dog]`, and name that"
         raise UserError("is a text file, not a data yaml", where=path, fix=fix)
-    if not path.is_dir() and not is_archive(path) and path.suffix.lower() not in (".json", ".xml", ".csv", ".data"):
+    if path.is_file() and path.name.lower().endswith(_PACKED):
+        fix = f"unpack it, and name the folder; {own_command()} import reads tar files of YOLO labels"
+        raise UserError("is an archive, not a data yaml", where=path, fix=fix)
+    if not path.is_dir() and not is_archive(path) and path.suffix.lower() not in _LABELS:
         return  # what cannot be read as YAML is refused as such
     own = _yamls(path) if path.is_dir() else []
     if len(own) == 1:
-        fix = f"name the file: --data {path / own[0]}"
+        fix = f"name the file: --data {shlex.quote(str(path / own[0]))}"
         raise UserError(f"is a folder without {IN_FOLDER}, but with {own[0]}", where=path, fix=fix)
     ending = path.suffix.lower()
     file = f"{'an' if ending == '.xml' else 'a'} {ending[1:]} file, not a data yaml"
     kind = "a folder without data.yaml" if path.is_dir() else file
     seen = recognise(path)
     if seen is None:
-        fix = "name a data yaml; docs/data.md says what is in one, and which other forms are known"
-        raise UserError(f"is {kind}, and of no form that is known", where=path, fix=fix)
+        raise _of_no_known_form(path, kind)
     readable = seen.format == "coco" and ending == ".json"
     also = f"; or write a data yaml with `train: {text}`" if readable else ""
-    also += ", which can be converted from coco to yolo" if seen.format == "mot" else ""
     raise UserError(f"is {kind}: it looks like {seen.title} ({seen.seen})", where=path, fix=f"{seen.command}{also}")
+
+
+def _of_no_known_form(path: Path, kind: str) -> UserError:
+    """What is known all the same: a form that nothing here reads, images alone, a part of a data set."""
+    if title := recognise_unread(path):
+        fix = "export it again as COCO or YOLO" + ("" if path.is_dir() else ", or unpack it and name the folder")
+        return UserError(f"is {kind}: it looks like {title}, which cannot be converted", where=path, fix=fix)
+    images = images_in(path)
+    if images is None:
+        return UserError(f"is {kind}, and holds no file", where=path, fix="name a data yaml (docs/data.md)")
+    if path.is_dir() and path.name in _PARTS and (whole := _whole_of(path)) is not None:
+        return UserError(f"is a part of {whole[0]}", where=path, fix=whole[1])
+    if images:
+        fix = f"label them; or see what a detector finds: {own_command()} predict --source {shlex.quote(str(path))}"
+        what = f"is {kind}, with {counted(images, 'image')} and no labels of a form that is known"
+        return UserError(what, where=path, fix=fix)
+    fix = "name a data yaml; docs/data.md says what is in one, and which other forms are known"
+    return UserError(f"is {kind}, and of no form that is known", where=path, fix=fix)
+
+
+def _whole_of(part: Path) -> tuple[Path, str] | None:
+    """The data set above such a folder, and what to do with it."""
+    for folder in list(part.absolute().parents)[:2]:
+        if os.path.isfile(folder / IN_FOLDER):
+            return folder, f"--data {shlex.quote(str(folder))}"
+        if (seen := recognise(folder)) is not None:
+            return folder, seen.command
+    return None
 
 
 def _yamls(folder: Path) -> list[str]:

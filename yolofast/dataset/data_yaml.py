@@ -5,6 +5,7 @@ A `download` entry is never executed. What a file says that means nothing here i
 
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +15,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest, nearest_file, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import ROOT, find_resource
+from yolofast.words import own_command
 
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
@@ -47,12 +49,17 @@ class DataYaml:
     def splits(self) -> list[str]:
         return [split for split in SPLITS if self.file.values.get(split) is not None]
 
+    def lacks_val(self) -> bool:
+        """There is something to train on, and nothing to measure on."""
+        return "train" in self.splits() and "val" not in self.splits()
+
     def entries(self, split: str) -> list[str]:
         """What is written after `train:`; one entry or a list of them."""
         value = self.file.values.get(split)
         if value is None:
             what = f"there is no split {split!r}{nearest(split, [*self.splits(), *self.unknown_keys()])}"
-            raise UserError(what, where=self.path, fix=f"add `{split}: images/{split}`")
+            others = f", or divide the images: {command_to_divide(self.path)}" if self.lacks_val() else ""
+            raise UserError(what, where=self.path, fix=f"add `{split}: images/{split}`{others}")
         entries = value if isinstance(value, list) else [value]
         for entry in entries:
             self._require_path(entry, split, "a folder, a list file, a COCO file or a list of these")
@@ -92,14 +99,17 @@ class DataYaml:
     def _beside(self, entry: str) -> list[Path]:
         """Where else it is looked for: without `../`, which exports of Roboflow have one too many of, first from the
         yaml's folder; beside the yaml if its `path`, of another machine, is not there; and the folder of images for a
-        list that is not there, as in COCO without YOLOv7's labels."""
+        list that is not there, as in COCO without YOLOv7's labels. Windows divides folders by backslashes."""
+        written, entry = entry, entry.replace("\\", "/")
         rest = entry
         if self.file.values.get("path") is not None and not any(os.path.exists(root) for root in self.places("")):
             beside = Path(os.path.normpath(self.path.absolute().parent / entry))
             return [] if os.path.isabs(entry) else [beside]
-        while rest.startswith(("../", "..\\")):
+        if entry != written and (there := [place for place in self.places(entry) if os.path.exists(place)]):
+            return there
+        while rest.startswith("../"):
             rest = rest[3:]
-        if rest != entry and rest:
+        if rest != written and rest:
             return self.places(rest)[::-1]
         folder, name = os.path.split(entry)
         stem, suffix = os.path.splitext(name)
@@ -166,6 +176,13 @@ class DataYaml:
         """The first lines of a packaged yaml say what the data are and how to get them."""
         lines = self.path.read_text("utf-8").splitlines()
         return " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+
+
+def command_to_divide(path: Path) -> str:
+    """That makes a data set with images to validate on, of one whose images are all for training."""
+    out = shlex.quote(f"{path.absolute().parent.name}-split")
+    data = shlex.quote(str(path))
+    return f"{own_command()} convert {data} --from yolo --to yolo --split train=0.8 val=0.2 --out {out}"
 
 
 def read_data_yaml(data_yaml: str | Path) -> DataYaml:

@@ -4,6 +4,7 @@ Readers append faults instead of raising at the first one, so that a user correc
 fault makes its image unusable; the others are warnings, and training continues.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -81,5 +82,5 @@ def refuse_fatal(faults: Sequence[Fault], split: str, data_yaml: str) -> None:
     count = "a fault" if len(fatal) == 1 else f"{len(fatal):,} faults"
     skippable = all(fault.kind is not FaultKind.EMPTY_SPLIT for fault in fatal)
     way_out = "correct them, or leave the images out with --skip-bad" if skippable else "correct them"
-    fix = f"`{own_command()} check --data {data_yaml}` shows all; {way_out}"
+    fix = f"`{own_command()} check --data {shlex.quote(data_yaml)}` shows all; {way_out}"
     raise UserError(f"the {split} split has {count}:{first}{more}", where=data_yaml, fix=fix)

@@ -124,8 +124,10 @@ def _follow_line(entry: str, list_file: Path, line: int, data: DataYaml, listing
     elif not is_image_name(entry):
         fix = f"list one image per line; images end in {', '.join(sorted(IMAGE_SUFFIXES))}"
         fault(FaultKind.NOT_AN_IMAGE, f"{shorten(entry)} is not an image file name", fix)
-    elif entry.startswith("./"):
+    elif entry.startswith(("./", ".\\")):
         image = os.path.normpath(list_file.parent / entry)
+        if not os.path.exists(image):
+            image = os.path.normpath(list_file.parent / entry.replace("\\", "/"))  # of Windows
         if os.path.exists(image):
             listing.add(image, str(list_file), line)
         else:

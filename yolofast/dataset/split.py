@@ -6,6 +6,7 @@ are YOLO's. Without either a COCO file is looked for in the usual places.
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,7 +111,7 @@ def read_split_report(data_yaml: str | Path, split: str = "train", **how: Unpack
     index = report.index if keep.all() else report.index.take(np.flatnonzero(keep))
     if _needs_boxes(split) and not _has_boxes(index):
         what = f"no usable image of the {split} split has a box"
-        raise UserError(what, where=data_yaml, fix=f"see {own_command()} check --data {data_yaml}")
+        raise UserError(what, where=data_yaml, fix=f"see {own_command()} check --data {shlex.quote(str(data_yaml))}")
     return replace(report, index=index, skipped=tuple(report.index.path(int(i)) for i in np.flatnonzero(~keep)))
 
 

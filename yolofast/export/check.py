@@ -141,7 +141,7 @@ def compare(
         conf=facts.conf, iou=facts.iou, multi_label=False, agnostic=facts.agnostic, max_detections=facts.max_det
     )
     counted = to_validate(trained.model)
-    tallies = MetricAccumulator(len(facts.names)), MetricAccumulator(len(facts.names))
+    accumulators = MetricAccumulator(len(facts.names)), MetricAccumulator(len(facts.names))
     for place, image in enumerate(images):
         fitted = fit(image, facts.shape, facts.stride, facts.inputs)
         levels = torch.from_numpy(network_input(fitted.input, facts))
@@ -158,12 +158,12 @@ def compare(
                 wanted = in_original(wanted, fitted, image)
             _match(result, wanted, given, facts.conf, excused=result.tolerance == EXACT and _equal(by_us, given))
         if index is not None:
-            for tally, predictions in zip(tallies, (ours, theirs), strict=True):
+            for accumulator, predictions in zip(accumulators, (ours, theirs), strict=True):
                 (one,) = counted.detections(predictions)
-                tally.add(index, np.array([place]), [in_original(one, fitted, image)])
+                accumulator.add(index, np.array([place]), [in_original(one, fitted, image)])
         result.images += 1
     if index is not None:
-        before, after = (float(tally.result().metrics.map) for tally in tallies)
+        before, after = (float(accumulator.result().metrics.map) for accumulator in accumulators)
         result.ap = before, after
     if half is not None:
         boxes, scores = (max(_HALF_MARGIN * one, EXACT.boxes) for one in (yardstick.worst_box, yardstick.worst_score))

@@ -226,12 +226,14 @@ class _Search:
 
     def _ap(self, predict: Any) -> float:
         """On the images that ranges were not taken from."""
-        tally = MetricAccumulator(len(self._facts.names))
+        accumulator = MetricAccumulator(len(self._facts.names))
         for place in self._measured:
             (one,) = self._thresholds.detections(torch.from_numpy(predict(self._levels(place))[:1]))
             fitted: Fitted = self._fitted[place]
-            tally.add(self._sample.index, np.array([place]), [in_original(one, fitted, self._sample.images[place])])
-        return float(tally.result().metrics.map)
+            accumulator.add(
+                self._sample.index, np.array([place]), [in_original(one, fitted, self._sample.images[place])]
+            )
+        return float(accumulator.result().metrics.map)
 
 
 def _detector(session: Session, facts: ExportFacts) -> Any:

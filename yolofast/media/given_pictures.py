@@ -17,7 +17,9 @@ from yolofast.pixels import Image
 
 Channels = Literal["bgr", "rgb"]
 """The order of colours in an array or tensor; with a fourth channel, of opacity, that is dropped."""
-_TAKEN = "a file's name, its bytes, a PIL image, an array [height, width, 3] or a tensor [3, height, width]"
+_TAKEN = (
+    "a file's name, an open file, its bytes, a PIL image, an array [height, width, 3] or a tensor [3, height, width]"
+)
 _COUNTS = (1, 3, 4)
 """Of channels: grey, colours, and colours with opacity."""
 _ENCODED = (bytes, bytearray, memoryview)
@@ -25,7 +27,7 @@ _ENCODED = (bytes, bytearray, memoryview)
 
 def is_one(given: object) -> bool:
     """Whether it is a picture, or a batch of them in one array, rather than a list of such."""
-    return isinstance(given, (np.ndarray, torch.Tensor, *_ENCODED)) or _is_pil(given)
+    return isinstance(given, (np.ndarray, torch.Tensor, *_ENCODED)) or _is_pil(given) or _is_open_file(given)
 
 
 def pictures_of(given: object, channels: Channels | None = None) -> list[Image]:
@@ -35,6 +37,8 @@ def pictures_of(given: object, channels: Channels | None = None) -> list[Image]:
     as torchvision does. PIL's images and encoded bytes say their order themselves.
     """
     check_channels(channels)
+    if _is_open_file(given):
+        given = _content_of(given)
     if isinstance(given, _ENCODED):
         return [decode_picture(bytes(given), "the bytes given as an image")]
     if _is_pil(given):
@@ -54,9 +58,21 @@ def check_channels(channels: object) -> None:
 
 
 def name_of(given: object) -> str | None:
-    """Where PIL has read its image from."""
-    name = getattr(given, "filename", None) if _is_pil(given) else None
-    return str(name) if name else None
+    """Where PIL has read its image from, and what an open file says."""
+    name = getattr(given, "filename" if _is_pil(given) else "name", None)
+    return name if isinstance(name, str) and name else None
+
+
+def _is_open_file(given: object) -> bool:
+    """Or what a web server makes of a file that is sent to it; its lines are no pictures."""
+    return callable(getattr(given, "read", None))
+
+
+def _content_of(file: Any) -> bytes:
+    content = file.read()
+    if not isinstance(content, bytes):
+        raise UserError(f"an open file gives {type(content).__name__}, not bytes", fix='open it by open(name, "rb")')
+    return content
 
 
 def _is_pil(given: object) -> bool:

@@ -172,6 +172,24 @@ def test_voc_counts_from_one_unless_a_box_begins_at_zero(tmp_path):
     assert "not counted from 1" in found.remarks[0]
 
 
+@pytest.mark.parametrize("line", ["{}", "{}.jpg", "JPEGImages/{}.jpg", "{}  1", "JPEGImages/{}.jpg Annotations/{}.xml"])
+def test_names_with_spaces_in_the_lists_of_voc(tmp_path, line):
+    samples.voc(tmp_path / "voc")
+    name = "c" if "  1" in line or "xml" in line else "my été 1"
+    for file in (tmp_path / "voc/JPEGImages/c.jpg", tmp_path / "voc/Annotations/c.xml"):
+        file.rename(file.with_stem(name))
+    write(tmp_path / "voc/ImageSets/Main/train.txt", f"a\n{line.format(name, name)}\n")
+    found = read_labelled(tmp_path / "voc", "voc", None)
+    splits = {os.path.basename(one.file): one.split for one in found.images}
+    assert splits == {"a.jpg": "train", "b.jpg": "val", f"{name}.jpg": "train"} and not found.dropped
+
+
+def test_images_that_lie_beside_the_folder_of_labels_are_said(tmp_path):
+    samples.voc(tmp_path / "voc")
+    (remark,) = read_labelled(tmp_path / "voc/Annotations", "voc", None).remarks
+    assert remark.startswith(f"no image lies below {tmp_path}/voc/Annotations, so those of {tmp_path}/voc are used")
+
+
 def test_voc_outlines_and_turned_boxes(tmp_path):
     samples.voc(tmp_path / "voc", polygon=True)
     path = tmp_path / "voc/Annotations/b.xml"

@@ -6,6 +6,7 @@ are a group.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ _OTHER_FILES = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_
 _FIX = "write its bbox as [x, y, width, height] and polygons as [x1, y1, x2, y2, …], or remove the annotation"
 _CROWD = frozenset({"crowd"})
 _HEAD, _WHOLE = 2**16, 2**26
+_OF_DATUMARO = re.compile(r'"items"\s*:\s*\[')
+"""Its files have categories and annotations as well."""
 
 
 def recognise(evidence: Evidence) -> str | None:
@@ -43,7 +46,7 @@ def recognise(evidence: Evidence) -> str | None:
 def _is_coco(evidence: Evidence, name: str) -> bool:
     """The three lists may come in any order, and each may be long."""
     head = evidence.head(name, _HEAD)
-    if not head.lstrip("\ufeff \t\r\n").startswith("{"):
+    if not head.lstrip("\ufeff \t\r\n").startswith("{") or _OF_DATUMARO.search(head):
         return False
     words = '"images"', '"annotations"', '"categories"'
     if sum(word in head for word in words) >= 2 and '"shapes"' not in head:

@@ -195,6 +195,8 @@ def read_labelled(source: Path, form: str, images: Path | None, aside: Path | No
         if not len(places) and images is None and root.parent != root:
             places = ImagePlaces([root.parent], aside, guessed=True)
     import_module(FORMATS[form].code).read(source, places, found)
+    if images is None and len(places) and places.guessed and found.images:
+        found.remarks.append(f"no image lies below {root}, so those of {root.parent} are used, or name them: --images")
     if not found.images and not any(fault.fatal for fault in found.faults):
         what = f"holds no labels of {FORMATS[form].title} for {counted(len(places), 'image')}"
         raise UserError(what, where=source, fix="check --from, and name the images' folder with --images")

@@ -25,6 +25,13 @@ _MOST_IN_A_FOLDER = 5_000
 """A folder of a million images must not hide that of their labels."""
 _MOST_FOLDERS = 1_000
 _HEAD = 4096
+_UNREAD = (
+    ("Datumaro JSON", (".json",), r'"items"\s*:\s*\['),
+    ("CreateML JSON", (".json",), r'"coordinates"\s*:\s*\{'),
+    ("JSON of the VGG Image Annotator", (".json",), r'"shape_attributes"|"_via_settings"'),
+    ("TFRecord files", (".tfrecord", ".tfrecords"), ""),
+)
+"""Forms that are known by name: title, endings of its files, what is in the beginning of one."""
 JUNK = re.compile(r"(^|/)(__MACOSX/|\._|\.)")
 """What macOS puts beside files that it packs, and what is hidden."""
 
@@ -60,6 +67,9 @@ class Evidence:
         text = self.head(name)
         lines = text.splitlines()
         return lines if len(text) < _HEAD else lines[:-1]
+
+    def sequences(self) -> list[str]:
+        return [name for name in self.names if re.search(r"(^|/)gt/gt\.txt$", name)]
 
     def images(self) -> int:
         return sum(is_image_name(name) for name in self.names)
@@ -136,12 +146,41 @@ def recognise(place: str | Path) -> Recognised | None:
             out = shlex.quote(f"{_stem(place)}-2d")
             command = f"{own_command()} convert --from nuscenes --root {shlex.quote(str(place))} --out {out}"
             return Recognised("nuscenes", FORMATS["nuscenes"].title, seen, command)
-        if sequences := [name for name in evidence.names if re.search(r"(^|/)gt/gt\.txt$", name)]:
+        if (sequences := evidence.sequences()) and place.is_dir() and not _not_read(evidence):
             seen = evidence.counted(sequences, "sequence") if len(sequences) > 1 else sequences[0]
-            out = shlex.quote(f"{_stem(place)}.json")
-            command = f"{own_command()} convert {shlex.quote(str(place))} --from mot --to coco-video --out {out}"
-            return Recognised("mot", FORMATS["mot"].title, seen, command)
+            return Recognised("mot", FORMATS["mot"].title, seen, _commands_of_sequences(place))
     return None
+
+
+def recognise_unread(place: str | Path) -> str | None:
+    """What else a place is known to be, which nothing here reads."""
+    with evidence_of(Path(place)) as evidence:
+        return _not_read(evidence)
+
+
+def _not_read(evidence: Evidence) -> str | None:
+    if evidence.sequences():
+        if evidence.called("labels.txt"):
+            return "a MOT export of CVAT"
+        return None if evidence.place.is_dir() else "packed sequences of MOTChallenge"
+    for title, endings, pattern in _UNREAD:
+        if any(re.search(pattern, evidence.head(name)) for name in evidence.ending(*endings)[:5]):
+            return title
+    return None
+
+
+def images_in(place: Path) -> int | None:
+    """How many images are there; None if there is no file at all."""
+    with evidence_of(place) as evidence:
+        return evidence.images() if evidence.names else None
+
+
+def _commands_of_sequences(place: Path) -> str:
+    """Their tracks, then what is seen in their frames."""
+    own, given, tracks = own_command(), shlex.quote(str(place)), shlex.quote(f"{_stem(place)}.json")
+    out = shlex.quote(f"{_stem(place)}-yolo")
+    first = f"{own} convert {given} --from mot --to coco-video --out {tracks}"
+    return f"{first} && {own} convert {tracks} --from coco --to yolo --out {out} --images {given}"
 
 
 def _command(place: Path, format_: str) -> str:

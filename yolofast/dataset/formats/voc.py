@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from yolofast.dataset.data_yaml import is_image_name
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, PixelBox, box_around, box_of
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
@@ -157,22 +158,35 @@ def _lists(files: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _listed(folder: Path) -> dict[str, str]:
-    """Where there is no list of train, trainval is it, less those that another list has."""
-    splits = {split: _names(folder / f"{split}.txt") for split in _LISTS}
-    if not splits["train"]:
-        others = {*splits["val"], *splits["test"]}
-        splits["train"] = [name for name in _names(folder / "trainval.txt") if name not in others]
-    return {name: split for split, names in splits.items() for name in names}
+    """Where there is no list of train, trainval is it, less those that another list has.
+
+    A name may hold spaces, so a whole line is one. Its first word is one too, if no line is: of tools that write more
+    behind it, as the lists of single classes do.
+    """
+    lines = {split: _lines(folder / f"{split}.txt") for split in _LISTS}
+    if not lines["train"]:
+        others = {*lines["val"], *lines["test"]}
+        lines["train"] = [line for line in _lines(folder / "trainval.txt") if line not in others]
+    names = {_stem(line): split for split, own in lines.items() for line in own}
+    for split, own in lines.items():
+        for line in own:
+            names.setdefault(_stem(line.split()[0]), split)
+    return names
 
 
-def _names(path: Path) -> list[str]:
-    """The first word of each line; the lists of single classes have a second one."""
+def _lines(path: Path) -> list[str]:
     try:
         with opened_text(path, errors="replace") as file:
             lines = file.read().splitlines()
     except OSError:
         return []
-    return [words[0].removesuffix(".jpg") for line in lines if (words := line.split())]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _stem(name: str) -> str:
+    """`a` of `a`, of `a.jpg` and of `JPEGImages/a.jpg`; `a.b` is a name without an ending."""
+    base = os.path.basename(name.replace("\\", "/"))
+    return os.path.splitext(base)[0] if is_image_name(base) else base
 
 
 def _count_from_zero_or_one(found: Labelled) -> None:

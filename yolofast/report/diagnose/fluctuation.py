@@ -22,7 +22,7 @@ _MOST_BLOCKS, _WINDOW = 256, 6
 
 
 def around_course(values: Floats) -> Floats:
-    """Relative to a course that bends slowly: a parabola through every sixth of the values."""
+    """Relative to a course that bends slowly: a parabola through every 6th of the values."""
     return np.asarray(values / smooth_course(values) - 1)
 
 

@@ -19,7 +19,7 @@ _FARTHEST = 1e7
 """Pixels; overlaps of boxes that are much farther away cannot be told from none."""
 _LARGEST = 1e100
 _ONE = np.array(1.0).view(np.uint64)
-"""As whole numbers, the bits of no number from 0 to 1 are greater; those of others, of NaN too, are: one call."""
+"""As whole numbers, no number from 0 to 1 has greater bits; those of others, of NaN too, are: one call."""
 _SCORE_ROUNDING = 1e-6
 _WHOLE, _REAL = "iu", "fiub"
 _FLOAT64 = np.dtype(np.float64)
