@@ -31,13 +31,7 @@ class ExecuTorchSession(Session):
         return {PREDICTIONS: self.predict(inputs[IMAGES])}
 
     def predict(self, images: Array) -> Array:
-        with self._one_at_a_time:
-            try:
-                (found,) = self._method.execute([torch.from_numpy(np.ascontiguousarray(images))])
-            except (RuntimeError, ValueError) as error:
-                what = f"executorch cannot run it: {in_one_line(error)}"
-                raise UserError(what, where=self._path, fix="export it again") from error
-            predictions: Array = found.numpy().copy()
+        predictions = self.outputs(images)[0]
         wanted = 5 + len(self.facts.names)
         if predictions.ndim != 3 or predictions.shape[2] != wanted:
             what = (
@@ -45,6 +39,15 @@ class ExecuTorchSession(Session):
             )
             raise UserError(what, where=self._path, fix="export it again: it is damaged")
         return predictions
+
+    def outputs(self, images: Array) -> list[Array]:
+        with self._one_at_a_time:
+            try:
+                found = self._method.execute([torch.from_numpy(np.ascontiguousarray(images))])
+            except (RuntimeError, ValueError) as error:
+                what = f"executorch cannot run it: {in_one_line(error)}"
+                raise UserError(what, where=self._path, fix="export it again") from error
+            return [one.numpy().copy() for one in found]
 
 
 def open_executorch(path: Path, *, gpu: bool = False) -> ExecuTorchSession:

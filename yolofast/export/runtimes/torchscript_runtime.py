@@ -42,6 +42,9 @@ class TorchScriptSession(Session):
             raise UserError(what, where=self._path, fix="export it again: it is damaged")
         return found
 
+    def outputs(self, images: Array) -> list[Array]:
+        return self._asked(self._whole, images)
+
     @torch.no_grad()
     def _asked(self, module: Any, images: Array) -> list[Array]:
         try:
