@@ -23,6 +23,7 @@ from yolofast.export.formats.sidecar import facts_beside
 from yolofast.export.formats.tensorrt import TENSORRT
 from yolofast.export.formats.traced import EXECUTORCH
 from yolofast.export.runtimes.contract import open_session
+from yolofast.model import blocks
 
 
 class Written:
@@ -150,6 +151,26 @@ def test_executorch_gives_what_the_network_gives(tmp_path, capsys):
     with pytest.raises(UserError, match="is no ExecuTorch file, or is damaged"):
         Detector(out)
     assert EXECUTORCH.suffix == ".pte" and json.loads((out / FILE_OF_FACTS).read_text())["nms"] == '"none"'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("to", "packages", "is_converting"),
+    [("executorch", ("executorch.runtime", "torchao"), torch.compiler.is_exporting),
+     ("ncnn", ("ncnn", "pnnx"), torch.jit.is_tracing)],
+)  # fmt: skip
+def test_the_layer_that_a_converter_spoils_is_named(to, packages, is_converting, tmp_path, monkeypatch, capsys):
+    for package in packages:
+        pytest.importorskip(package, reason=f"the extra yolofast[{to}] is not installed")
+    true = blocks.MP.forward
+    monkeypatch.setattr(blocks.MP, "forward", lambda self, x: true(self, x) * (1.5 if is_converting() else 1))
+    weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    modules = read_trained(weights).model.named_modules()
+    (layer,) = [name for name, module in modules if isinstance(module, blocks.MP)]
+    flags = ["--weights", weights, "--to", to, "--out", tmp_path / "made", "--images", 1]
+    assert main(["export", *map(str, flags)]) == 2
+    assert f"the first layer that differs is {layer}, whose values" in " ".join(capsys.readouterr().err.split())
+    assert [one.name for one in tmp_path.iterdir()] == ["best.pt"]
 
 
 @pytest.fixture(scope="module")
