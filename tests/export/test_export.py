@@ -17,9 +17,10 @@ from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
 from yolofast.evaluate.nms import Thresholds
 from yolofast.export import run as flow
-from yolofast.export.check import compare, first_difference
+from yolofast.export.check import compare
 from yolofast.export.formats import contract
 from yolofast.export.formats.onnx import ONNX
+from yolofast.export.layers import first_difference
 from yolofast.export.runtimes.onnx_runtime import open_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra yolofast[onnx] is not installed")
@@ -93,7 +94,7 @@ def test_a_file_that_is_not_the_network_is_told_and_where(exported, tmp_path):
     images = [picture(seed, 64, 64) for seed in range(2)]
     session = open_onnx(exported / "model" / "best.onnx")
     assert compare(trained, session, images).fault() == ""
-    assert first_difference(trained, session, images[0]).startswith("no layer differs")
+    assert first_difference(trained, session, "onnx", images[0]).startswith("no layer differs")
     convolutions = [node for node in model.graph.node if node.op_type == "Conv"]
     spoilt = convolutions[len(convolutions) // 2]
     weight = next(one for one in model.graph.initializer if one.name == spoilt.input[1])
@@ -102,7 +103,7 @@ def test_a_file_that_is_not_the_network_is_told_and_where(exported, tmp_path):
     session = open_onnx(tmp_path / "spoilt.onnx")
     assert "differ" in compare(trained, session, images).fault()
     layer = next(one.value for one in spoilt.metadata_props if one.key == "layer")
-    assert first_difference(trained, session, images[0]).startswith(f"the first layer that differs is {layer},")
+    assert first_difference(trained, session, "onnx", images[0]).startswith(f"the first layer that differs is {layer},")
 
 
 def test_nothing_is_left_of_a_file_that_fails(tmp_path, monkeypatch, capsys):
@@ -111,6 +112,17 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path, monkeypatch, capsys):
     assert main(["export", "--weights", str(weights)]) == 2
     assert "is no ONNX file, or is damaged" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["best.pt"]
+
+
+def test_a_file_that_was_not_compared_has_no_table_beside_it(exported, tmp_path, monkeypatch):
+    shutil.copy(exported / "best.pt", tmp_path)
+    graph = onnx.load(exported / "model" / "best.onnx")
+    monkeypatch.setattr(ONNX, "write", lambda network, facts, path: onnx.save(graph, path))  # tracing takes seconds
+    words = ["export", "--weights", str(tmp_path / "best.pt"), "--images", "1"]
+    assert main(words) == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["best.onnx", "best.onnx.check.md", "best.pt"]
+    assert main([*words, "--no-check", "--force"]) == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["best.onnx", "best.pt"]
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,13 @@ from yolofast.cli import main
 from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
 from yolofast.evaluate.nms import Thresholds
-from yolofast.export.check import compare, first_difference
+from yolofast.export.check import compare
 from yolofast.export.formats import onnx_based, torchscript
 from yolofast.export.formats.facts import END2END
 from yolofast.export.formats.openvino import OPENVINO
+from yolofast.export.layers import first_difference
 from yolofast.export.runtimes.contract import open_session
+from yolofast.model import blocks
 
 onnx = pytest.importorskip("onnx", reason="the extra yolofast[onnx] is not installed")
 pytestmark = pytest.mark.slow
@@ -65,6 +67,7 @@ def test_after_openvino_ctrl_c_is_heard(made):
     code = """
 import signal, sys
 from yolofast.export.runtimes.contract import open_session
+from yolofast.model import blocks
 first, second = (open_session(sys.argv[1], "openvino") for _ in range(2))
 del first
 del second
@@ -77,7 +80,7 @@ signal.raise_signal(signal.SIGINT)
 def test_openvinos_layers_tell_where_a_file_differs(made, exported, tmp_path):
     trained, images = read_trained(exported / "best.pt"), [picture(seed, 64, 64) for seed in range(2)]
     session = open_session(made / "openvino", "openvino")
-    assert first_difference(trained, session, images[0]).startswith("no layer differs")
+    assert first_difference(trained, session, "openvino", images[0]).startswith("no layer differs")
     graph = onnx.load(exported / "model" / "best.onnx")
     node = [node for node in graph.graph.node if node.op_type == "Conv"][5]
     weight = next(one for one in graph.graph.initializer if one.name == node.input[1])
@@ -86,7 +89,22 @@ def test_openvinos_layers_tell_where_a_file_differs(made, exported, tmp_path):
     session = open_session(tmp_path / "spoilt.xml", "openvino")
     assert "differ" in compare(trained, session, images).fault()
     layer = next(one.value for one in node.metadata_props if one.key == "layer")
-    assert first_difference(trained, session, images[0]).startswith(f"the first layer that differs is {layer},")
+    assert first_difference(trained, session, "openvino", images[0]).startswith(
+        f"the first layer that differs is {layer},"
+    )
+
+
+def test_torchscripts_layers_tell_where_tracing_went_wrong(exported, tmp_path, monkeypatch, capsys):
+    true = blocks.MP.forward
+    monkeypatch.setattr(blocks.MP, "forward", lambda self, x: true(self, x) * (1.5 if torch.jit.is_tracing() else 1))
+    model = read_trained(exported / "best.pt").model
+    (layer,) = [name for name, module in model.named_modules() if isinstance(module, blocks.MP)]
+    flags = ["--weights", exported / "best.pt", "--to", "torchscript", "--out", tmp_path / "made", "--images", 1]
+    assert main(["export", *map(str, flags)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the TorchScript file is not the network: " in said
+    assert f"the first layer that differs is {layer}, whose values" in said
+    assert not list(tmp_path.iterdir()), "nothing is left"
 
 
 def predictions(images, rows, classes):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,15 +12,19 @@ import pytest
 import torch
 
 from tests.detect.seeing import picture, save_seeing
+from tests.export.test_onnx_nodes import FACTS
 from yolofast import Detector
 from yolofast.cli import main
 from yolofast.detect.networks import read_trained
 from yolofast.errors import UserError
 from yolofast.export.check import compare
 from yolofast.export.formats import contract
-from yolofast.export.formats.sidecar import FACTS, facts_beside
+from yolofast.export.formats.sidecar import FACTS as FILE_OF_FACTS
+from yolofast.export.formats.sidecar import facts_beside
+from yolofast.export.formats.tensorrt import TENSORRT
 from yolofast.export.formats.traced import EXECUTORCH
 from yolofast.export.runtimes.contract import open_session
+from yolofast.model import blocks
 
 
 class Written:
@@ -64,7 +69,7 @@ def test_what_nothing_here_runs_is_written_and_that_is_said(to, model, converter
     assert main(flags) == 0
     said = capsys.readouterr().out
     assert "not compared with the network: nothing here runs" in said and "have suppression none" in said
-    assert sorted(one.name for one in out.iterdir()) == sorted([model, FACTS, "README.md", "labels.txt"])
+    assert sorted(one.name for one in out.iterdir()) == sorted([model, FILE_OF_FACTS, "README.md", "labels.txt"])
     facts = facts_beside(out / model)
     assert facts.nms == "none" and facts.shape == (64, 64) and facts.outputs == ("predictions",)
     images = torch.zeros(1, 3, 64, 64)
@@ -103,9 +108,33 @@ def test_facts_that_are_missing_or_damaged(tmp_path):
     with pytest.raises(UserError, match="which says what its inputs and outputs mean"):
         facts_beside(model)
     for text, words in (("{", "is damaged"), ("[]", "was not exported by yolofast")):
-        (tmp_path / FACTS).write_text(text)
+        (tmp_path / FILE_OF_FACTS).write_text(text)
         with pytest.raises(UserError, match=words):
             facts_beside(model)
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_tensorrt_is_told_to_keep_the_graphs_types(batch, monkeypatch, tmp_path):
+    """With a stand-in: there is no GPU here. TensorRT 10 refuses fp16 in a network whose types it may choose."""
+    seen = {}
+    profile = SimpleNamespace(set_shape=lambda *shapes: seen.update(shapes=shapes))
+    config = SimpleNamespace(set_memory_pool_limit=lambda *_: None, add_optimization_profile=lambda one: None)
+    builder = SimpleNamespace(
+        create_network=lambda flags: seen.update(flags=flags), create_optimization_profile=lambda: profile,
+        create_builder_config=lambda: config, build_serialized_network=lambda network, config: b"engine",
+    )  # fmt: skip
+    tools = SimpleNamespace(
+        init_libnvinfer_plugins=lambda *_: None,
+        Builder=lambda logger: builder, OnnxParser=lambda *_: SimpleNamespace(parse=lambda content: True),
+        MemoryPoolType=SimpleNamespace(WORKSPACE=0), NetworkDefinitionCreationFlag=SimpleNamespace(STRONGLY_TYPED=1),
+        Logger=type("Logger", (), {"ERROR": 1, "__init__": lambda self, level: None}),
+    )  # fmt: skip
+    monkeypatch.setattr(contract, "import_module", lambda name: tools)
+    graph = SimpleNamespace(SerializeToString=lambda: b"graph")
+    TENSORRT.write_graph(graph, replace(FACTS, batch=batch, precision="fp16"), tmp_path / "best.engine")
+    assert seen["flags"] == 1 << 1 and (tmp_path / "best.engine").read_bytes() == b"engine"
+    assert seen.get("shapes", ())[1:2] == (((1, 3, 64, 96),) if not batch else ())
+    assert facts_beside(tmp_path / "best.engine").precision == "fp16"
 
 
 @pytest.mark.slow
@@ -122,7 +151,27 @@ def test_executorch_gives_what_the_network_gives(tmp_path, capsys):
     (out / "best.pte").write_bytes((out / "best.pte").read_bytes()[:500])
     with pytest.raises(UserError, match="is no ExecuTorch file, or is damaged"):
         Detector(out)
-    assert EXECUTORCH.suffix == ".pte" and json.loads((out / FACTS).read_text())["nms"] == '"none"'
+    assert EXECUTORCH.suffix == ".pte" and json.loads((out / FILE_OF_FACTS).read_text())["nms"] == '"none"'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("to", "packages", "is_converting"),
+    [("executorch", ("executorch.runtime", "torchao"), torch.compiler.is_exporting),
+     ("ncnn", ("ncnn", "pnnx"), torch.jit.is_tracing)],
+)  # fmt: skip
+def test_the_layer_that_a_converter_spoils_is_named(to, packages, is_converting, tmp_path, monkeypatch, capsys):
+    for package in packages:
+        pytest.importorskip(package, reason=f"the extra yolofast[{to}] is not installed")
+    true = blocks.MP.forward
+    monkeypatch.setattr(blocks.MP, "forward", lambda self, x: true(self, x) * (1.5 if is_converting() else 1))
+    weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    modules = read_trained(weights).model.named_modules()
+    (layer,) = [name for name, module in modules if isinstance(module, blocks.MP)]
+    flags = ["--weights", weights, "--to", to, "--out", tmp_path / "made", "--images", 1]
+    assert main(["export", *map(str, flags)]) == 2
+    assert f"the first layer that differs is {layer}, whose values" in " ".join(capsys.readouterr().err.split())
+    assert [one.name for one in tmp_path.iterdir()] == ["best.pt"]
 
 
 @pytest.fixture(scope="module")
@@ -147,17 +196,17 @@ def test_ncnns_maps_are_decoded_to_the_networks_boxes(ncnn_model, tmp_path):
 @pytest.mark.slow
 def test_an_ncnn_model_that_is_damaged_or_not_the_network(ncnn_model, tmp_path):
     made = shutil.copytree(ncnn_model / "made", tmp_path / "made")
-    said = json.loads((made / FACTS).read_text())
+    said = json.loads((made / FILE_OF_FACTS).read_text())
     halved = json.loads(said["raw_maps"])
     halved["anchors_px"] = (np.array(halved["anchors_px"]) * 2).tolist()
-    (made / FACTS).write_text(json.dumps({**said, "raw_maps": json.dumps(halved)}))
+    (made / FILE_OF_FACTS).write_text(json.dumps({**said, "raw_maps": json.dumps(halved)}))
     trained = read_trained(ncnn_model / "best.pt")
     assert "boxes differ" in compare(trained, open_session(made, "ncnn"), [picture(7, 64, 64)]).fault()
     for wrong in ("{}", "[]", json.dumps({**halved, "layout": {"kind": 1}})):
-        (made / FACTS).write_text(json.dumps({**said, "raw_maps": wrong}))
+        (made / FILE_OF_FACTS).write_text(json.dumps({**said, "raw_maps": wrong}))
         with pytest.raises(UserError, match="raw_maps are damaged"):
             Detector(made)
-    (made / FACTS).write_text(json.dumps(said))
+    (made / FILE_OF_FACTS).write_text(json.dumps(said))
     (made / "best.param").write_text("7767517\n1 1\nUnheardOf one 0 1 two\n")
     with pytest.raises(UserError, match="has a layer that ncnn does not know"):
         Detector(made)

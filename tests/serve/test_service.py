@@ -1,5 +1,6 @@
 """The addresses of the service: the detector's own answers, refusals with the status that says whose mistake it is."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -121,6 +122,24 @@ def test_hostile_uploads_are_refused(name, make):
     answer = client.post("/v1/detect", content=content)
     assert (answer.status_code, words in answer.json()["error"]) == (status, True), answer.text
     assert f'yolofast_requests_total{{status="{status}"}} 1' in client.get("/metrics").text
+
+
+def test_a_client_that_goes_amid_its_upload_is_no_fault_of_the_service(make):
+    client = make()
+    parts = iter(({"type": "http.request", "body": b"half", "more_body": True}, {"type": "http.disconnect"}))
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": "/v1/detect",
+        "raw_path": b"/v1/detect", "query_string": b"", "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+
+    async def receive():
+        return next(parts, {"type": "http.disconnect"})
+
+    async def send(message):
+        pass
+
+    asyncio.run(client.app(scope, receive, send))
+    assert 'yolofast_requests_total{status="400"} 1' in client.get("/metrics").text
 
 
 def test_forms_and_foreign_methods_are_refused(make):

@@ -28,8 +28,6 @@ from yolofast.structures import Detections
 
 _SAME_PLACE = 0.9
 """IoU."""
-_LAYER_DIFFERENCE = {"fp32": 1e-3, "fp16": 3e-2}
-"""Of the largest value of a layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,40 +228,3 @@ def _iou(box: Array, others: Array) -> Array:
     areas = (others[:, 2:] - others[:, :2]).prod(1) + (box[2:] - box[:2]).prod()
     found: Array = (shared + 1e-9) / (areas - shared + 1e-9)
     return found
-
-
-@torch.no_grad()
-def first_difference(trained: TrainedModel, session: Session, image: Image) -> str:
-    """The first layer whose values are not the network's, in words."""
-    facts = session.facts
-    if facts.precision == "int8":
-        return "more --search-images may keep it"
-    fitted = fit(image, facts.shape, facts.stride, facts.inputs)
-    levels = torch.from_numpy(network_input(fitted.input, facts)).float() / facts.inputs.divisor
-    images = levels.expand(facts.batch or 1, -1, -1, -1).contiguous()
-    decoded = DecodedNetwork(trained.model)
-    ours: dict[str, Array] = {}
-
-    def keep(name: str) -> object:
-        def look(module: object, inputs: object, output: object) -> None:
-            if isinstance(output, torch.Tensor):
-                ours[name] = output.numpy().copy()  # activations may work in place
-
-        return look
-
-    for name, module in decoded.network.named_modules():
-        if name:
-            module.register_forward_hook(keep(name))
-    decoded(images)
-    theirs = dict(session.layers(images.numpy()))
-    if not theirs:
-        return "files of this format do not tell what their layers give"
-    for name, values in ours.items():
-        given = theirs.get(name)
-        if given is None or given.shape != values.shape:
-            continue
-        worst = float(np.abs(values - given.astype(np.float32)).max())
-        if not worst <= _LAYER_DIFFERENCE[facts.precision] * max(float(np.abs(values).max()), 1e-6):
-            most = np.abs(values).max()
-            return f"the first layer that differs is {name}, whose values of up to {most:.3g} differ by {worst:.3g}"
-    return "no layer differs, but what follows them"

@@ -6,6 +6,7 @@ from yolofast.export.check import Comparison
 from yolofast.export.formats.contract import ExportFormat
 from yolofast.export.formats.facts import IMAGE, IMAGES, PREDICTIONS, ExportFacts
 from yolofast.export.int8 import Int8
+from yolofast.export.lines import cpp_lines, python_lines
 
 CHECK = "check.md"
 
@@ -19,14 +20,16 @@ def write_companions(
     int8: Int8 | None,
     *,
     alone: bool,
+    runs: bool,
 ) -> None:
-    """`alone`: the model is a file by itself, beside which only the comparison lies, under its name."""
+    """`alone`: the model is a file by itself, beside which only the comparison lies, under its name. `runs`: yolofast
+    runs such files."""
     if comparison is not None:
         name = f"{model.name}.{CHECK}" if alone else CHECK
         (folder / name).write_text(check_page(model.name, facts, comparison, int8), encoding="utf-8")
     if not alone:
         (folder / "labels.txt").write_text("".join(f"{name}\n" for name in facts.names), encoding="utf-8")
-        (folder / "README.md").write_text(readme(model.name, facts, form), encoding="utf-8")
+        (folder / "README.md").write_text(readme(model.name, facts, form, runs=runs), encoding="utf-8")
 
 
 def check_page(name: str, facts: ExportFacts, comparison: Comparison, int8: Int8 | None) -> str:
@@ -73,14 +76,26 @@ def output_words(facts: ExportFacts, form: ExportFormat) -> str:
     )
 
 
-def readme(name: str, facts: ExportFacts, form: ExportFormat) -> str:
+def _threshold_words(facts: ExportFacts) -> str:
+    """Of inputs that may be left out."""
+    given = "- inputs `conf`: float32 [1], `iou`: float32 [1], `max_det`: int64 [1]; each may be left out\n"
+    return given if facts.threshold_inputs else ""
+
+
+def _own_words(name: str) -> str:
+    asked = f'`Detector("{name}").predict("street.jpg")`, or `yolofast val --weights {name} --data data.yaml`'
+    return f"With yolofast itself: {asked}.\n\n"
+
+
+def readme(name: str, facts: ExportFacts, form: ExportFormat, *, runs: bool) -> str:
+    """`runs`: yolofast runs such files too."""
     suppression = {"none": "none: apply it to the predictions", "onnx": "inside", "efficientnms": "TensorRT's, inside"}
     return f"""# {name}
 
 Exported by yolofast {facts.version} from `{facts.weights}` (sha256 `{facts.weights_sha256}`), {facts.precision}.
 
 - input {input_words(facts)}
-- output {output_words(facts, form)}
+{_threshold_words(facts)}- output {output_words(facts, form)}
 - suppression: {suppression[facts.nms]}; conf {facts.conf:g}, iou {facts.iou:g}, at most {facts.max_det} detections
 - classes: `labels.txt`, a line each, from 0
 
@@ -89,48 +104,8 @@ Exported by yolofast {facts.version} from `{facts.weights}` (sha256 `{facts.weig
 ```python
 {python_lines(name, facts, form)}```
 
-With yolofast itself: `Detector("{name}").predict("street.jpg")`, or `yolofast val --weights {name}`.
-
-## C++
+{_own_words(name) if runs else ""}## C++
 
 ```cpp
-{form.cpp_lines(name, facts)}```
-"""
-
-
-def python_lines(name: str, facts: ExportFacts, form: ExportFormat) -> str:
-    """What runs the model on `street.jpg`; only libraries, nothing of yolofast."""
-    imports, run = form.python_lines(name, IMAGE if facts.image_order else IMAGES)
-    return f"import cv2\nimport numpy as np\n{imports}\n{_preparing(facts)}{run}{_showing(facts)}"
-
-
-def _preparing(facts: ExportFacts) -> str:
-    if facts.image_order:
-        turned = "[..., ::-1]" if facts.image_order == "rgb" else ""
-        return f'{IMAGE} = np.ascontiguousarray(cv2.imread("street.jpg"){turned})\n'
-    height, width = facts.shape
-    order = "[..., ::-1]" if facts.inputs.rgb else ""
-    corner = "0, 0" if facts.inputs.top_left else f"({height} - high) // 2, ({width} - wide) // 2"
-    more = f".repeat({facts.batch}, 0)" if facts.batch > 1 else ""
-    return f"""picture = cv2.imread("street.jpg")
-ratio = min({height} / picture.shape[0], {width} / picture.shape[1])
-high, wide = (max(int(side * ratio), 1) for side in picture.shape[:2])
-top, left = {corner}
-canvas = np.full(({height}, {width}, 3), 114, np.uint8)
-canvas[top : top + high, left : left + wide] = cv2.resize(picture, (wide, high))
-{IMAGES} = canvas{order}.transpose(2, 0, 1)[None].astype(np.float32){more} / {facts.inputs.divisor:g}
-"""
-
-
-def _showing(facts: ExportFacts) -> str:
-    if facts.nms == "none":
-        return "print(*(one.shape for one in outputs))\n"
-    if len(facts.outputs) > 1:
-        return """count, boxes, scores, classes = (output[0] for output in outputs)
-for box, score, label in zip(boxes[: count[0]], scores, classes):
-    print(label, score, *box)
-"""
-    return """for x1, y1, x2, y2, score, label in outputs[0][0]:
-    if score > 0:
-        print(int(label), score, x1, y1, x2, y2)
+{cpp_lines(name, facts, form)}```
 """

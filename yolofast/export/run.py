@@ -14,13 +14,14 @@ from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.dataset.shapes.files import scene
 from yolofast.detect.networks import TrainedModel, in_strides, read_trained, shape_of
 from yolofast.errors import UserError
-from yolofast.export.check import Comparison, compare, first_difference
-from yolofast.export.folder import write_companions
+from yolofast.export.check import Comparison, compare
+from yolofast.export.folder import CHECK, write_companions
 from yolofast.export.formats.contract import ExportFormat, export_format
 from yolofast.export.formats.facts import ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.onnx_graph import graph_of
 from yolofast.export.int8 import Int8, Sample, find_int8, missed_words
+from yolofast.export.layers import first_difference
 from yolofast.export.runtimes.contract import format_of, open_session
 from yolofast.extensions import RUNTIMES
 from yolofast.files.atomic_file import name_beside, remove_abandoned
@@ -63,7 +64,8 @@ def export(config: ExportConfig, weights: str, say: Say) -> Exported:
         model = made / (f"{Path(weights).stem}{form.suffix}" if in_folder else target.name)
         comparison, int8 = _written(config, form, facts, trained, model, judges, say)
         size = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
-        write_companions(made, model, facts, form, comparison, int8, alone=not in_folder)
+        runs = config.to in RUNTIMES
+        write_companions(made, model, facts, form, comparison, int8, alone=not in_folder, runs=runs)
         _put(made, target, in_folder)
     except OSError as error:
         raise UserError(f"cannot be written: {error.strerror}", where=target, fix="name another --out") from error
@@ -101,7 +103,7 @@ def _written(
         form.write(form.network(trained.model, facts), facts, model)
         comparison = compared()
     if judges is not None and comparison is not None and (fault := comparison.fault()):
-        layer = first_difference(trained, open_session(model, config.to), judges[0][0])
+        layer = first_difference(trained, open_session(model, config.to), config.to, judges[0][0])
         what = f"the {form.title} file is not the network: {fault}; {layer}"
         raise UserError(what, fix="report it as a defect; --no-check writes the file all the same")
     return comparison, int8
@@ -131,6 +133,8 @@ def _target(config: ExportConfig, weights: str, form: ExportFormat) -> tuple[boo
 def _put(made: Path, target: Path, in_folder: bool) -> None:
     """All at once; what was there is replaced."""
     if not in_folder:
+        if not (made / (check := f"{target.name}.{CHECK}")).exists():  # an earlier one is about another file
+            target.with_name(check).unlink(missing_ok=True)
         for file in sorted(made.iterdir(), key=lambda one: one.name == target.name):  # the model last
             os.replace(file, target.with_name(file.name))
         return

@@ -15,6 +15,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.requests import ClientDisconnect
 
 from yolofast._version import __version__
 from yolofast.detect.results import plain_rows
@@ -186,11 +187,14 @@ async def _body(request: Request, most: int) -> bytes:
     if "multipart/form-data" in request.headers.get("content-type", ""):
         raise RefusedError(415, "send the image itself as the body: curl --data-binary @street.jpg")
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise too_large
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise too_large
+            parts.append(part)
+    except ClientDisconnect:  # nobody hears it, but it is counted, and no fault of the service
+        raise RefusedError(400, "the connection was closed before the body was whole") from None
     return b"".join(parts)
 
 

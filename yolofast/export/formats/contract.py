@@ -4,7 +4,7 @@ Each library is an optional extra, imported when it is used.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,7 +61,9 @@ class ExportFormat(ABC):
         """Imports, and what runs the file of this name: from the array `taken` to a list `outputs`."""
 
     @abstractmethod
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str: ...
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        """Headers; what runs the file of this name on the `cv::Mat` named as the input; where an output then is, by its
+        `{place}`, `{name}` and `{kind}` of number. Empty: these lines do not read it."""
 
 
 def _given(facts: ExportFacts) -> list[str]:
@@ -105,3 +107,29 @@ class DecodedNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         raw = self.network(images.half() if self._half else images)
         return decode(raw[: self.layout.levels * self.layout.heads], self)
+
+
+class LayerValues(DecodedNetwork):
+    """Gives the values of all layers in place of predictions, in the order of computing; `told` are their names."""
+
+    def __init__(self, network: Network, *, half: bool = False) -> None:
+        super().__init__(network, half=half)
+        self.told: list[str] = []
+        self._values: list[Tensor] = []
+        for name, module in self.network.named_modules():
+            if name:
+                module.register_forward_hook(self._keeping(name))
+
+    def _keeping(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor):
+                self.told.append(name)
+                self._values.append(output.float().clone())  # activations may work in place
+
+        return keep
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        self.told, self._values = [], []
+        self.network(images.half() if self._half else images)
+        values, self._values = tuple(self._values), []
+        return values

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from yolofast.errors import UserError
-from yolofast.export.formats.contract import DecodedNetwork
-from yolofast.export.formats.facts import ExportFacts
+from yolofast.export.formats.contract import DecodedNetwork, LayerValues
+from yolofast.export.formats.facts import IMAGES, ExportFacts
 from yolofast.export.formats.sidecar import add_fact
 from yolofast.export.formats.traced import Traced
 from yolofast.extensions import needed
@@ -38,7 +38,8 @@ class Ncnn(Traced):
     def _convert(self, network: DecodedNetwork, images: Tensor, facts: ExportFacts, path: Path) -> None:
         pnnx = needed("pnnx", self.extra, "the ncnn format")
         with TemporaryDirectory(prefix="yolofast-ncnn-") as folder, _silent():
-            pnnx.export(_RawMaps(network).eval(), str(Path(folder) / "raw.pt"), (images,), fp16=False)
+            asked = network if isinstance(network, LayerValues) else _RawMaps(network)
+            pnnx.export(asked.eval(), str(Path(folder) / "raw.pt"), (images,), fp16=False)
             parts = {ending: Path(folder) / f"raw.ncnn{ending}" for ending in (".param", ".bin")}
             if not all(part.is_file() for part in parts.values()):
                 raise RuntimeError("pnnx wrote no ncnn model")
@@ -66,20 +67,18 @@ outputs = [np.array(asked.extract(value)[1]) for value in network.output_names()
 """
         return "import ncnn", run
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
         height, width = facts.shape
-        return f"""#include <ncnn/net.h>
-
-ncnn::Net network;
+        run = f"""ncnn::Net network;
 network.opt.use_fp16_packed = network.opt.use_fp16_storage = network.opt.use_fp16_arithmetic = false;
 network.load_param("{name}");
 network.load_model("{Path(name).with_suffix(".bin")}");
-std::vector<float> pixels = prepared();  // as the input above
 auto asked = network.create_extractor();
-asked.input("in0", ncnn::Mat({width}, {height}, 3, pixels.data()));
+asked.input("in0", ncnn::Mat({width}, {height}, 3, {IMAGES}.ptr<float>()));
 ncnn::Mat found;
 asked.extract("out0", found);  // and out1, … of the other levels
 """
+        return "#include <ncnn/net.h>\n", run, ""
 
 
 class _RawMaps(nn.Module):

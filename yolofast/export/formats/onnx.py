@@ -22,24 +22,21 @@ class Onnx(OnnxBased):
         run = f'outputs = onnxruntime.InferenceSession("{name}").run(None, {{"{taken}": {taken}}})\n'
         return "import onnxruntime\n", run
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        taken, kind = (IMAGE, "uint8_t") if facts.image_order else (IMAGES, "float")
-        shape = (
-            "height, width, 3" if facts.image_order else f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}"
-        )
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        taken, kind, count, shape = (
+            (IMAGE, "uint8_t", f"3 * {IMAGE}.total()", f"{IMAGE}.rows, {IMAGE}.cols, 3") if facts.image_order else
+            (IMAGES, "float", f"{IMAGES}.total()", f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}")
+        )  # fmt: skip
         given = ", ".join(f'"{one}"' for one in facts.outputs)
-        return f"""#include <onnxruntime_cxx_api.h>
-
-Ort::Env env;
+        run = f"""Ort::Env env;
 Ort::Session session(env, "{name}", Ort::SessionOptions{{}});
 std::vector<int64_t> shape{{{shape}}};
-std::vector<{kind}> pixels = prepared();  // as the input above
 auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
-auto input = Ort::Value::CreateTensor<{kind}>(memory, pixels.data(), pixels.size(), shape.data(), shape.size());
-const char* inputs[] = {{"{taken}"}};
-const char* outputs[] = {{{given}}};
+auto input = Ort::Value::CreateTensor<{kind}>(memory, {taken}.ptr<{kind}>(), {count}, shape.data(), shape.size());
+const char *inputs[] = {{"{taken}"}}, *outputs[] = {{{given}}};
 auto found = session.Run(Ort::RunOptions{{}}, inputs, &input, 1, outputs, {len(facts.outputs)});
 """
+        return "#include <onnxruntime_cxx_api.h>\n", run, "found[{place}].GetTensorData<{kind}>()"
 
 
 ONNX = Onnx()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from yolofast.errors import UserError, in_one_line
 from yolofast.export.formats.contract import DecodedNetwork
-from yolofast.export.formats.facts import ExportFacts
+from yolofast.export.formats.facts import IMAGE, IMAGES, ExportFacts
 from yolofast.export.formats.onnx_based import OnnxBased
 from yolofast.export.formats.onnx_graph import layer_values
 from yolofast.extensions import needed
@@ -62,21 +62,18 @@ class OpenVino(OnnxBased):
         run = f'found = openvino.Core().compile_model("{name}", "CPU", exact)({{"{taken}": {taken}}})\n'
         return "import openvino", f"{exact}{run}outputs = list(found.values())\n"
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        kind, shape = ("uint8_t", "height, width, 3") if facts.image_order else (
-            "float", f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}"
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        taken, element, shape = (
+            (IMAGE, "u8", f"size_t({IMAGE}.rows), size_t({IMAGE}.cols), 3") if facts.image_order else
+            (IMAGES, "f32", f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}")
         )  # fmt: skip
-        element = "u8" if facts.image_order else "f32"
-        return f"""#include <openvino/openvino.hpp>
-
-ov::Core core;
+        run = f"""ov::Core core;
 auto exact = ov::hint::inference_precision(ov::element::f32);  // otherwise processors that have bfloat16 round to it
 auto request = core.compile_model("{name}", "CPU", exact).create_infer_request();
-std::vector<{kind}> pixels = prepared();  // as the input above
-request.set_input_tensor(ov::Tensor(ov::element::{element}, {{{shape}}}, pixels.data()));
+request.set_input_tensor(ov::Tensor(ov::element::{element}, {{{shape}}}, {taken}.data));
 request.infer();
-ov::Tensor found = request.get_tensor("{facts.outputs[0]}");
 """
+        return "#include <openvino/openvino.hpp>\n", run, 'request.get_tensor("{name}").data<{kind}>()'
 
 
 def values_of(model: Any) -> dict[str, Any]:

@@ -40,7 +40,8 @@ class TensorRt(OnnxBased):
         builder = trt.Builder(logger)
         if builder is None:
             raise UserError("TensorRT finds no GPU", fix="build the engine where it will run, or --to onnx")
-        network = builder.create_network(0)
+        # Numbers have the types that the graph gives them. TensorRT 10 wants to be told, later ones know nothing else.
+        network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
         parser = trt.OnnxParser(network, logger)
         if not parser.parse(graph.SerializeToString()):
             faults = "; ".join(str(parser.get_error(number)) for number in range(parser.num_errors))
@@ -75,16 +76,17 @@ outputs = [one.cpu().numpy() for one in outputs]
 """
         return "import tensorrt as trt\nimport torch", run
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        return f"""#include <NvInfer.h>
-
-std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger));
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        height, width = facts.shape
+        run = f"""std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger));
 auto engine = runtime->deserializeCudaEngine(content.data(), content.size());  // content of {name}
 auto context = engine->createExecutionContext();
-context->setTensorAddress("{IMAGES}", pixels_on_the_gpu);  // as the input above
+context->setInputShape("{IMAGES}", nvinfer1::Dims4({facts.batch or 1}, 3, {height}, {width}));
+context->setTensorAddress("{IMAGES}", images_on_the_gpu);  // by cudaMemcpy
 context->setTensorAddress("{facts.outputs[0]}", found_on_the_gpu);  // and so for each output
 context->enqueueV3(stream);
 """
+        return "#include <NvInfer.h>\n", run, ""
 
 
 TENSORRT = TensorRt()

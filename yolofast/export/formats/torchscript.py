@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from yolofast.errors import UserError, in_one_line
 from yolofast.export.formats.contract import DecodedNetwork, ExportFormat
-from yolofast.export.formats.facts import ExportFacts
+from yolofast.export.formats.facts import IMAGES, ExportFacts
 
 FACTS = "yolofast.json"
 """The part of the file that holds its metadata."""
@@ -48,16 +48,14 @@ class TorchScript(ExportFormat):
         more = "outputs = [one.numpy() for one in (found if isinstance(found, tuple) else [found])]\n"
         return "import torch", run + more
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        shape = f"{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}"
-        given = "toTensor()" if len(facts.outputs) == 1 else "toTuple()"
-        return f"""#include <torch/script.h>
-
-torch::NoGradGuard nothing_to_learn;
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        run = f"""torch::NoGradGuard nothing_to_learn;
 auto network = torch::jit::load("{name}");
-std::vector<float> pixels = prepared();  // as the input above
-auto found = network.forward({{torch::from_blob(pixels.data(), {{{shape}}})}}).{given};
+auto input = torch::from_blob({IMAGES}.ptr<float>(), {{{facts.batch or 1}, 3, {facts.shape[0]}, {facts.shape[1]}}});
+auto found = network.forward({{input}});
 """
+        of = "toTuple()->elements()[{place}].toTensor()" if len(facts.outputs) > 1 else "toTensor()"
+        return "#include <torch/script.h>\n", run, f"found.{of}.data_ptr<{{kind}}>()"
 
 
 class _Suppressed(nn.Module):
@@ -95,7 +93,8 @@ class _End2End(_Suppressed):
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # type: ignore[override]
         rows = self.rows(images)
         count = (rows[:, :, 4] > 0).sum(1, keepdim=True).int()
-        return count, rows[:, :, :4], rows[:, :, 4], rows[:, :, 5].int()
+        # Numbers lie one after the other, as programs in C++ read them.
+        return count, rows[:, :, :4].contiguous(), rows[:, :, 4].contiguous(), rows[:, :, 5].int().contiguous()
 
 
 def _kept(boxes: Tensor, labels: Tensor, iou: float, most: int, agnostic: bool) -> Tensor:

@@ -59,15 +59,13 @@ class ExecuTorch(Traced):
         more = f"outputs = [one.numpy() for one in method.execute([torch.from_numpy({taken})])]\n"
         return "import torch\nfrom executorch.runtime import Runtime", run + more
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        return f"""#include <executorch/extension/module/module.h>
-#include <executorch/extension/tensor/tensor.h>
-
-executorch::extension::Module module("{name}");
-std::vector<float> pixels = prepared();  // as the input above
-auto input = executorch::extension::from_blob(pixels.data(), {{{_shape(facts)}}});
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        headers = "#include <executorch/extension/module/module.h>\n#include <executorch/extension/tensor/tensor.h>\n"
+        run = f"""executorch::extension::Module module("{name}");
+auto input = executorch::extension::from_blob({IMAGES}.ptr<float>(), {{{_shape(facts)}}});
 auto found = module.forward(input);
 """
+        return headers, run, "found->at({place}).toTensor().const_data_ptr<{kind}>()"
 
 
 class LiteRt(Traced):
@@ -85,21 +83,18 @@ outputs = [interpreter.get_tensor(one["index"]) for one in interpreter.get_outpu
 """
         return "from ai_edge_litert.interpreter import Interpreter", run
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        return f"""#include <tensorflow/lite/interpreter.h>
-#include <tensorflow/lite/kernels/register.h>
-#include <tensorflow/lite/model_builder.h>
-
-auto model = tflite::FlatBufferModel::BuildFromFile("{name}");
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        headers = ("interpreter", "kernels/register", "model_builder")
+        run = f"""auto model = tflite::FlatBufferModel::BuildFromFile("{name}");
 tflite::ops::builtin::BuiltinOpResolver known;
 std::unique_ptr<tflite::Interpreter> interpreter;
 tflite::InterpreterBuilder(*model, known)(&interpreter);
 interpreter->AllocateTensors();
-std::vector<float> pixels = prepared();  // as the input above
-std::copy(pixels.begin(), pixels.end(), interpreter->typed_input_tensor<float>(0));
+std::copy_n({IMAGES}.ptr<float>(), {IMAGES}.total(), interpreter->typed_input_tensor<float>(0));
 interpreter->Invoke();
-const float* found = interpreter->typed_output_tensor<float>(0);
 """
+        included = "".join(f"#include <tensorflow/lite/{one}.h>\n" for one in headers)
+        return included, run, "interpreter->typed_output_tensor<{kind}>({place})"
 
 
 class CoreMl(Traced):
@@ -122,13 +117,15 @@ class CoreMl(Traced):
         run = f'found = coremltools.models.MLModel("{name}").predict({{"{taken}": {taken}}})\n'
         return "import coremltools", f"{run}outputs = list(found.values())\n"
 
-    def cpp_lines(self, name: str, facts: ExportFacts) -> str:
-        return f"""// CoreML has no interface of C++; in Objective-C++:
+    def cpp_lines(self, name: str, facts: ExportFacts) -> tuple[str, str, str]:
+        run = f"""// CoreML has no interface of C++; in Objective-C++, the input being an MLMultiArray of these images:
 NSError* error = nil;
 NSURL* compiled = [MLModel compileModelAtURL:[NSURL fileURLWithPath:@"{name}"] error:&error];
 MLModel* model = [MLModel modelWithContentsOfURL:compiled error:&error];
-id<MLFeatureProvider> found = [model predictionFromFeatures:prepared() error:&error];  // "{IMAGES}", as above
+auto input = [[MLDictionaryFeatureProvider alloc] initWithDictionary:@{{@"{IMAGES}": array}} error:&error];
+id<MLFeatureProvider> found = [model predictionFromFeatures:input error:&error];
 """
+        return "#import <CoreML/CoreML.h>\n", run, ""
 
 
 def _shape(facts: ExportFacts) -> str:

@@ -34,6 +34,10 @@ class Session(ABC):
         """What the network's layers gave, by their names, in the order of computing; empty if the file cannot tell."""
         return ()
 
+    def outputs(self, images: Array) -> Sequence[Array]:
+        """All that the file gives, in order, whatever it means; for sessions that have no `layers`."""
+        raise UserError("files of this format do not tell what their layers give", fix="--to onnx tells")
+
 
 def checked(predictions: Array, facts: ExportFacts, path: Path) -> Array:
     """What a network gave, if it is what `Session.predict` promises."""

@@ -32,14 +32,16 @@ class ExecuTorchSession(Session):
         return {PREDICTIONS: self.predict(inputs[IMAGES])}
 
     def predict(self, images: Array) -> Array:
+        return checked(self.outputs(images)[0], self.facts, self._path)
+
+    def outputs(self, images: Array) -> list[Array]:
         with self._one_at_a_time:
             try:
-                (found,) = self._method.execute([torch.from_numpy(np.ascontiguousarray(images))])
+                found = self._method.execute([torch.from_numpy(np.ascontiguousarray(images))])
             except (RuntimeError, ValueError) as error:
                 what = f"executorch cannot run it: {in_one_line(error)}"
                 raise UserError(what, where=self._path, fix="export it again") from error
-            predictions: Array = found.numpy().copy()
-        return checked(predictions, self.facts, self._path)
+            return [one.numpy().copy() for one in found]
 
 
 def open_executorch(path: Path, *, gpu: bool = False) -> ExecuTorchSession:

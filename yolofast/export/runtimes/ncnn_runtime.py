@@ -78,6 +78,13 @@ class NcnnSession(Session):
         predictions: Array = decode(maps, self._reader).numpy()
         return predictions
 
+    def outputs(self, images: Array) -> list[Array]:
+        asked = self._network.create_extractor()
+        levels = np.ascontiguousarray(images[0])
+        asked.input("in0", self._matrix(levels))
+        count = len(self._network.output_names())
+        return [np.array(asked.extract(f"out{number}")[1]) for number in range(count)]
+
 
 def open_ncnn(path: Path, *, gpu: bool = False) -> NcnnSession:
     return NcnnSession(path)

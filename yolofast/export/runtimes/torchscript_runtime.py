@@ -38,6 +38,9 @@ class TorchScriptSession(Session):
         (found,) = self._asked(self._network, images)
         return checked(found, self.facts, self._path)
 
+    def outputs(self, images: Array) -> list[Array]:
+        return self._asked(self._whole, images)
+
     @torch.no_grad()
     def _asked(self, module: Any, images: Array) -> list[Array]:
         try:
