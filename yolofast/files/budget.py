@@ -38,7 +38,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     except NotADirectoryError:
         from yolofast.files.tar_file import open_member  # for few: it needs NumPy, which `--help` does not
 
-        return open_member(*_tar_and_name(path))
+        return open_member(*_tar_and_name(path), LARGEST_IMAGE)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")

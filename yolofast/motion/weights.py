@@ -5,14 +5,16 @@ network ends with a sigmoid: all do but that for MOT17, so it can be told.
 """
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from yolofast.checkpoint.load import apply_weights
 from yolofast.checkpoint.read import read_weights
+from yolofast.config.motion import MotionTrainConfig
 from yolofast.errors import UserError
 from yolofast.motion.trackssm import TrackSSM, TrackSSMShape
 
@@ -33,6 +35,23 @@ def read_motion(path: str | Path, sigmoid: bool = True) -> TrackSSM:
         what = f"{report.nonfinite} of its tensors hold NaN or infinity"
         raise UserError(what, where=path, fix="use the weights of an earlier epoch")
     return model.eval().requires_grad_(False)
+
+
+def model_of(config: MotionTrainConfig) -> TrackSSM:
+    """The model that a run begins with: a new one, or that of a file."""
+    shape = TrackSSMShape(
+        blocks=config.blocks, timed=config.true_time, sigmoid=config.sigmoid, padded_in_front=config.true_padding
+    )
+    if not config.weights:
+        return TrackSSM(shape)
+    known = read_motion(config.weights, config.sigmoid)
+    model = TrackSSM(replace(shape, blocks=known.shape.blocks, sigmoid=known.shape.sigmoid))
+    weights = known.state_dict()
+    own = torch.zeros_like(model.state_dict()[_EMBEDDING])
+    common = min(len(own), len(weights[_EMBEDDING]))
+    own[:common] = weights[_EMBEDDING][:common]  # intervals that the file does not know begin without effect
+    model.load_state_dict({**weights, _EMBEDDING: own})
+    return model
 
 
 def stated(shape: TrackSSMShape) -> dict[str, Any]:

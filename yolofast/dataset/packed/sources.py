@@ -127,7 +127,7 @@ def _local_tar(source: str, given: Sequence[str]) -> Source:
     names = [os.fsdecode(name) for name in members_of(source).names.tolist()]
 
     def read(name: str) -> bytes:
-        return open_member(source, name).read()
+        return open_member(source, name, LARGEST_IMAGE).read()
 
     return _by_name(source, given, names, lambda name: read(name)[:_LARGEST_TEXT], read, nullcontext())
 

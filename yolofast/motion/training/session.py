@@ -22,13 +22,12 @@ from yolofast.config.resumed import as_text, changed, from_yaml, to_yaml
 from yolofast.config.settings import in_form
 from yolofast.errors import UserError, in_one_line
 from yolofast.files.atomic_file import write_whole
-from yolofast.motion.trackssm import TrackSSM, TrackSSMShape
 from yolofast.motion.training.horizons import SIMPLE, as_json, judged, learned, questions
 from yolofast.motion.training.samples import Augmentation, Samples
 from yolofast.motion.training.step import MotionStep
 from yolofast.motion.training.tracks import read_split
 from yolofast.motion.training.trainer import MotionTrainer, Validation
-from yolofast.motion.weights import read_motion, stated
+from yolofast.motion.weights import model_of, read_motion, stated
 from yolofast.precision import device_of
 from yolofast.report.run.run_page import leave_report
 from yolofast.runs.folder import RunLock, forget_earlier_run, new_run_folder
@@ -121,7 +120,7 @@ def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep,
     split = read_split(config.data, config.val or None, faithful=config.faithful)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = _model(config).to(device)
+        model = model_of(config).to(device)
     shape = model.shape
     samples = Samples(split.train, shape, ignore_gaps=config.faithful)
     held = Samples(split.val, shape, ignore_gaps=config.faithful)
@@ -137,22 +136,6 @@ def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep,
         f"{counted(len(split.train.starts) - 1, 'track')}, {counted(len(samples), 'sample')}; {split.about}",
     ]
     return step, Validation(held.to(device), asked, config.val_samples), words
-
-
-def _model(config: MotionTrainConfig) -> TrackSSM:
-    shape = TrackSSMShape(
-        blocks=config.blocks, timed=config.true_time, sigmoid=config.sigmoid, padded_in_front=config.true_padding
-    )
-    if not config.weights:
-        return TrackSSM(shape)
-    known = read_motion(config.weights, config.sigmoid)
-    model = TrackSSM(dataclasses.replace(shape, blocks=known.shape.blocks, sigmoid=known.shape.sigmoid))
-    weights, name = known.state_dict(), "encoder.mamba_net.embedding.weight"
-    own = torch.zeros_like(model.state_dict()[name])
-    common = min(len(own), len(weights[name]))
-    own[:common] = weights[name][:common]  # intervals that the file does not know begin without effect
-    model.load_state_dict({**weights, name: own})
-    return model
 
 
 def _restored(step: MotionStep, state: dict[str, Any], display: Display) -> Progress:
