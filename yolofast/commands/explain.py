@@ -57,7 +57,7 @@ def print_explanation(config: TrainConfig, plan: PlanSpec | None = None, past: R
 
 def _title(run: Explanation) -> str:
     config, size = run.config, f"{run.augmentation.height}×{run.augmentation.width}"
-    epochs = f"{config.epochs} epoch{'s' * (config.epochs != 1)}"
+    epochs = counted(config.epochs, "epoch")
     if run.past is not None:
         epochs = f"resuming with epoch {run.past.epochs + 1} of {epochs}"
     return f"{config.cfg or config.weights}, {size}, {epochs} of {config.data} (nothing is trained)"

@@ -1,14 +1,11 @@
 """`yolofast pack`: the images of a data set decoded and resized once, before training."""
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 
 from yolofast.commands.import_data import publish
 from yolofast.config.flags import from_args
@@ -21,7 +18,7 @@ from yolofast.image_index import ImageIndex
 from yolofast.store import PackedStore, pack, store_folder, store_name, verify
 from yolofast.store.fitted import Fit
 from yolofast.store.packing import Flavour
-from yolofast.terminal.console import console
+from yolofast.terminal.console import progress_bar
 from yolofast.words import amount
 
 _MOST_NAMED = 10
@@ -48,7 +45,7 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: 
     name = store_name(index, Fit(width, height, augmented), flavour)
     folder = store_folder(index, name) if config.out is None else Path(config.out)
     started, packed = time.perf_counter(), 0
-    with _progress(f"packing {split}") as show:
+    with progress_bar(f"packing {split}", MofNCompleteColumn()) as show:
 
         def count(done: int, total: int) -> None:
             nonlocal packed
@@ -67,7 +64,7 @@ def _pack_split(index: ImageIndex, split: str, width: int, height: int, config: 
 
 
 def _verify(store: PackedStore, split: str, threads: int | None) -> None:
-    with _progress(f"verifying {split}") as show:
+    with progress_bar(f"verifying {split}", MofNCompleteColumn()) as show:
         damaged = verify(store, threads=threads or usable_cores(), progress=show)
     if damaged:
         named = "".join(f"\n  {file}" for file in damaged[:_MOST_NAMED])
@@ -75,15 +72,3 @@ def _verify(store: PackedStore, split: str, threads: int | None) -> None:
         what = f"{len(damaged):,} of {len(store):,} stored images are damaged:{named}{more}"
         raise UserError(what, where=store.data, fix="delete this file and pack again; check the disk")
     print(f"  all {len(store):,} checksums are right")
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing in a log."""
-    if not sys.stdout.isatty():
-        yield lambda done, total: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -107,7 +107,7 @@ def searched(
     among = f"{'defaults' if usual == len(trials) else 'the defaults among them'}; " if usual else ""
     out.print(
         f"{counted(len(trials), 'setting')} on {counted(len(scenes), 'sequence')} of {frames:,} frames, "
-        f"{counted(workers, 'process').replace('processs', 'processes')}; {among}results grow in {folder}",
+        f"{counted(workers, 'process')}; {among}results grow in {folder}",
         soft_wrap=True,
     )
     try:

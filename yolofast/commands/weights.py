@@ -1,21 +1,17 @@
 """`yolofast weights`: files that the authors of the networks have published, listed, or one of them downloaded."""
 
 import argparse
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from rich.progress import DownloadColumn
 
 from yolofast.checkpoint.published import PUBLISHED, PublishedWeights, published_weights
 from yolofast.config.flags import from_args
 from yolofast.config.tools import WeightsConfig
 from yolofast.errors import UserError, nearest, shorten
-from yolofast.media.download import Progress, download, sum_of
-from yolofast.terminal.console import console, table
+from yolofast.media.download import download, sum_of
+from yolofast.terminal.console import console, progress_bar, table
 from yolofast.words import amount, own_command
 
 
@@ -36,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     address = wanted.address if config.source is None else f"{config.source.rstrip('/')}/{wanted.file}"
     out.print(f"{wanted.file} from {address}", soft_wrap=True)
     try:
-        with _progress(wanted.file, out) as progress:
+        with progress_bar(wanted.file, DownloadColumn(), stays=True) as progress:
             found = download(address, target, wanted.sha256, progress)
     except UserError as error:
         raise _with_the_way_by_hand(error, wanted, target) from error
@@ -72,16 +68,3 @@ def _with_the_way_by_hand(error: UserError, wanted: PublishedWeights, target: Pa
     by_hand = f"or get {wanted.file} from {wanted.page} on another machine, and put it here as {target}"
     fix = f"{error.fix}; {by_hand}" if error.fix else by_hand
     return UserError(error.what, where=error.where, fix=fix)
-
-
-@contextmanager
-def _progress(title: str, out: Console) -> Iterator[Progress]:
-    """A bar on a terminal, nothing in a log."""
-    if not sys.stdout.isatty():
-        yield lambda here, total: None
-        return
-    with Bar(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=out
-    ) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda here, total: bar.update(task, completed=here, total=total)

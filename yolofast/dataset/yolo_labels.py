@@ -23,6 +23,7 @@ from yolofast.errors import shorten
 from yolofast.files.budget import read_bounded
 from yolofast.files.threads import in_threads
 from yolofast.image_index import ImageIndex, Ints, joined
+from yolofast.words import counted
 
 _BOX_COLUMNS = 5
 _LONGEST_BOX_ROW = 8
@@ -104,7 +105,7 @@ def _check_columns(count: int, polygons: bool) -> None:
         fix = "write class x1 y1 x2 y2 x3 y3 … on every row: boxes and polygons do not mix in one file"
         raise RowError(FaultKind.COLUMNS, what, fix)
     if not polygons and count != _BOX_COLUMNS:
-        what = f"{count} value{'s' * (count != 1)} instead of {_BOX_COLUMNS}"
+        what = f"{counted(count, 'value')} instead of {_BOX_COLUMNS}"
         raise RowError(FaultKind.COLUMNS, what, "write class cx cy w h")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from yolofast.files.known_numbers import known_number
 from yolofast.runs.layout import MAP
+from yolofast.words import counted
 
 SCORES = ("HOTA", "IDF1", "MOTA")
 """More is better; the first is asked first."""
@@ -102,9 +103,9 @@ class Agreement:
 
     def words(self) -> list[str]:
         tracked = self.tracked
-        count = f"{len(tracked.epochs)} epoch{'s' * (len(tracked.epochs) != 1)}"
+        count = counted(len(tracked.epochs), "epoch")
         how = "each with settings of its own" if tracked.retuned else "all with the same settings"
-        sequences = f"{tracked.sequences} sequence{'s' * (tracked.sequences != 1)}"
+        sequences = counted(tracked.sequences, "sequence")
         best = tracked.best(tracked.by)
         who = f"best by {tracked.by} is epoch {best.epoch} ({best.weights}), "
         if len(tracked.epochs) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from yolofast.terminal.escaping import SafeConsole
@@ -20,6 +20,20 @@ def console() -> Console:
     return SafeConsole(
         width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False, markup=False, emoji=False
     )
+
+
+@contextmanager
+def progress_bar(
+    title: str, amount: ProgressColumn, *, stays: bool = False
+) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal, nothing in a log: hears how many are done, and of how many. `stays` at its end."""
+    if not sys.stdout.isatty():
+        yield lambda done, total: None
+        return
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn()
+    with Progress(*columns, console=console(), transient=not stays) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 import base64
 import json
 import os
+import sys
 import zipfile
 from collections import Counter
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,9 +17,11 @@ from tests.dataset.make import image, write
 from yolofast.dataset.check import check_data
 from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
 from yolofast.dataset.formats.fit import Choice
+from yolofast.dataset.formats.labelled import LabelledImage, LabelledObject
 from yolofast.dataset.formats.recognise import recognise
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
+from yolofast.extensions import FORMATS, FormatPlaces
 
 RENAMED = {"visdrone": {"car": "cat", "van": "dog"}}
 NAMES = {"visdrone": ("cat", "dog")}
@@ -336,3 +340,26 @@ def test_images_elsewhere(tmp_path):
         convert(tmp_path / "other/annotations.xml", tmp_path / "out", images=tmp_path / "x")
     convert(tmp_path / "other/annotations.xml", tmp_path / "out", images=tmp_path / "pictures")
     assert len(objects_of(tmp_path / "out")["a"]) == 2
+
+
+def test_a_form_of_ones_own_is_a_file_and_a_line(tmp_path, monkeypatch):
+    """It is recognised and converted like those that are there."""
+
+    def read(place, images, found):
+        for line in (place / "dots.txt").read_text().splitlines():
+            name, x, y = line.split()
+            dot = LabelledObject("dot", (int(x) - 5, int(y) - 5, int(x) + 5, int(y) + 5))
+            found.images.append(LabelledImage(str(place / name), str(place / "dots.txt"), objects=[dot]))
+
+    own = ModuleType("own_form")
+    own.recognise, own.read = lambda evidence: "dots" if "dots.txt" in evidence.names else None, read
+    monkeypatch.setitem(sys.modules, "own_form", own)
+    monkeypatch.setitem(FORMATS, "dots", FormatPlaces(title="dots", holds="images", code="own_form"))
+    samples.images(tmp_path / "source")
+    write(tmp_path / "source" / "dots.txt", "".join(f"{name} 20 10\n" for name in ("a.jpg", "b.jpg", "c.jpg")))
+    assert recognise(tmp_path / "source").format == "dots"
+    assert convert(tmp_path / "source", tmp_path / "out").names == ["dot"]
+    found = objects_of(tmp_path / "out")
+    assert sorted(found) == ["a", "b", "c"]
+    for ((name, box, _),) in found.values():
+        assert name == "dot" and box == pytest.approx((15, 5, 25, 15))

@@ -12,7 +12,9 @@ from yolofast.track.sweep.figures import FIGURES, figures_of
 from yolofast.track.sweep.scene import make_scene
 from yolofast.track.sweep.space import grid, parse_space
 from yolofast.track.sweep.trial import evaluate, together, track
-from yolofast.track.trackers.table import build_tracker
+from yolofast.track.trackers.bytetrack import ByteTrack
+from yolofast.track.trackers.settings import ByteTrackSettings
+from yolofast.track.trackers.table import TRACKERS, TrackerKind, build_tracker
 
 THEIR_NAMES = {"FP": "CLR_FP", "FN": "CLR_FN", "tracks": "IDs"}
 
@@ -136,3 +138,23 @@ def test_what_cannot_be_tracked_together_is_tracked_alone():
     ]  # fmt: skip
     assert sorted(map(len, together(trials, 10))) == [1, 1, 1, 1, 1, 2]
     assert sorted(map(len, together(trials, 10, faithful=True))) == [1] * 7
+
+
+def test_a_tracker_of_ones_own_is_a_class_and_a_line(monkeypatch):
+    """It is built by its name, and searched as those that are there."""
+
+    class Confirmed(ByteTrack):
+        """Takes the sure detections alone."""
+
+        def update(self, boxes, scores, *others, **more):
+            seen.append(self.settings.match_thresh)
+            return super().update(boxes, np.where(np.asarray(scores) < 0.6, 0, scores), *others, **more)
+
+    seen = []
+    (scene,) = scenes(1, frames=20)
+    monkeypatch.setitem(TRACKERS, "confirmed", TrackerKind(Confirmed, ByteTrackSettings))
+    trials = grid(parse_space(["match_thresh=0.7,0.9"], trackers=["confirmed"]))
+    rows = np.concatenate([evaluate(scene, part) for part in together(trials, 64)])
+    assert seen == [0.7] * 20 + [0.9] * 20
+    plain = evaluate(scene, [{"tracker": "bytetrack", "match_thresh": 0.9}])
+    assert figures_of(rows[1:])["FN"] > figures_of(plain)["FN"] and figures_of(rows[1:])["HOTA"] > 0

@@ -26,7 +26,7 @@ from yolofast.motion.training.horizons import SIMPLE, as_json, judged, learned, 
 from yolofast.motion.training.samples import Augmentation, Samples
 from yolofast.motion.training.step import MotionStep
 from yolofast.motion.training.tracks import read_split
-from yolofast.motion.training.trainer import MotionTrainer, Validation
+from yolofast.motion.training.trainer import MotionTrainer, Validation, progress_of
 from yolofast.motion.weights import model_of, read_motion, stated
 from yolofast.precision import device_of
 from yolofast.report.run.run_page import leave_report
@@ -34,7 +34,6 @@ from yolofast.runs.folder import RunLock, forget_earlier_run, new_run_folder
 from yolofast.runs.layout import FILES, MOTION_HORIZONS, MOTION_METRICS
 from yolofast.train.checkpoints import Checkpoints, is_whole, read_state
 from yolofast.train.display import Display
-from yolofast.train.loop import Progress
 from yolofast.train.record import Recorder, summary_of
 from yolofast.train.resume import run_to_resume
 from yolofast.train.run_pictures import curves_picture
@@ -71,7 +70,9 @@ def _train(begun: _Beginning, lock: RunLock) -> Path:
         forget_earlier_run(folder)
     else:
         to_yaml(_with_absolute_paths(config), folder / FILES.settings)
-    progress = Progress() if begun.state is None else _restored(trained, begun.state, display)
+    if begun.state is not None:
+        _restore(trained, begun.state, display)
+    progress = progress_of(begun.state)
     display.folder = folder
     display.say(f"run: {folder}{_resumes(progress.epoch, config.epochs, folder) if begun.state is not None else ''}")
     recorder = Recorder(folder, progress.rows)
@@ -138,7 +139,7 @@ def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep,
     return step, Validation(held.to(device), asked, config.val_samples), words
 
 
-def _restored(step: MotionStep, state: dict[str, Any], display: Display) -> Progress:
+def _restore(step: MotionStep, state: dict[str, Any], display: Display) -> None:
     try:
         step.model.load_state_dict(state["model"])
         step.load_state_dict(state["step"])
@@ -147,7 +148,6 @@ def _restored(step: MotionStep, state: dict[str, Any], display: Display) -> Prog
         raise UserError(what, fix="start a new run with --weights last.pt") from error
     if (before := state.get("samples")) != len(step.samples) and is_whole(before, 0):
         display.say(f"warning: there are {len(step.samples):,} samples, the run began with {before:,}")
-    return Progress(epoch=state["next_epoch"], **{name: state[name] for name in ("best_fitness", "best_epoch", "rows")})
 
 
 def _resumes(epoch: int, epochs: int, folder: Path) -> str:

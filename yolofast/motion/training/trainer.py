@@ -50,6 +50,13 @@ class Validation:
         return {name: total / len(places) for name, total in sums.items()}
 
 
+def progress_of(state: dict[str, Any] | None) -> Progress:
+    """Of a run that begins, or as its checkpoint has it."""
+    if state is None:
+        return Progress()
+    return Progress(epoch=state["next_epoch"], **{name: state[name] for name in ("best_fitness", "best_epoch", "rows")})
+
+
 def rate_at(config: MotionTrainConfig, epoch: int) -> float:
     """As published it is constant; otherwise half a cosine down to `lrf`."""
     if config.faithful:

@@ -9,6 +9,7 @@ from yolofast.report.compare.differences import UNSAID, Difference
 from yolofast.report.compare.figures import Row, Spread
 from yolofast.report.compare.money import AtTheSameTime
 from yolofast.report.compare.overtaking import Overtaking
+from yolofast.words import counted
 
 UNKNOWN = "–"
 _ONE_BY_ONE = 3
@@ -92,9 +93,7 @@ def same_time(one: AtTheSameTime) -> str:
     """What is extrapolated says so, and how far it can be trusted."""
     head = f"when {one.finished} was over, after {one.hours:.3g} h, {one.group}"
     if one.possible is None:
-        return (
-            f"{head} had done {one.epochs} epoch{'s' * (one.epochs != 1)} and reached mAP50-95 {number(one.reached, 4)}"
-        )
+        return f"{head} had done {counted(one.epochs, 'epoch')} and reached mAP50-95 {number(one.reached, 4)}"
     head += f" was over, its best {number(one.reached, 4)}; at its pace it could have done {one.possible:,.0f} epochs"
     guess = one.guess
     if guess is None:

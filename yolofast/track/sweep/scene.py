@@ -17,7 +17,7 @@ from yolofast.track.formats.sequence import UNKNOWN, Floats, Ints, Sequence
 from yolofast.track.score.pairs import overlapping
 from yolofast.track.score.prepare import Prepared, prepare
 from yolofast.track.selection import Candidates, tracks_across
-from yolofast.track.sweep.space import CLASSES, CONF, NMS, TRACKER, Trial, settings_of
+from yolofast.track.sweep.space import CLASSES, CONF, NMS, TRACKER, Trial, low_scores, settings_of
 
 _KEPT = 8
 """Choices of the detector's settings that are remembered."""
@@ -114,9 +114,9 @@ def _detections(scene: Scene, nms: Any, conf: Any, across: bool, unused: float |
 def _unused_below(trial: Trial, faithful: bool) -> float | None:
     """Scores up to this one are of no use to the trial's tracker; None if all may be."""
     every = {**settings_of(str(trial[TRACKER])), **trial}
-    if trial[TRACKER] in ("bytetrack", "botsort"):
-        high = every["track_thresh" if trial[TRACKER] == "bytetrack" else "track_high_thresh"]
-        return float(every["track_low_thresh"]) if every["track_low_thresh"] < high else None
+    if (band := low_scores(trial)) is not None:
+        low, high = band
+        return low if low < high else None
     if trial[TRACKER] == "ocsort" and not every["use_byte"] and not faithful:
         return float(np.nextafter(every["det_thresh"], 0))
     return None

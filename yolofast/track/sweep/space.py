@@ -191,13 +191,19 @@ def simplest(trial: Trial) -> Trial:
     trial = {name: value for name, value in trial.items() if name == TRACKER or value != usual[name]}
     if _MOTION not in trial:  # its weights, then, have no effect
         trial = {name: value for name, value in trial.items() if not name.startswith(_MOTION)}
-    if tracker not in ("bytetrack", "botsort") or trial.get(CONF) is None:
+    band, conf = low_scores(trial), trial.get(CONF)
+    if band is None or not isinstance(conf, int | float):
         return trial
-    every: dict[str, Any] = {**usual, **trial}
-    conf, low = every[CONF], every["track_low_thresh"]
-    high = every["track_thresh" if tracker == "bytetrack" else "track_high_thresh"]
+    low, high = band
     without = CONF if conf <= low < high else "track_low_thresh" if low < high <= conf else None
     return {name: value for name, value in trial.items() if name != without}
+
+
+def low_scores(trial: Trial) -> tuple[float, float] | None:
+    """Between these two, detections continue tracks only, of ByteTrack and BoT-SORT; below they are left out."""
+    every = {**settings_of(str(trial[TRACKER])), **trial}
+    high = {"bytetrack": "track_thresh", "botsort": "track_high_thresh"}.get(str(trial[TRACKER]))
+    return None if high is None else (float(every["track_low_thresh"]), float(every[high]))
 
 
 def are_usual(trials: Sequence[Trial]) -> list[bool]:

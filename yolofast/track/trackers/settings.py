@@ -17,7 +17,7 @@ class ByteTrackSettings:
     mot20: bool = False
     """Costs are overlaps alone, without the detection's score."""
     motion: str = "kalman"
-    """The model of motion: "kalman" is the filter that was published with the tracker, or one of `motions.py`."""
+    """The model of motion: "kalman" is the filter that was published with the tracker, or one of `moving.py`."""
     motion_weights: str = ""
     """Of a learned model: its weight file."""
     motion_sigmoid: bool = True

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from yolofast.loader.order import mosaic_is_closed
 from yolofast.train.explain.explanation import Explanation, RunSoFar
 from yolofast.train.finetune.freeze_plan import frozen_at_random
+from yolofast.words import counted
 
 _RAMP = 2000
 _RAMPED = 3 * _RAMP
@@ -60,7 +61,7 @@ def _of_average(run: Explanation) -> Iterator[str]:
         spans = round(1 / (1 - reached))
         yield (
             f"average: its decay rises over some {_RAMPED:,} updates and the run has {run.updates:,}: "
-            f"it ends at {reached:.4f} instead of {decay:g} and spans about {spans:,} update{'s' * (spans != 1)}"
+            f"it ends at {reached:.4f} instead of {decay:g} and spans about {counted(spans, 'update')}"
         )
 
 
