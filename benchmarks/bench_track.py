@@ -132,7 +132,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=300)
     parser.add_argument("--passes", type=int, default=10, help="of our trackers; the other one is slow and gets one")
-    frames, passes = vars(parser.parse_args()).values()
+    parser.add_argument("--faithful", action="store_true", help="as published, defects included")
+    frames, passes, faithful = vars(parser.parse_args()).values()
     machine = (
         f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     )
@@ -142,7 +143,8 @@ def main() -> None:
     took: dict[tuple[str, int], np.ndarray] = {}
     for _ in range(passes):  # one after another: a machine may be slow for a while
         for name, count in itertools.product(TRACKERS, OBJECTS):
-            tracker = build_tracker(name, **({"cmc_method": "none"} if name == "botsort" else {}))
+            settings = {"cmc_method": "none"} if name == "botsort" else {}
+            tracker = build_tracker(name, faithful=faithful, **settings)
             seconds = np.array(seconds_of(tracker, scenes[count]))
             took[name, count] = np.minimum(took.get((name, count), seconds), seconds)
     for count in OBJECTS:

@@ -100,6 +100,12 @@ def test_another_video_than_that_of_the_detections_is_said(stored, tmp_path, cap
     same = save_video(tmp_path / "walk.mp4", frames=10, fps=12)
     assert track(tmp_path / "out", "--detections", stored, "--source", same) == 0
     assert "warning" not in capsys.readouterr().out
+    text = tmp_path / "det.txt"  # says nothing of the size and the rate of its video
+    for last, warned in ((10, False), (14, True)):
+        text.write_text(f"1,-1,5,5,20,20,0.9\n{last},-1,5,5,20,20,0.9\n")
+        assert track(tmp_path / "out", "--detections", text, "--source", same) == 0
+        said = capsys.readouterr().out
+        assert ("walk.mp4 ends after 10 frames, but its detections reach to 14; the boxes may be" in said) is warned
 
 
 @pytest.mark.slow

@@ -180,6 +180,16 @@ def test_frames_out_of_order_follow_one_another():
     assert [place.number for place in places] == [1, 2, 3, 4] and timeline.repaired == {"a"}
 
 
+@pytest.mark.parametrize(("stated", "lengths"), [(2, {}), (9, {"SEQ": (2, 9)}), (1, {"SEQ": (2, 1)})])
+def test_another_number_of_images_than_stated(tmp_path, stated, lengths):
+    (tmp_path / "SEQ" / "img1").mkdir(parents=True)
+    (tmp_path / "SEQ" / "seqinfo.ini").write_text(f"[Sequence]\nname=SEQ\nframeRate=10\nseqLength={stated}\n")
+    names = [str(tmp_path / "SEQ" / "img1" / f"{number:06}.jpg") for number in (301, 302)]
+    timeline = Timeline(names)
+    assert [timeline.place(Frame(picture(0), name, n)).number for n, name in enumerate(names)] == [1, 2]
+    assert timeline.lengths == lengths
+
+
 @pytest.mark.slow
 def test_the_cameras_motion_keeps_identities():
     """Small things stand still in a scenery that passes by: without camera motion each frame shows new ones."""

@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> None:
     if opened is not None and opened.timeline.repaired:
         several = ", ".join(sorted(opened.timeline.repaired))
         out.print(f"remark: times of {several} did not ascend; frames are taken at the stated rate there")
+    for name, (found, stated) in () if opened is None else opened.timeline.lengths.items():
+        say(f"warning: {name} has images of {counted(found, 'frame')}, but its seqinfo.ini says seqLength={stated}")
     _summary(out, files, times, seconds)
 
 

@@ -186,15 +186,19 @@ def _same_video(stored: StoredDetections, say: Say) -> Callable[[Place, Frame], 
     """Boxes of one video must not be drawn on another: compares what was stored with its first frame."""
 
     def check(place: Place, frame: Frame) -> None:
-        if not stored.width or not stored.height:
-            return  # nothing is known of the video
+        slack = max(stored.every - 1, _SURELY_OTHER * stored.length)
+        if not stored.width or not stored.height:  # nothing is known of the video but how far its detections reach
+            if place.length and place.length < stored.length - slack:
+                what = f"ends after {counted(place.length, 'frame')}, but its detections reach to {stored.length:,}"
+                say(f"warning: {frame.name} {what}; the boxes may be of another video")
+            return
         height, width = frame.image.shape[:2]
         if (width, height) != (stored.width, stored.height):
             what = f"has {width}×{height} pixels, but the detections are of a video with"
             fix = "name the video that they were made of, or leave --source out"
             raise UserError(f"{what} {stored.width}×{stored.height}", where=frame.name, fix=fix)
         differences = []
-        if place.length and abs(place.length - stored.length) > max(stored.every - 1, _SURELY_OTHER * stored.length):
+        if place.length and abs(place.length - stored.length) > slack:
             differences.append(f"{counted(place.length, 'frame')}, not {stored.length:,}")
         if abs(place.frame_rate / stored.frame_rate - 1) > _SURELY_OTHER:
             differences.append(f"{place.frame_rate:g} frames a second, not {stored.frame_rate:g}")

@@ -67,6 +67,8 @@ class Timeline:
         self._last: dict[str, tuple[int, float]] = {}
         self.repaired: set[str] = set()
         """Videos whose frames were not in order of time, or stated none."""
+        self.lengths: dict[str, tuple[int, int]] = {}
+        """Of sequences with another number of images than their `seqinfo.ini` says: found, and stated."""
 
     def place(self, frame: Frame) -> Place:
         if frame.video is None:
@@ -95,12 +97,14 @@ class Timeline:
     def _of_image(self, path: Path, place: int) -> Place:
         folder = path.parent
         video = self._names.of(sequence_name(folder))
-        if folder not in self._rates:
+        if is_new := folder not in self._rates:
             self._rates[folder] = self._given_rate or _info(folder).frame_rate or USUAL_RATE
             self._times[folder] = None if self._given_rate else read_times(_info_folder(folder), _info(folder).length)
         rate, times, known = self._rates[folder], self._times[folder], self._numbers.get(folder, {})
         number = known.get(path.name) or max(place, self._last.get(video, (0, 0.0))[0]) + 1
-        length = max(known.values(), default=None)
+        length, stated = max(known.values(), default=None), _info(folder).length if is_new else None
+        if length is not None and stated is not None and length != stated:
+            self.lengths[video] = length, stated
         time = (number - 1) / rate if times is None or number > len(times) else float(times[number - 1])
         return self._checked(video, number, time, rate, Video(video, rate, length))
 
