@@ -202,7 +202,7 @@ def predicting(arguments: argparse.Namespace) -> None:
         for blocks in arguments.blocks:
             model = TrackSSM(TrackSSMShape(blocks=blocks)).to(where).eval().requires_grad_(False)
             ask = Predictor(model, torch.device(where))
-            for tracks in (10, 50, 200):
+            for tracks in arguments.tracks:
                 history = torch.rand(tracks, 5, 8)
                 ways[blocks, tracks, "as written"] = partial(_as_written, model, history, where)
                 ways[blocks, tracks, "ours"] = partial(ask, history.numpy())
@@ -245,6 +245,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4], help="of a CPU that predicts")
     parser.add_argument("--blocks", type=int, nargs="+", default=[2, 6])
     parser.add_argument("--ways", nargs="*", default=["eager", "plain", "kernels", "pieces", "whole"])
+    parser.add_argument("--tracks", type=int, nargs="+", default=[10, 50, 200], help="predicted at once")
     parser.add_argument("--repeats", type=int, default=50, help="of a prediction")
     parser.add_argument("--profile", action="store_true", help="also show the kernels that take longest")
     arguments = parser.parse_args()

@@ -113,24 +113,25 @@ class LossScale:
 _NO_MPS = "Apple's GPUs are not supported, they have no float64, in which counts and means are kept"
 
 
-def device_of(name: str, typed: str | None = None) -> torch.device:
-    """`0`, `cuda:1`, `cpu`, or empty for the first GPU if there is one. `typed` is what messages name instead."""
-    typed = typed or name
+def device_of(name: str, typed: str | None = None, flag: str = "--device ") -> torch.device:
+    """`0`, `cuda:1`, `cpu`, or empty for the first GPU if there is one. `typed` is what messages name instead;
+    `flag` is what stands before it where it was given."""
+    named = f"{flag.rstrip(' =')} is {typed or name}"
     if name == "cpu":
         return torch.device("cpu")
     if name == "mps":
-        raise UserError(f"--device is {typed}: {_NO_MPS}", fix="--device cpu")
+        raise UserError(f"{named}: {_NO_MPS}", fix=f"{flag}cpu")
     if not torch.cuda.is_available():
         if name:
-            raise UserError(f"--device is {typed}, but no GPU can be used", fix="--device cpu, or install a CUDA torch")
+            raise UserError(f"{named}, but no GPU can be used", fix=f"{flag}cpu, or install a CUDA torch")
         return torch.device("cpu")
     if "," in name:
-        raise UserError(f"--device is {typed}, but only training uses several GPUs", fix="name one, such as --device 0")
+        raise UserError(f"{named}, but only training uses several GPUs", fix=f"name one, such as {flag}0")
     number = name.removeprefix("cuda:").removeprefix("cuda") or "0"
     if not number.isdecimal():
-        raise UserError(f"--device is {typed}, which is none", fix="give cpu, or the number of a GPU")
+        raise UserError(f"{named}, which is none", fix="give cpu, or the number of a GPU")
     if int(number) >= torch.cuda.device_count():
-        what = f"--device is {typed}, but there are {torch.cuda.device_count()} GPUs"
+        what = f"{named}, but there are {torch.cuda.device_count()} GPUs"
         raise UserError(what, fix="count from 0")
     return torch.device("cuda", int(number))
 

@@ -74,3 +74,11 @@ def test_asked_on_a_cpu_it_says_what_the_network_says(tmp_path, blocks, timed):
         np.testing.assert_allclose(ask(rows.numpy()), model(rows)[-1].numpy(), atol=2e-6)
     assert ask(rows[:0].numpy()).shape == (0, 4)
     assert predictor(tmp_path / "some.pt", device="cpu") is ask, "read once"
+
+
+def test_a_device_that_is_none_is_named_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    torch.save(TrackSSM(TrackSSMShape(blocks=1)).state_dict(), tmp_path / "some.pt")
+    with pytest.raises(UserError, match="motion_device is 9, but no GPU can be used") as caught:
+        predictor(tmp_path / "some.pt", device="9")
+    assert caught.value.fix.startswith("motion_device=cpu")

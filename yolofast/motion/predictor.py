@@ -96,4 +96,4 @@ def predictor(path: str | Path, *, sigmoid: bool = True, device: str = "") -> Pr
 
 @lru_cache(maxsize=8)
 def _kept(path: str, _changed: int, sigmoid: bool, device: str) -> Predictor:
-    return Predictor(read_motion(path, sigmoid), device_of(device))
+    return Predictor(read_motion(path, sigmoid), device_of(device, flag="motion_device="))

@@ -12,7 +12,9 @@ from yolofast.words import counted
 
 _SHOWN, _SHOWN_OF_EACH, _FILES = 5, 2, 8
 """Faults of one file, or of each of several."""
-_WAY_OUT = "correct them; --skip-bad of the commands, skip_bad=True in Python, omits such rows"
+_WAY_OUT = (
+    "correct them; --skip-bad of convert, track, trackval and tracksweep, skip_bad=True in Python, omits such rows"
+)
 
 
 def refuse_faults(faults: Sequence[Fault], where: str | None) -> None:
