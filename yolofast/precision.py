@@ -45,7 +45,16 @@ class Precision:
 
 TRITON_IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """It then runs kernels on the CPU, line by line: for tests."""
-_HAS_TRITON = find_spec("triton") is not None and torch.version.hip is None  # AMD's was not tried
+
+
+def _why_not_ours() -> str:
+    if torch.version.hip is not None:
+        return "ours were not tried on AMD's GPUs"
+    return "" if find_spec("triton") is not None else "ours need Triton: pip install triton"
+
+
+WHY_NOT_OUR_KERNELS = _why_not_ours()
+"""Empty where the project's own kernels can be had on a GPU."""
 _own_kernels = os.environ.get("YOLOFAST_KERNELS", "1") != "0"
 
 
@@ -58,7 +67,7 @@ def kernels_for(tensor: Tensor) -> bool:
     return (
         (tensor.is_cuda or TRITON_IS_INTERPRETED)
         and _own_kernels
-        and _HAS_TRITON
+        and not WHY_NOT_OUR_KERNELS
         and tensor.dtype is not torch.float64
         and not torch.compiler.is_compiling()
     )
@@ -78,8 +87,8 @@ def without_kernels() -> Iterator[None]:
 class LossScale:
     """float16 gradients are computed of a scaled loss, so that they do not vanish.
 
-    Steps whose gradients overflow are skipped. All of it happens on the device. For other types the scale is 1 and
-    nothing is ever skipped.
+    Gradients of which one overflows are left out: the step has none, so only momentum and decay move the weights. All
+    of it happens on the device, also in a captured step. For other types the scale is 1 and nothing is left out.
     """
 
     GROW_EVERY, START = 2000, 2.0**16

@@ -10,7 +10,9 @@ from yolofast import build_model
 from yolofast.cli import parse
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig
+from yolofast.precision import Precision
 from yolofast.report.run.run_page import report_page
+from yolofast.train import run as run_module
 from yolofast.train.resume import beginning
 from yolofast.train.run import prepare_run
 
@@ -34,6 +36,21 @@ def test_network_data_device_and_length(tmp_path):
     assert again[0].endswith("8 classes, as trained so far")
     if not torch.cuda.is_available():
         assert again[2].startswith("device: no GPU can be used, so the CPU, ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("why", ["", "ours need Triton: pip install triton"])
+def test_a_gpu_without_our_kernels_says_so_in_one_line(tmp_path, monkeypatch, why):
+    run = prepare_run(begun(tmp_path), lambda text: None)
+    monkeypatch.setattr(run_module, "WHY_NOT_OUR_KERNELS", why)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "T4")
+    for device, expected in (
+        ("cuda", [f"kernels: those of torch, which are slower ({why})"] if why else []),
+        ("cpu", []),
+    ):
+        precision = Precision(torch.device(device), torch.float16)
+        lines = run_module.introduction(run.rules, run.data, run.model, precision, fresh=True)
+        assert [line for line in lines if line.startswith("kernels")] == expected, device
 
 
 @pytest.mark.slow

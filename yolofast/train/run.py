@@ -20,7 +20,7 @@ from yolofast.loader.workers import WorkerLoader
 from yolofast.model.network import Network
 from yolofast.model.summary import network_name
 from yolofast.optim.optimizer import build_optimizer, parameter_groups
-from yolofast.precision import Precision
+from yolofast.precision import WHY_NOT_OUR_KERNELS, Precision
 from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
@@ -218,6 +218,8 @@ def introduction(rules: Rules, data: Data, model: Network, precision: Precision,
     yield f"network: {title_of(config, model)}, {parameters:,} parameters, {classes}, {_beginning(config, fresh)}"
     yield f"data: {config.data}, {len(data.train):,} images to train on, {len(data.val):,} to validate on"
     yield f"device: {_device(config, precision)}, {_PRECISIONS[precision.dtype]}"
+    if precision.device.type == "cuda" and WHY_NOT_OUR_KERNELS:
+        yield f"kernels: those of torch, which are slower ({WHY_NOT_OUR_KERNELS})"
     height, width = rules.augmentation.height, rules.augmentation.width
     pixels = str(width) if width == height else f"{height}×{width}"
     batch = f"batches of {min(config.batch_size, len(data.train))}"

@@ -1,12 +1,14 @@
 """The start of a training as a timeline: of the real command, which leaves nothing behind."""
 
 import json
+import subprocess
 import time
 
 import pytest
 
 from tests.train.small_run import flags
 from yolofast.cli import main
+from yolofast.errors import UserError
 from yolofast.profile.measure import start_up
 from yolofast.profile.measure.start_up import BATCH, IMPORTS, PYTHON, REST, STAGES, UPDATE, Stage, StartUp
 
@@ -69,6 +71,13 @@ def test_a_stage_of_one_start_alone_is_none_of_the_other():
 @pytest.mark.parametrize(("name", "where", "function"), STAGES)
 def test_what_is_timed_is_there(name, where, function):
     assert callable(getattr(start_up._place(where), function))
+
+
+@pytest.mark.parametrize(("code", "error"), [(0, UserError), (2, SystemExit)])
+def test_a_command_that_does_not_train(monkeypatch, code, error):
+    monkeypatch.setattr(start_up.subprocess, "run", lambda command, **how: subprocess.CompletedProcess(command, code))
+    with pytest.raises(error, match="ended before a first update" if error is UserError else "2"):
+        start_up.measure_starts(["profile", "--startup", "--explain"])
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from yolofast.errors import UserError
+
 PYTHON, IMPORTS, BATCH, UPDATE, REST = "Python and flags", "imports", "first batch", "first update", "everything else"
 _TRAIN = "yolofast.commands.train:run"
 _RUN, _SESSION, _GEARS = "yolofast.train.run", "yolofast.train.session", "yolofast.train.gears"
@@ -76,8 +78,11 @@ def _started(words: Sequence[str], folder: Path) -> StartUp:
     result = folder / "start.json"
     command = [sys.executable, "-m", __name__, repr(time.time()), str(folder), *words]
     ended = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if not result.exists() and ended.returncode:
+        raise SystemExit(ended.returncode)
     if not result.exists():
-        raise SystemExit(ended.returncode or 1)
+        what = "the command ended before a first update"
+        raise UserError(what, fix="omit what does not train, such as --explain or DIAGNOSE_COMPILE")
     found = json.loads(result.read_text())
     return StartUp(tuple(Stage(**stage) for stage in found["stages"]), found["seconds"])
 
