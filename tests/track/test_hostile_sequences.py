@@ -184,3 +184,10 @@ def test_stored_values_of_other_kinds(tmp_path, key):
         return
     with pytest.raises(UserError, match="is not a file of detections, or is damaged"):
         read_own(tmp_path / "x.npz")
+
+
+def test_arrays_whose_header_never_closes(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("frame.npy", b"\x93NUMPY\x02\x00" + (9000).to_bytes(4, "little") + b"(" * 9000)
+    with refused("is not a file of detections, or is damaged"):
+        read_own(tmp_path / "x.npz")

@@ -16,13 +16,21 @@ import io
 import os
 import stat
 import threading
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import BinaryIO, TextIO
 
 from yolofast.errors import UserError
 
+NO_ARRAYS = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, RecursionError),
+    *(OverflowError, SyntaxError, NotImplementedError, TokenError, zipfile.BadZipFile, zlib.error),
+)  # fmt: skip
+"""What `np.load` of a file that is not, or no longer, one of arrays may end in."""
 TAR = ".tar"
 LARGEST_IMAGE = 2**28
 """Bytes: more than any that may be decoded has, without compression."""

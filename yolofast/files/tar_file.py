@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole_by
-from yolofast.files.budget import LARGEST_IMAGE, open_regular
+from yolofast.files.budget import LARGEST_IMAGE, NO_ARRAYS, open_regular
 
 _INDEX = ".index.npz"
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError)
 _LONGEST_NAME = 1000
 _LONGEST_HEADER = 2**14
 """Bytes of a long name or of extended headers, which Python looks through again and again."""
@@ -103,7 +102,7 @@ def members_of(path: str | Path) -> TarMembers:
 @lru_cache(maxsize=16)
 def _members(path: str, size: int, changed: int) -> TarMembers:
     kept = Path(path + _INDEX)
-    with suppress(*_DAMAGED), zipfile.ZipFile(kept) as archive, np.load(kept, allow_pickle=False) as stored:
+    with suppress(*NO_ARRAYS), zipfile.ZipFile(kept) as archive, np.load(kept, allow_pickle=False) as stored:
         if sum(part.file_size for part in archive.infolist()) > os.path.getsize(kept):
             raise ValueError("it swells")
         names, places, of = stored["names"], stored["places"], stored["of"]

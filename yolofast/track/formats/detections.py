@@ -7,7 +7,6 @@ size is checked before memory is taken. `read_detections.py` reads other files a
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
+from yolofast.files.budget import NO_ARRAYS
 from yolofast.track.formats.sequence import UNKNOWN, Bools, Floats, Ints
 from yolofast.track.formats.warps import chained
 
@@ -31,20 +31,6 @@ _COLUMNS = {"frame": np.int64, "box": np.float64, "score": np.float64, "label": 
 _NUMBERS = ("length", "frame_rate", "width", "height")
 _OPTIONAL = ("features", "warps", "seen", "across", "within")
 _EVERY = (*_COLUMNS, *_NUMBERS, *_OPTIONAL, "names", "every", "made")
-_DAMAGED = (
-    *(
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        LookupError,
-        OverflowError,
-        RecursionError,
-        MemoryError,
-    ),
-    *(zipfile.BadZipFile, zlib.error, NotImplementedError, SyntaxError),
-)
 _SMALL, _LARGEST_RATIO = 2**28, 100
 """Bytes that the arrays of a file may take whatever its own size, and how many times that otherwise: a file of nothing
 but zeros is a thousandth of what it holds."""
@@ -241,7 +227,7 @@ def read_own(path: Path) -> StoredDetections:
         )
     except KeyError as error:
         raise UserError(f"is not a file of detections: it has no {error}", **about) from None
-    except _DAMAGED as error:
+    except NO_ARRAYS as error:
         raise UserError(f"is not a file of detections, or is damaged: {error}", **about) from None
     _check(stored, str(path))
     return stored
