@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from yolofast.dataset.image_facts import file_stamps
-from yolofast.files.budget import NO_ARRAYS, open_regular
+from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.words import counted
 

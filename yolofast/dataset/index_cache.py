@@ -23,7 +23,8 @@ import numpy.typing as npt
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole_by
-from yolofast.files.budget import NO_ARRAYS, open_regular
+from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 

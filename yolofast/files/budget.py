@@ -16,21 +16,13 @@ import io
 import os
 import stat
 import threading
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tokenize import TokenError
 from typing import BinaryIO, TextIO
 
 from yolofast.errors import UserError
 
-NO_ARRAYS = (
-    *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, RecursionError),
-    *(OverflowError, SyntaxError, NotImplementedError, TokenError, zipfile.BadZipFile, zlib.error),
-)  # fmt: skip
-"""What `np.load` of a file that is not, or no longer, one of arrays may end in."""
 TAR = ".tar"
 LARGEST_IMAGE = 2**28
 """Bytes: more than any that may be decoded has, without compression."""
@@ -46,7 +38,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     except NotADirectoryError:
         from yolofast.files.tar_file import open_member  # for few: it needs NumPy, which `--help` does not
 
-        return open_member(*_tar_and_name(path))
+        return open_member(*_tar_and_name(path), LARGEST_IMAGE)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")

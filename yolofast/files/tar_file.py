@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole_by
-from yolofast.files.budget import LARGEST_IMAGE, NO_ARRAYS, open_regular
+from yolofast.files.known_numbers import NO_ARRAYS
 
 _INDEX = ".index.npz"
 _LONGEST_NAME = 1000
@@ -67,14 +67,14 @@ class TarMembers:
         return start, size
 
 
-def open_member(tar: str, name: str) -> BinaryIO:
-    """The content of a file in a tar file; FileNotFoundError where there is none."""
+def open_member(tar: str, name: str, most: int) -> BinaryIO:
+    """The content of a file in a tar file, of so many bytes at most; FileNotFoundError where there is none."""
     found = member(tar, name)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{tar}/{name}")
     (start, size), _ = found
-    if size > LARGEST_IMAGE:
-        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {LARGEST_IMAGE:,} that are allowed")
+    if size > most:
+        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than the {most:,} that are allowed")
     with open(tar, "rb") as file:
         return io.BytesIO(os.pread(file.fileno(), size, start))
 
@@ -124,8 +124,10 @@ def _lie_within(places: npt.NDArray[Any], count: int, size: int) -> bool:
 
 def _scanned(path: str, size: int) -> TarMembers:
     names, places = list[bytes](), list[tuple[int, int]]()
+    if not os.path.isfile(path):  # a pipe would be waited for
+        raise UserError("is a pipe or a device, not a tar file", where=path, fix="give a file")
     try:
-        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:", tarinfo=SafeMember) as tar:
+        with tarfile.open(path, "r:", tarinfo=SafeMember) as tar:
             for member in tar:
                 if member.isreg() and not member.issparse() and member.offset_data + member.size <= size:
                     names.append(os.fsencode(member.name.removeprefix("./")))

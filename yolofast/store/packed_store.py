@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, opened_new, user_cache_folder
-from yolofast.files.budget import NO_ARRAYS, folder_outside, open_regular, state_of
+from yolofast.files.budget import folder_outside, open_regular, state_of
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
-from yolofast.files.budget import NO_ARRAYS
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.track.formats.sequence import UNKNOWN, Bools, Floats, Ints
 from yolofast.track.formats.warps import chained
 
