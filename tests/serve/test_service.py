@@ -190,7 +190,7 @@ def test_a_service_that_stops_is_not_ready(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", STOPS, ids=lambda number: signal.Signals(number).name)
+@pytest.mark.parametrize("number", STOPS)
 def test_it_ends_when_what_was_accepted_is_answered(tmp_path, number):
     weights = save_seeing(tmp_path / "best.pt", img_size=64)
     words = ["serve", "--weights", str(weights), "--port", "0", "--batch-wait", "300", "--device", "cpu"]
