@@ -30,7 +30,7 @@ class Files(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if first else 200)
-        self.send_header("Content-Length", str(len(CONTENT) - first))
+        self.send_header("Content-Length", server.length or str(len(CONTENT) - first))
         self.end_headers()
         self.wfile.write(CONTENT[first : server.until])
 
@@ -41,7 +41,7 @@ class Files(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     one = ThreadingHTTPServer(("127.0.0.1", 0), Files)
-    one.asked, one.sends_parts, one.until = [], True, None
+    one.asked, one.sends_parts, one.until, one.length = [], True, None, None
     thread = threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     one.address = f"http://127.0.0.1:{one.server_port}"
@@ -143,3 +143,16 @@ def test_a_place_that_cannot_be_written(server, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["weights", "yolov7", "--from", server.address, "--out", str(tmp_path / "file" / "yolov7.pt")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_link_that_somebody_has_put_there_is_not_written_through(server, tmp_path):
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    (tmp_path / "a.pt.part").symlink_to(tmp_path / "theirs")
+    with pytest.raises(UserError, match="cannot be written"):
+        download(f"{server.address}/a.pt", tmp_path / "a.pt")
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+
+
+def test_a_length_of_thousands_of_digits(server, tmp_path):
+    server.length = "9" * 5000
+    assert download(f"{server.address}/a.pt", tmp_path / "a.pt") == SUM

@@ -5,7 +5,6 @@ import base64
 import hashlib
 import json
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ pytest.importorskip("httpx", reason="FastAPI's client for tests needs it")
 from fastapi.testclient import TestClient
 
 from yolofast.detect.detector import DetectionFilter
+from yolofast.interrupts import STOPS
 from yolofast.serve.app import Limits, Service
 from yolofast.serve.batcher import Batcher
 from yolofast.serve.metrics import Metrics
@@ -209,7 +209,8 @@ def test_a_service_that_stops_is_not_ready(make):
 
 
 @pytest.mark.slow
-def test_sigterm_ends_it_when_what_was_accepted_is_answered(tmp_path):
+@pytest.mark.parametrize("number", STOPS)
+def test_it_ends_when_what_was_accepted_is_answered(tmp_path, number):
     weights = save_seeing(tmp_path / "best.pt", img_size=64)
     words = ["serve", "--weights", str(weights), "--port", "0", "--batch-wait", "300", "--device", "cpu"]
     program = Program([sys.executable, "-m", "yolofast", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -229,7 +230,8 @@ def test_sigterm_ends_it_when_what_was_accepted_is_answered(tmp_path):
     asking = threading.Thread(target=ask)
     asking.start()
     wait_until(lambda: unfinished() == 1 or answers, program)
-    program.send_signal(signal.SIGTERM)
+    program.send_signal(number)
     asking.join(PATIENCE)
     assert program.wait(PATIENCE) == 0 and answers[0]["detections"]
+    assert b"Traceback" not in program.stdout.read()
     program.stdout.close()

@@ -166,3 +166,28 @@ def test_numbers_that_are_none(tmp_path, key, number):
     assert (found.frame_rate, found.width, found.height) == (None, None, None)
     (tmp_path / "r.json").write_text(json.dumps([{**row, "image_id": "v_0"}]))
     assert "v" in read_coco_results(tmp_path / "r.json", faults=[], skip_bad=True) or key in ("score", "bbox")
+
+
+ODD = {
+    "length": np.inf, "frame_rate": np.array("x"), "width": np.nan, "every": np.zeros(3), "names": np.zeros(2),
+    "made": np.array("[" * 100_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ODD)
+def test_stored_values_of_other_kinds(tmp_path, key):
+    about = {"length": 1, "frame_rate": 30.0, "width": 0, "height": 0, "name": "v", "names": np.array(["a"])}
+    columns = {"frame": [1], "box": [[1.0, 1, 5, 5]], "score": [0.9], "label": [0], "times": [0.0]}
+    np.savez(tmp_path / "x.npz", **{**about, **columns, key: ODD[key]})
+    if key == "names":
+        assert read_own(tmp_path / "x.npz").names == ("0.0", "0.0")
+        return
+    with pytest.raises(UserError, match="is not a file of detections, or is damaged"):
+        read_own(tmp_path / "x.npz")
+
+
+def test_arrays_whose_header_never_closes(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("frame.npy", b"\x93NUMPY\x02\x00" + (9000).to_bytes(4, "little") + b"(" * 9000)
+    with refused("is not a file of detections, or is damaged"):
+        read_own(tmp_path / "x.npz")

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from yolofast.dataset.image_facts import file_stamps
 from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.image_index import ImageIndex, Ints
 from yolofast.words import counted
 
 _MOST_BYTES = 2**28
 """Of a record that is written or believed: 1.7 million images take 200 MB."""
 _MOST_NAMED = 5
-_DAMAGED = (OSError, ValueError, LookupError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error)
 _PARTS = ("names", "stamps", "counts", "digests")
 Digests = npt.NDArray[np.uint32]
 
@@ -72,7 +72,7 @@ def read_records(path: Path, splits: Iterable[str]) -> dict[str, SplitRecord] | 
                 return None
         with np.load(content, allow_pickle=False) as stored:
             return {split: _decoded(*(stored[f"{split}.{name}"] for name in _PARTS)) for split in splits}
-    except _DAMAGED:
+    except NO_ARRAYS:
         return None
 
 

@@ -10,7 +10,6 @@ start. A cache that is missing, damaged or old is rewritten silently.
 import hashlib
 import json
 import os
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -25,6 +24,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.image_facts import KnownImage, file_stamps
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, user_cache_folder, write_whole_by
 from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.image_index import ImageIndex, Ints, starts_of
 from yolofast.resources import ROOT
 
@@ -34,10 +34,6 @@ CHUNK = 4_000
 MOST_LISTED = 100
 """Faults of one kind in the labels of one image: a megabyte of text can have half a million."""
 _ARRAYS = tuple(name.name for name in fields(ImageIndex) if name.name not in ("names", "annotations"))
-_DAMAGED = (
-    *(OSError, ValueError, LookupError, TypeError, EOFError, AttributeError),
-    *(zipfile.BadZipFile, MemoryError, RecursionError),
-)
 Box = tuple[float, float, float, float]
 """cx, cy, w, h as shares of the image."""
 Place = tuple[int | None, str]
@@ -210,7 +206,7 @@ def _stored(files: list[Path]) -> Iterator[Reading]:
         try:
             with open_regular(file) as handle:
                 reading = _decode(handle)
-        except _DAMAGED:
+        except NO_ARRAYS:
             continue
         yield reading
 

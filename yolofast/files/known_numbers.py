@@ -5,9 +5,17 @@ Their squares would overflow, and an infinite duration has no meaning.
 
 import json
 import math
+import zipfile
+import zlib
 from collections.abc import Mapping
+from tokenize import TokenError
 from typing import Any
 
+NO_ARRAYS = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, MemoryError, RecursionError),
+    *(OverflowError, SyntaxError, NotImplementedError, TokenError, zipfile.BadZipFile, zlib.error),
+)  # fmt: skip
+"""What `np.load` of a file that is not, or no longer, one of arrays may end in."""
 HUGE = 1e30
 _LARGEST_COUNT = 2**63
 _DEEPEST = 30

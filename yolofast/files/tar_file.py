@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_whole_by
+from yolofast.files.known_numbers import NO_ARRAYS
 
 _INDEX = ".index.npz"
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError)
 _LONGEST_NAME = 1000
 _LONGEST_HEADER = 2**14
 """Bytes of a long name or of extended headers, which Python looks through again and again."""
@@ -102,7 +102,7 @@ def members_of(path: str | Path) -> TarMembers:
 @lru_cache(maxsize=16)
 def _members(path: str, size: int, changed: int) -> TarMembers:
     kept = Path(path + _INDEX)
-    with suppress(*_DAMAGED), zipfile.ZipFile(kept) as archive, np.load(kept, allow_pickle=False) as stored:
+    with suppress(*NO_ARRAYS), zipfile.ZipFile(kept) as archive, np.load(kept, allow_pickle=False) as stored:
         if sum(part.file_size for part in archive.infolist()) > os.path.getsize(kept):
             raise ValueError("it swells")
         names, places, of = stored["names"], stored["places"], stored["of"]
@@ -124,9 +124,9 @@ def _lie_within(places: npt.NDArray[Any], count: int, size: int) -> bool:
 
 def _scanned(path: str, size: int) -> TarMembers:
     names, places = list[bytes](), list[tuple[int, int]]()
+    if not os.path.isfile(path):  # a pipe would be waited for
+        raise UserError("is a pipe or a device, not a tar file", where=path, fix="give a file")
     try:
-        if not os.path.isfile(path):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
         with tarfile.open(path, "r:", tarinfo=SafeMember) as tar:
             for member in tar:
                 if member.isreg() and not member.issparse() and member.offset_data + member.size <= size:

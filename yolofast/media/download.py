@@ -8,11 +8,12 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from yolofast.errors import UserError
+from yolofast.files.atomic_file import opened_own
 from yolofast.media.addresses import PARTIAL, answer
 from yolofast.words import amount
 
 _BLOCK = 2**18
-_MOST = 4 * 2**30
+_MOST, _MOST_DIGITS = 4 * 2**30, 18
 """Bytes of a file: more than any weights have."""
 _NOTHING_MORE = 416
 _TOLD_EVERY = 0.2
@@ -58,8 +59,9 @@ def _fetch(address: str, part: Path, progress: Progress) -> None:
         if stream.status != PARTIAL:  # a server that sends only whole files
             here = 0
         length = stream.headers.get("Content-Length")
-        total = here + int(length) if length and length.isdecimal() else None
-        with part.open("ab" if here else "wb") as file:
+        total = here + int(length) if length and length.isdecimal() and len(length) < _MOST_DIGITS else None
+        with opened_own(part) as file:
+            file.truncate(here)
             here = _copied(stream, file.write, here, total, address, progress)
     if total is not None and here < total:
         raise _stopped(address, here, total, "the server has closed the connection")

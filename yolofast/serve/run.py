@@ -1,8 +1,12 @@
 """From settings to a service that runs until it is told to stop, and then answers what it has accepted."""
 
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ from yolofast.config.predict import ServeConfig
 from yolofast.detect.detector import DetectionFilter, ImageDetector
 from yolofast.errors import UserError
 from yolofast.export.runtimes.network import ExportedNetwork
-from yolofast.interrupts import stops_raise
+from yolofast.interrupts import STOPS, stops_raise
 from yolofast.serve.app import Limits, Service
 from yolofast.serve.batcher import Batcher
 from yolofast.serve.metrics import Metrics
@@ -73,12 +77,31 @@ def serve(config: ServeConfig, weights: str, token: str | None, say: Say) -> Non
         say("whoever knows the token may send images, and nothing is encrypted: put a proxy with TLS before it")
     say("Ctrl+C or SIGTERM ends it; requests that were accepted are answered")
     try:
-        with stops_raise():
+        with stops_raise(), _told_by_all(server):
             server.run(sockets=[listening])
     except KeyboardInterrupt:  # uvicorn stops as asked, and then raises the signal again
         pass
     finally:
         batcher.close()
+
+
+@contextmanager
+def _told_by_all(server: uvicorn.Server) -> Iterator[None]:
+    """Uvicorn hears SIGINT and SIGTERM; the others end it as they do, and a second one at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.force_exit, server.should_exit = server.should_exit, True
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    others = [number for number in STOPS if in_main_thread and number != signal.SIGTERM]
+    usual = {number: found for number in others if (found := signal.getsignal(number)) is not signal.SIG_IGN}
+    for number in usual:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -8,7 +8,6 @@ is next to the data set if possible, under a name made of its content.
 import hashlib
 import os
 import threading
-import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import DATA_CACHE, may_be_written, opened_new, user_cache_folder
 from yolofast.files.budget import folder_outside, open_regular, state_of
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.files.threads import in_order
 from yolofast.image_index import ImageIndex
 from yolofast.store.fitted import Fit
@@ -37,22 +37,6 @@ _VERSION = 1
 """Part of every name; raised when the format or the way pixels are made changes, so that old stores are left alone."""
 
 _SEEKING = threading.Lock()
-
-_DAMAGED = (
-    *(
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        EOFError,
-        MemoryError,
-        RecursionError,
-        OverflowError,
-    ),
-    *(zipfile.BadZipFile, zlib.error, NotImplementedError, SyntaxError),
-)
-"""What reading something that is not, or no longer, an index may end in."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +76,7 @@ def read_store(index_file: Path) -> PackedStore | None:
         with open_regular(index_file) as file, np.load(file, allow_pickle=False) as arrays:
             data = index_file.with_name(str(arrays["data"]))
             store = PackedStore(data, arrays["files"], arrays["sizes"], arrays["records"])
-    except _DAMAGED:
+    except NO_ARRAYS:
         return None
     return store if _is_consistent(store) else None
 

@@ -9,6 +9,7 @@ import pytest
 from tests.dataset.formats import samples
 from tests.dataset.formats.samples import CAT
 from tests.dataset.make import write
+from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats.convert import Conversion, Request, read_labelled
 from yolofast.dataset.formats.recognise import recognise
 from yolofast.errors import UserError
@@ -88,3 +89,10 @@ def test_brush_masks_that_are_none(tmp_path, rle, reason):
     with pytest.raises(UserError, match="task 1, result 0 is no mask: rle") as caught:
         Conversion(Request(tmp_path / "x", "yolo"), lambda line: None).make(tmp_path / "out")
     assert reason in str(caught.value)
+
+
+def test_an_address_that_is_none_is_a_missing_image(tmp_path):
+    task = {"id": 1, "data": {"image": "http://[bad/a.jpg"}, "annotations": [{"result": []}]}
+    write(tmp_path / "a.json", json.dumps([task]))
+    found = read_labelled(tmp_path, "labelstudio", None)
+    assert [fault.kind for fault in found.faults] == [FaultKind.MISSING_IMAGE]

@@ -154,3 +154,9 @@ def test_names_never_collide(tmp_path):
 
 def test_the_object_model_is_described():
     assert LabelledObject("cat", (0, 0, 1, 1), id="shapes[2]").describe() == "cat shapes[2]"
+
+
+def test_nothing_is_divided_where_no_image_is_left():
+    found = made_up([])
+    divide(found, ["train=0.5", "val=0.5"], "none", 0)
+    assert found.images == []

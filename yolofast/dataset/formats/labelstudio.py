@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from yolofast.dataset.coco_document import as_number, load_json
 from yolofast.dataset.data_yaml import is_image_name
@@ -102,12 +102,20 @@ def _image_name(task: Any) -> str | None:
     if not isinstance(data, dict):
         return None
     texts = [value for value in (data.get("image"), *data.values()) if isinstance(value, str) and value]
-    return next((text for text in texts if is_image_name(urlsplit(text).path) or "d=" in text), None)
+    return next((text for text in texts if is_image_name(_address(text).path) or "d=" in text), None)
+
+
+def _address(text: str) -> SplitResult:
+    """What is no address is a path."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return SplitResult("", "", text, "", "")
 
 
 def _find(name: str, path: str, images: ImagePlaces) -> str | None:
     """`/data/upload/1/0a1b2c3d-street.jpg`, `/data/local-files/?d=folder/street.jpg`, `s3://bucket/street.jpg`."""
-    address = urlsplit(name)
+    address = _address(name)
     plain = unquote((parse_qs(address.query).get("d") or [address.path])[0])
     if (found := images.find(plain, path)) is not None:
         return found

@@ -180,7 +180,7 @@ def _worst(filled: Mapping[str, str], sizes: Mapping[str, int], wanted: Mapping[
     got = Counter[str]()
     for group, split in filled.items():
         got[split] += sizes[group]
-    return max(abs(got[split] - count) / count for split, count in wanted.items())
+    return max(abs(got[split] - count) / max(count, 1e-6) for split, count in wanted.items())
 
 
 def _drawn(seed: int, *words: str) -> bytes:

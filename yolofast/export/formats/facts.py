@@ -18,6 +18,7 @@ IMAGES, PREDICTIONS, DETECTIONS, IMAGE = "images", "predictions", "detections", 
 END2END = ("num_dets", "det_boxes", "det_scores", "det_classes")
 """YOLOv7's names."""
 _MOST_CLASSES, _LONGEST_NAME, _LARGEST_SIDE = 100_000, 1000, 32_768
+_LARGEST_BATCH, _MOST_PIXELS = 4096, 2**27
 _MADE_BY = "yolofast"
 """The entry that holds the version, and shows that a file is ours."""
 
@@ -108,6 +109,9 @@ def facts_of(metadata: Mapping[str, str], where: str | Path) -> ExportFacts:
     size, taken, validation = read.list("size", int), read.dict("input"), read.dict("validation")
     names, strides = read.list("names", str), read.list("strides", int)
     read.want("size", len(size) == 2 and all(0 < side <= _LARGEST_SIDE for side in size))
+    batch = read.one("batch", int)
+    read.want("batch", 0 <= batch <= _LARGEST_BATCH)
+    read.want("size", max(batch, 1) * size[0] * size[1] <= _MOST_PIXELS)
     read.want("names", 0 < len(names) <= _MOST_CLASSES and all(len(name) <= _LONGEST_NAME for name in names))
     read.want("strides", 0 < len(strides) <= 8 and all(0 < stride <= 1024 for stride in strides))
     divisor, conf = taken.get("divisor"), validation.get("conf")
@@ -119,7 +123,7 @@ def facts_of(metadata: Mapping[str, str], where: str | Path) -> ExportFacts:
         names=tuple(names),
         strides=tuple(strides),
         shape=(size[0], size[1]),
-        batch=read.one("batch", int),
+        batch=batch,
         any_sides=read.one("any_sides", bool),
         inputs=InputConvention(
             rgb=taken.get("channels") != "BGR",

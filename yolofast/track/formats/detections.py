@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.files.atomic_file import write_output
+from yolofast.files.known_numbers import NO_ARRAYS
 from yolofast.track.formats.sequence import UNKNOWN, Bools, Floats, Ints
 from yolofast.track.formats.warps import chained
 
@@ -226,7 +227,7 @@ def read_own(path: Path) -> StoredDetections:
         )
     except KeyError as error:
         raise UserError(f"is not a file of detections: it has no {error}", **about) from None
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
+    except NO_ARRAYS as error:
         raise UserError(f"is not a file of detections, or is damaged: {error}", **about) from None
     _check(stored, str(path))
     return stored
