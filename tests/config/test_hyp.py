@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from yolofast.augment.recipe import Recipe
-from yolofast.config.hyp import HYP_KEYS, hyp_of, published_hyp, read_hyp
+from yolofast.config.hyp import HYP_KEYS, hyp_of, published_hyp, read_hyp, source_of
 from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.files.yaml_file import read_yaml
@@ -156,3 +156,16 @@ def test_what_passes_here_passes_in_the_stages(key):
 
 def test_the_loss_has_no_key_that_is_unknown_here():
     assert {field.name for field in dataclasses.fields(LossSettings)} <= set(HYP_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("values", "file", "words"),
+    [
+        ((), "", "as published"),
+        ((), "my.yaml", "in my.yaml"),
+        (("mosaic=0", "lr0=10"), "my.yaml", "by --set"),
+        (("lr0_x=1",), "", "as published"),
+    ],
+)
+def test_a_value_says_where_it_was_read(values, file, words):
+    assert source_of("lr0", TrainConfig(recipe_values=values), file) == words

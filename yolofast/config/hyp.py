@@ -176,6 +176,13 @@ def changed_hyp(values: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def source_of(key: str, config: TrainConfig, file: str) -> str:
+    """Where the value of a hyper-parameter was read, in words; `file` is that of a run's hyper-parameters or recipe."""
+    if any(value.partition("=")[0].strip() == key for value in config.recipe_values):
+        return "by --set"
+    return f"in {file}" if file else "as published"
+
+
 def with_set_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of `train` among which hyper-parameters and values of recipes may stand: those are what `--set` sets."""
     known = {

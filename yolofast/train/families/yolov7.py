@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from yolofast.augment.recipe import Recipe
-from yolofast.config.hyp import changed_hyp
+from yolofast.config.hyp import changed_hyp, source_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.detect.networks import with_whole_strides
@@ -140,8 +140,7 @@ class YoloV7Rules(Rules):
 
     @property
     def lower_rate(self) -> str:
-        file = self.config.hyp
-        return f"lower lr0, which is {self.hyp['lr0']:g} {f'in {file}' if file else 'as published'}"
+        return f"lower lr0, which is {self.hyp['lr0']:g} {source_of('lr0', self.config, self.config.hyp)}"
 
     def remarks(self, run: Explained) -> Iterator[str]:
         schedule = run.schedule.base

@@ -12,6 +12,7 @@ from typing import Any
 
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
+from yolofast.config.hyp import source_of
 from yolofast.config.resumed import check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
@@ -138,9 +139,9 @@ class YoloXRules(Rules):
 
     @property
     def lower_rate(self) -> str:
-        file = self.config.recipe
-        rate = self.recipe.basic_lr_per_img
-        return f"lower basic_lr_per_img, which is {rate:g} {f'in {file}' if file else 'as published'}"
+        key = "basic_lr_per_img"
+        where = source_of(key, self.config, self.config.recipe)
+        return f"lower {key}, which is {self.recipe.basic_lr_per_img:g} {where}"
 
     def announced(self, plan: FreezePlan) -> Iterator[str]:
         yield described(self.config, self.recipe, plan)
