@@ -110,7 +110,8 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path, monkeypatch, capsys):
     weights = save_seeing(tmp_path / "best.pt", img_size=64)
     monkeypatch.setattr(ONNX, "write", lambda network, facts, path: path.write_bytes(b"half"))
     assert main(["export", "--weights", str(weights)]) == 2
-    assert "is no ONNX file, or is damaged" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "best.onnx: what was written does not run: is no ONNX file, or is damaged" in said and ".tmp" not in said
     assert [file.name for file in tmp_path.iterdir()] == ["best.pt"]
 
 

@@ -1,5 +1,5 @@
 """The lines of a folder's README. C++ is compiled and run with OpenVINO, whose wheel has its headers. Python's are
-run where the formats are tested.
+run here for ONNX files of every make-up, and where the other formats are tested.
 """
 
 import shutil
@@ -7,16 +7,20 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from tests.detect.seeing import picture
 from tests.export.test_onnx_nodes import FACTS
+from tests.export.test_runtimes import VARIANTS, variant
 from yolofast import Detector
 from yolofast.cli import main
 from yolofast.export.folder import readme
 from yolofast.export.formats.contract import export_format
-from yolofast.export.lines import cpp_lines
+from yolofast.export.lines import cpp_lines, python_lines
+from yolofast.export.runtimes.contract import open_session
+from yolofast.export.runtimes.detections import detect
 from yolofast.extensions import EXPORT_FORMATS
 
 WAYS = {
@@ -52,6 +56,27 @@ def test_what_the_readme_says_of_inputs_and_of_yolofast():
     assert "`max_det`: int64 [1]" in words and "yolofast val --weights best.onnx --data data.yaml" in words
     words = readme("best.tflite", replace(FACTS, nms="none"), export_format("litert"), runs=False)
     assert "Detector(" not in words and "max_det`: int64" not in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
+def test_lines_of_python_find_what_the_whole_file_finds(name, exported, tmp_path, monkeypatch, capsys):
+    session = open_session(variant(exported, tmp_path / "model.onnx", **VARIANTS[name]), "onnx")
+    image = picture(2, 64, 64)
+    cv2.imwrite(str(tmp_path / "street.png"), image)
+    (tmp_path / "street.png").rename(tmp_path / "street.jpg")  # without loss
+    monkeypatch.chdir(tmp_path)
+    exec(compile(python_lines("model.onnx", session.facts, export_format("onnx")), "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    if session.facts.nms == "none":
+        assert said == f"(1, {session.predict(np.zeros((1, 3, 64, 64), np.float32)).shape[1]}, 8)\n"
+        return
+    printed = np.array([line.split() for line in said.splitlines()], float)
+    (wanted,) = detect(session, [image])
+    assert len(printed) == len(wanted) > 3
+    np.testing.assert_array_equal(printed[:, 0], wanted.labels)
+    np.testing.assert_allclose(printed[:, 1], wanted.scores, atol=1e-5)
+    np.testing.assert_allclose(printed[:, 2:].clip(0, 64), wanted.boxes, atol=1e-2)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -39,6 +40,16 @@ class Written:
 
     def export(self, path):
         Path(path).write_bytes(b"litert")
+
+
+def run_readme(folder, monkeypatch, capsys):
+    """What its lines of Python print."""
+    cv2.imwrite(str(folder / "street.jpg"), picture(2))
+    monkeypatch.chdir(folder)
+    lines = (folder / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    capsys.readouterr()
+    exec(compile(lines, "README.md", "exec"), {})
+    return capsys.readouterr().out
 
 
 @pytest.fixture
@@ -138,7 +149,7 @@ def test_tensorrt_is_told_to_keep_the_graphs_types(batch, monkeypatch, tmp_path)
 
 
 @pytest.mark.slow
-def test_executorch_gives_what_the_network_gives(tmp_path, capsys):
+def test_executorch_gives_what_the_network_gives(tmp_path, monkeypatch, capsys):
     pytest.importorskip("executorch.runtime", reason="the extra yolofast[executorch] is not installed")
     pytest.importorskip("torchao", reason="the extra yolofast[executorch] is not installed")
     weights, out = save_seeing(tmp_path / "best.pt", img_size=64), tmp_path / "made"
@@ -148,6 +159,7 @@ def test_executorch_gives_what_the_network_gives(tmp_path, capsys):
     ours, theirs = (Detector(one).predict(picture(7, 64, 64))[0] for one in (weights, out))
     np.testing.assert_array_equal(ours.labels, theirs.labels)
     np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=1e-3)
+    assert run_readme(out, monkeypatch, capsys) == "(1, 160, 8)\n"
     (out / "best.pte").write_bytes((out / "best.pte").read_bytes()[:500])
     with pytest.raises(UserError, match="is no ExecuTorch file, or is damaged"):
         Detector(out)
@@ -186,11 +198,12 @@ def ncnn_model(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_ncnns_maps_are_decoded_to_the_networks_boxes(ncnn_model, tmp_path):
+def test_ncnns_maps_are_decoded_to_the_networks_boxes(ncnn_model, monkeypatch, capsys):
     ours, theirs = (Detector(ncnn_model / one).predict(picture(7, 64, 64))[0] for one in ("best.pt", "made"))
     np.testing.assert_array_equal(ours.labels, theirs.labels)
     np.testing.assert_allclose(ours.boxes, theirs.boxes, atol=1e-3)
     assert len(ours.labels) > 5
+    assert run_readme(ncnn_model / "made", monkeypatch, capsys).count("(") == 2, "a map of each level"
 
 
 @pytest.mark.slow

@@ -69,6 +69,11 @@ def export(config: ExportConfig, weights: str, say: Say) -> Exported:
         _put(made, target, in_folder)
     except OSError as error:
         raise UserError(f"cannot be written: {error.strerror}", where=target, fix="name another --out") from error
+    except UserError as error:
+        if error.where is None or not Path(error.where).is_relative_to(made):
+            raise
+        what = f"what was written does not run: {error.what}"  # it lies where nobody will find it
+        raise UserError(what, where=target, fix=error.fix) from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return Exported(target, facts, size, comparison, int8)

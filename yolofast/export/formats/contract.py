@@ -103,6 +103,7 @@ class DecodedNetwork(nn.Module):
         columns = folded.class_columns
         self.register_buffer("class_columns", None if columns is None else columns.clone())
         self.network = folded.half() if half else folded
+        self.eval()  # converters ask the outermost module
 
     def forward(self, images: Tensor) -> Tensor:
         raw = self.network(images.half() if self._half else images)

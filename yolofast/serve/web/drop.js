@@ -1,14 +1,17 @@
 "use strict";
 const by = (id) => document.getElementById(id);
 
-async function show(file) {
-  by("said").textContent = "looking …";
+let latest = 0;
+
+async function show(file, number) {
   const answer = await fetch("v1/detect", { method: "POST", body: file });
   const found = await answer.json();
+  const picture = answer.ok ? await createImageBitmap(file) : null;
+  if (number !== latest) return; // another image was dropped meanwhile
   if (!answer.ok) { by("said").textContent = found.error; return; }
   const count = found.detections.length;
   by("said").textContent = `${count} object${count === 1 ? "" : "s"}, ${found.ms.network} ms`;
-  draw(await createImageBitmap(file), found.detections);
+  draw(picture, found.detections);
   const rows = found.detections.map((one) => {
     const row = document.createElement("tr");
     for (const text of [one.name, one.score.toFixed(3), one.box.join(", ")]) {
@@ -35,8 +38,18 @@ function draw(picture, detections) {
   }
 }
 
+function clear() {
+  by("picture").width = by("picture").height = 0;
+  by("rows").replaceChildren();
+  document.querySelector("table").hidden = true;
+}
+
 function take(files) {
-  if (files.length) show(files[0]).catch(() => { by("said").textContent = "the service does not answer"; });
+  if (!files.length) return;
+  const number = ++latest;
+  clear(); // what was found in another image
+  by("said").textContent = "looking …";
+  show(files[0], number).catch(() => { if (number === latest) by("said").textContent = "the service does not answer"; });
 }
 
 const drop = by("drop");
