@@ -150,6 +150,7 @@ def test_what_is_refused_is_not_kept(place, capsys):
         (["--data", "far.yaml"], "is not below the folder"),
         (["--data", "root.yaml"], "root.yaml:1: path is absolute"),
         (["plans.yaml"], "grid.plan is mine.yaml, a file of this machine"),
+        (["tracked.yaml"], "track.data is mine.yaml, of this machine alone"),
     ],
 )
 def test_mistakes_cost_nothing(place, capsys, words, message):
@@ -158,6 +159,8 @@ def test_mistakes_cost_nothing(place, capsys, words, message):
     (place / "root.yaml").write_text(f"path: {place}\ntrain: there\nval: there\nnames: [a]\n")
     (place / "mine.yaml").write_text("phases: [{epochs: 100%, freeze: []}]\n")
     (place / "plans.yaml").write_text("base: {cfg: mini}\ngrid: {plan: [null, mine.yaml]}\n")
+    tracked = "base: {cfg: mini}\ngrid: {lr0: [0.1]}\nmetric: idf1\ntrack: {data: mine.yaml}\n"
+    (place / "tracked.yaml").write_text(tracked)
     assert main(["cloud", "up", *words]) == 2
     assert message in capsys.readouterr().err
     assert not (place / "typed").exists() and not (place / "runs").exists()

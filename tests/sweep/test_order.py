@@ -13,6 +13,7 @@ from yolofast.sweep.folder import SweepFolder
 from yolofast.sweep.places import LOST, Slot
 from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import results_of
+from yolofast.sweep.session import evolve
 from yolofast.sweep.trials import planned
 
 SCORES = {"0": (0.1, 0.5, 0.6), "1": (0.4, 0.4, 0.4), "2": (0.3, 0.6, 0.9), "3": (0.2, 0.2, 0.2)}
@@ -98,6 +99,23 @@ def test_a_machine_that_goes_is_no_fault_of_the_trial(trained, monkeypatch):
     found, begun = trained("seeds: 2\n")
     assert [row.state for row in found.rows] == ["complete", "failed"] and len(begun) == 8
     assert found.rows[1].trial.problem.startswith("exit code -9")
+
+
+def test_an_evolution_that_is_interrupted_says_how_it_continues(tmp_path):
+    class Interrupted(Pretended):
+        def poll(self):
+            raise KeyboardInterrupt
+
+        def send_signal(self, number):
+            pass
+
+        def wait(self):
+            return 0
+
+    lines, config = [], TrainConfig(cfg="mini", weights="", epochs=3, project=str(tmp_path), name="ev", device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        evolve(config, {}, lines.append, Interrupted)
+    assert lines[-1].endswith(f"sweep {tmp_path / 'evolve' / 'ev'} --resume")
 
 
 def test_one_alone_is_trained_to_its_end(trained):

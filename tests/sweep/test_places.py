@@ -173,6 +173,15 @@ def test_a_trial_whose_node_is_lost_continues_on_another(place):  # noqa: F811
     assert_same_state(ours, state_of(place, "plain"))
 
 
+def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("yolofast.sweep.places._ray", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text("base: {cfg: mini, epochs: 3}\n")
+    assert main(["sweep", "one.yaml", "--address", "127.0.0.1:1"]) == 2
+    assert "--address 127.0.0.1:1: " in capsys.readouterr().err
+    assert not (tmp_path / "runs" / "sweep" / "one").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -130,7 +130,11 @@ def _words(given: Mapping[str, Any], inputs: _Inputs) -> Iterator[str]:
 
 
 def _refuse_local_files(experiment: Experiment, what: str) -> None:
-    """What a grid names is written in the file, where no place there can be put in."""
+    """What a grid or `track` names is written in the file, where no place there can be put in."""
+    for key, one in experiment.metric.track.items():
+        if any(isinstance(name, str) and os.path.exists(name) for name in (one if isinstance(one, list) else [one])):
+            fix = "metric: map; then track its checkpoints here: yolofast tracksweep --weights"
+            raise UserError(f"track.{key} is {one}, of this machine alone", where=what, fix=fix)
     varied = [(f"grid.{key}", key, one) for key, values in experiment.grid.items() for one in values]
     varied += [
         (f"list.{name}.{key}", key, one) for name, part in experiment.listed.items() for key, one in part.items()

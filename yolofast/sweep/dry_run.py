@@ -24,8 +24,7 @@ def dry_run(config: SweepConfig, say: Callable[[str], None] = print, start: Star
         experiment = read_experiment(str(config.experiment), config.values)
         trials = planned(experiment)
         look_at_files(trials)
-    device = slots_of(config.device, 1)[0].device
-    paces = paces_of(trials, device, start, say) if config.measure else {}
+    paces = paces_of(trials, slots_of(config.device, 1)[0].device, start, say) if config.measure else {}
     yield from _trial_lines(trials, paces)
     if paces:
         yield _measured(experiment, trials, paces)

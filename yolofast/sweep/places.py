@@ -7,6 +7,7 @@ that holds of a sweep holds everywhere: pausing and promoting, populations, resu
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -36,6 +37,7 @@ class Process(Protocol):
 
 Start = Callable[..., Process]
 """As `subprocess.Popen`."""
+_PATIENCE_S = 10
 LOST = -1000
 """The exit code of a process whose machine has gone."""
 FROM_HERE = ("OMP_NUM_THREADS", "YOLOFAST_CACHE")
@@ -104,10 +106,11 @@ def _launched(launch: str, at_once: int, device: str, start: Start) -> Place:
 @contextmanager
 def _ray_cluster(address: str, parallel: int) -> Iterator[Place]:
     ray = _ray()
+    fix = "give the address of a cluster that runs (ray start --head), or --address local"
     try:
+        _reach(address)
         ray.init(None if address == "local" else address, log_to_driver=False, include_dashboard=False)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        fix = "give the address of a cluster that runs (ray start --head), or --address local"
         raise UserError(f"--address {address}: {in_one_line(error)}", fix=fix) from None
     try:
         count, per_trial, title = _shares(ray, parallel, address)
@@ -116,6 +119,13 @@ def _ray_cluster(address: str, parallel: int) -> Iterator[Place]:
         yield Place(slots, partial(_RayProcess, ray, runners), f"Ray, {title}", parallel)
     finally:
         ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Ray itself would ask for minutes whether somebody is there."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
 
 
 def _shares(ray: Any, parallel: int, address: str) -> tuple[int, dict[str, float], str]:

@@ -29,7 +29,7 @@ from yolofast.sweep.queue import Queue
 from yolofast.sweep.results import SweepResults, results_of
 from yolofast.sweep.slurm import slurm_jobs
 from yolofast.sweep.trials import look_at_files, planned
-from yolofast.words import counted
+from yolofast.words import counted, own_command
 
 MADE_BY = "yolofast sweep"
 PAGE, JSON, BEST_HYP, AT_ONCE = SWEEP_PAGE, SWEEP_SUMMARY, "best-hyp.yaml", "parallel.json"
@@ -174,13 +174,19 @@ def evolve(config: TrainConfig, given: dict[str, Any], say: Say, start: Start = 
     values = {"base": base, "method": "evolve", "budget": {"trials": _GENERATIONS}}
     folder, number = Path(config.project) / "evolve" / config.name, 1
     if folder.exists() and config.exist_ok:
-        return run_sweep(SweepFolder.open(folder), SweepConfig(device=config.device), say, start)
+        return _generations(SweepFolder.open(folder), config, say, start)
     while folder.exists():
         number += 1
         folder = folder.with_name(f"{config.name}{number}")
     folder.mkdir(parents=True)
     write_whole(folder / EXPERIMENT, dump_yaml(values).encode())
     experiment = dataclasses.replace(read_experiment(folder / EXPERIMENT), name=folder.name)
-    return run_sweep(
-        SweepFolder.new(folder, experiment, planned(experiment)), SweepConfig(device=config.device), say, start
-    )
+    return _generations(SweepFolder.new(folder, experiment, planned(experiment)), config, say, start)
+
+
+def _generations(opened: SweepFolder, config: TrainConfig, say: Say, start: Start) -> SweepResults:
+    try:
+        return run_sweep(opened, SweepConfig(device=config.device), say, start)
+    except KeyboardInterrupt:
+        say(f"every generation is kept: {own_command()} sweep {opened.path} --resume")
+        raise

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import sys
 import tarfile
 import zipfile
 
@@ -128,6 +129,31 @@ def test_parquet_as_the_hub_has_it(place):
     found = read_split("set/data.yaml")
     assert found.names == ("cat", "dog") and set(found.labels.tolist()) == {1}
     np.testing.assert_allclose(found.boxes[0], [0.5, 0.5, 0.5, 0.5])
+
+
+def test_a_set_of_the_hub(place, monkeypatch, capsys):
+    """A file system of memory stands in for the Hub's."""
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra yolofast[parquet] is not installed")
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+    from pyarrow import parquet
+
+    class Hub(MemoryFileSystem):
+        protocol, store, pseudo_dirs = ("hf",), {}, [""]
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(path.removeprefix("hf://"))
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "hf", Hub)
+    rows = [{"image": {"bytes": png()}, "objects": {"bbox": [[10, 5, 20, 10]], "category": [0]}}] * 3
+    for split in ("train", "validation"):
+        with fsspec.open(f"hf://datasets/me/cats/data/{split}-00000.parquet", "wb") as file:
+            parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    assert main(["import", "hf:me/cats", "--names", "cat", "--out", "set"]) == 0
+    assert [len(read_split("set/data.yaml", split)) for split in ("train", "val")] == [3, 3]
+    assert main(["import", "hf:me/dogs", "--names", "dog", "--out", "other"]) == 2
+    assert "hf:me/dogs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
