@@ -39,7 +39,6 @@ from yolofast.train.run import Run
 from yolofast.train.run_pictures import RunPictures
 from yolofast.train.step import StepKind
 from yolofast.train.timing import DataWait, NoSampler, PhaseSampler, clock_for
-from yolofast.words import counted
 
 
 @dataclass
@@ -290,7 +289,7 @@ class Trainer:
     def _should_stop(self) -> bool:
         if self._out_of_patience(self.progress.epoch):
             waited = self._waited(self.progress.epoch)
-            self.display.say(f"no better result for {counted(waited, 'epoch')}: stopping")
+            self.display.say(f"no better result for {waited} epoch{'s' * (waited > 1)}: stopping")
             return True
         if self._out_of_steps(self.progress.epoch):
             self.display.say(f"--max-steps {self._config.max_steps} is reached: stopping")
