@@ -132,7 +132,7 @@ def found(where: str) -> Any:
 
 
 def needed(package: str, extra: str, wanted_by: str) -> Any:
-    """A package that not everybody has, imported; `pip install 'yolofast[extra]'` adds it."""
+    """A package that not everybody has, imported; the extra named `extra` adds it."""
     try:
         return import_module(package)
     except ImportError as error:

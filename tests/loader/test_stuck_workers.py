@@ -13,9 +13,9 @@ from tests.loader.test_endings import _no_hang, is_gone, wait_until_gone  # noqa
 from tests.train.small_run import flags, state_of
 from yolofast.cli import main
 from yolofast.errors import UserError
+from yolofast.files import budget
 from yolofast.loader import pool
 from yolofast.loader.pool import WorkerPool
-from yolofast.store import fitted
 from yolofast.train.record import Recorder
 
 pytestmark = pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_drive_that_does_not_answer_ends_a_run_that_can_be_resumed(tmp_path, m
         os.mkfifo(first)  # whoever opens it waits for a writer
 
     monkeypatch.setattr(Recorder, "epoch", pull_the_plug)
-    monkeypatch.setattr(fitted, "open_regular", io.FileIO)  # which would refuse the pipe at once
+    monkeypatch.setattr(budget, "open_regular", io.FileIO)  # which would refuse the pipe at once
     how = flags(tmp_path, workers=1, worker_timeout=SECONDS)
     assert main(["train", *how]) == 2
     out, errors = capfd.readouterr()

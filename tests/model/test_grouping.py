@@ -152,7 +152,7 @@ def test_bad_arrays_are_refused(row):
 def test_missing_scikit_learn_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(UserError, match=r"pip install yolofast\[grouping\]"):
+    with pytest.raises(UserError, match=r"pip install 'yolofast\[grouping\]'"):
         geometry_grouping(planted_shapes([0.2, 1, 3, 9]))
 
 

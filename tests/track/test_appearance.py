@@ -237,5 +237,5 @@ def test_without_the_file_or_what_runs_it(tmp_path, monkeypatch):
         OnnxReid(tmp_path / "reid.onnx")
     (tmp_path / "reid.onnx").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
-    with pytest.raises(UserError, match=r"pip install yolofast\[reid\]"):
+    with pytest.raises(UserError, match=r"pip install 'yolofast\[reid\]'"):
         OnnxReid(tmp_path / "reid.onnx")

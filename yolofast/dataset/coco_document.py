@@ -20,7 +20,7 @@ _LONGEST = 1e9
 """Pixels."""
 _TRIED_NAMES = 20
 _HEAD, _BEFORE_JSON = 2**16, b" \t\r\n\xef\xbb\xbf"
-"""What begins otherwise is no JSON, however long it goes on."""
+"""What begins otherwise is no JSON, however long it is."""
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 

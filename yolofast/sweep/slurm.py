@@ -20,8 +20,8 @@ from yolofast.errors import UserError, in_one_line
 from yolofast.sweep.places import FROM_HERE, LOST, Place, Slot
 
 _USUAL = {"timeout_min": 240, "gpus_per_node": 1, "cpus_per_task": 8}
-_TOLD = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-"""How Slurm and submitit say that a job will end."""
+_TOLD = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+"""How Slurm and submitit say that a job will end. Windows has the first alone."""
 
 
 @contextmanager
