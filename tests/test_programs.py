@@ -47,6 +47,13 @@ def test_building_a_network_imports_no_compiler():
     assert run([sys.executable, "-c", code]).stdout == "False\n"
 
 
+def test_training_imports_neither_sweeps_nor_trackers():
+    """Only `--evolve` needs them, and SciPy's optimizers with them."""
+    asked = "[name in sys.modules for name in ('yolofast.sweep', 'yolofast.track', 'scipy.optimize')]"
+    code = f"import sys, yolofast.commands.train; print({asked})"
+    assert run([sys.executable, "-c", code]).stdout == "[False, False, False]\n"
+
+
 def test_scripts_and_modules(tmp_path):
     (tmp_path / "beside.py").write_text("VALUE = 3\n")
     (tmp_path / "script.py").write_text("import sys, beside\nprint(sys.argv[1:], beside.VALUE, __name__)\n")

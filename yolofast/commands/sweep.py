@@ -8,14 +8,15 @@ from typing import Any
 
 from yolofast.config.flags import from_args
 from yolofast.config.reports import SweepConfig
+from yolofast.config.train import TrainConfig
 from yolofast.errors import UserError
 from yolofast.extensions import found as imported
 from yolofast.interrupts import INTERRUPTED, exit_code
 from yolofast.sweep.dry_run import dry_run
 from yolofast.sweep.experiment import Experiment, read_experiment
-from yolofast.sweep.folder import SweepFolder
+from yolofast.sweep.folder import Say, SweepFolder
 from yolofast.sweep.results import SweepResults, differing
-from yolofast.sweep.session import PAGE, open_sweep, run_sweep
+from yolofast.sweep.session import PAGE, evolve, open_sweep, run_sweep
 from yolofast.sweep.trials import shown
 from yolofast.terminal.console import console, table
 from yolofast.words import duration, own_command
@@ -42,6 +43,11 @@ def run(args: argparse.Namespace) -> int | None:
         print(f"{INTERRUPTED}; every trial is kept: {_resume(opened)}", file=sys.stderr)
         return exit_code()
     return _SOME_FAILED if any(row.trial.problem for row in found.rows) else None
+
+
+def evolve_training(config: TrainConfig, given: dict[str, Any], say: Say) -> None:
+    """`yolofast train --evolve`."""
+    print_results(evolve(config, given, say))
 
 
 def _say(line: str) -> None:

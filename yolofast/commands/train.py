@@ -7,13 +7,12 @@ import torch
 
 from yolofast.commands.explain import explain_training
 from yolofast.commands.explain_against import explain_against
-from yolofast.commands.sweep import print_results
 from yolofast.config.flags import from_args, given_settings
 from yolofast.config.train import TrainConfig, demonstration, is_demonstration
 from yolofast.errors import UserError
 from yolofast.exit_codes import EXIT_PAUSED
+from yolofast.extensions import found
 from yolofast.resources import short_names
-from yolofast.sweep.session import evolve
 from yolofast.train.display import Display
 from yolofast.train.distributed.join import first_rank_speaks
 from yolofast.train.finish import is_paused_for_time
@@ -39,7 +38,8 @@ def run(args: argparse.Namespace) -> int | None:
     elif config.explain:
         explain_training(config, given)
     elif config.evolve:
-        print_results(evolve(config, given, Display(config.epochs).say))
+        # Not imported above: with SciPy's optimizers it would be a tenth of every start's processor time.
+        found("yolofast.commands.sweep:evolve_training")(config, given, Display(config.epochs).say)
     elif is_paused_for_time(train(config, given)):
         return EXIT_PAUSED
     return None
