@@ -97,7 +97,7 @@ class TrainConfig(RunConfig):
         help="stop after that many epochs without a better result; 0: never")
     optimizer: str = section.training(
         "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, among=OPTIMIZERS,
-        help="sgd has Nesterov momentum")
+        help="sgd has Nesterov momentum; muon moves convolutions by orthogonal matrices, all else as adamw")
     lr_schedule: LrSchedule = section.training(
         "auto", "--lr-schedule", yolov7="--linear-lr",
         shortcuts={"--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine"},
