@@ -87,7 +87,8 @@ def orthogonal(matrices_NRC: Tensor) -> Tensor:
     for _ in range(_ROUNDS):
         squares = turned @ turned.mT
         turned = _A * turned + (_B * squares + _C * squares @ squares) @ turned
-    return turned.to(matrices_NRC.dtype)
+    orthogonal_NRC: Tensor = turned.to(matrices_NRC.dtype)
+    return orthogonal_NRC
 
 
 def _sides(parameter: Tensor) -> tuple[int, int]:

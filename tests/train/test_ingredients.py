@@ -1,0 +1,64 @@
+"""Short runs with what no published recipe has."""
+
+import pytest
+import torch
+
+from tests.train.small_run import NETWORK, flags, state_of
+from yolofast.cli import main
+from yolofast.structures import Batch
+from yolofast.train.families.multi_scale import GrowingScale
+
+SMALL_YOLOX = NETWORK.parents[1] / "frozen" / "inputs" / "small_yolox.yaml"
+ALL = (
+    "warmup_iterations=2", "ema_decay=0.99", "ema_ramp=4", "average_last=0.5", "bn_batches=2", "data_biases=true",
+    "strength=[[0, 1], [0.6, 0.5]]", "sizes=[[0, 0.5], [0.3, 1]]",
+)  # fmt: skip
+
+
+def test_images_grow_with_the_run_in_whole_strides():
+    grow = GrowingScale(shares=(0.25, 0.5, 1.0), stride=32, as_input=torch.Tensor.float)
+    batch = Batch(torch.full((1, 3, 160, 96), 7, dtype=torch.uint8), None, None)
+    sizes = [tuple(grow(batch, epoch, 0).images.shape[2:]) for epoch in range(3)]
+    assert sizes == [(32, 32), (96, 64), (160, 96)]
+    assert all((grow(batch, epoch, 0).images == 7).all() for epoch in range(3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cfg", [NETWORK, SMALL_YOLOX])
+def test_a_run_with_all_of_them_says_so_learns_and_resumes_to_the_same_weights(cfg, tmp_path, capsys):
+    values = [*ALL, *(["multi_scale=false"] if cfg == SMALL_YOLOX else [])]
+    how = ("--set", *values, "--one-cycle", "--optimizer", "muon")
+    whole, paused = tmp_path / "whole", tmp_path / "paused"
+    assert main(["train", *flags(whole, cfg=cfg, epochs=4), *how]) == 0
+    said = capsys.readouterr().out
+    assert "sizes: of images, × 0.5 from epoch 1, × 1 from epoch 3" in said and "data_biases: " in said
+    main(["train", *flags(paused, cfg=cfg, epochs=4, until_epoch=3), *how])
+    assert main(["train", "--resume", str(paused / "runs" / "exp")]) == 0
+    one, other = state_of(whole), state_of(paused)
+    for part in ("model", "ema"):
+        assert all(torch.equal(one[part][name], other[part][name]) for name in one[part])
+    assert all(value.isfinite().all() for value in one["ema"].values() if value.is_floating_point())
+
+
+@pytest.mark.slow
+def test_they_are_explained(tmp_path, capsys):
+    assert main(["train", *flags(tmp_path, epochs=10), "--set", *ALL, "--one-cycle", "--explain"]) == 0
+    said = capsys.readouterr().out
+    for name in ("average_last", "strength", "sizes", "bn_batches"):
+        assert name in said
+    assert "2 iterations" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cfg", "more", "what"),
+    [
+        (NETWORK, ("--set", "sizes=[[0, 0.5]]", "--multi-scale"), "sizes and --multi-scale both"),
+        (SMALL_YOLOX, ("--set", "sizes=[[0, 0.5]]"), "sizes and multi_scale both"),
+        (SMALL_YOLOX, ("--set", "average_last=0.5", "ema=false"), "takes the place of the average"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(cfg, more, what, tmp_path, capsys):
+    assert main(["train", *flags(tmp_path, cfg=cfg), *more]) == 2
+    assert what in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
