@@ -90,7 +90,7 @@ def measure_again(model: nn.Module, batches: Iterable[Tensor]) -> None:
 
 
 def _statistics(layer: _BatchNorm) -> list[Tensor]:
-    """The count last: checkpoints go on counting the batches of training."""
+    """The count last: checkpoints continue to count the batches of training."""
     values = [layer.running_mean, layer.running_var, layer.num_batches_tracked]
     return [value for value in values if value is not None]
 
