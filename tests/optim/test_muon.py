@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.optim.waits import NeverWaits
 from tests.train.small_run import flags, state_of
 from yolofast.cli import main
 from yolofast.optim.muon import is_matrix, orthogonal
@@ -90,6 +91,18 @@ def test_continues_from_its_state_and_keeps_it_when_regrouped():
     moved(third, ours, 2)
     for a, b in zip(ours, theirs, strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_step_can_be_captured():
+    params = parameters()
+    optimizer = build_optimizer("muon", [{"params": params, "weight_decay": 0.1}])
+    for one in params:
+        one.grad = torch.ones_like(one)
+    optimizer.set([0.1], 0.9)
+    with NeverWaits():
+        optimizer.step()
+    with NeverWaits(), pytest.raises(AssertionError, match="waits"):
+        params[0].sum().item()
 
 
 @pytest.mark.slow
