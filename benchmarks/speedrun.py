@@ -54,7 +54,7 @@ from yolofast.train.session import train
 
 _HELD_BACK = 5
 """One image in so many."""
-_LEAST_SECONDS = 5
+_LEAST_SECONDS = 20
 """Left, with which a run is still begun or continued."""
 _HEAD = ("date", "recipe", "split", "target", "epochs", "seconds", "mAP50-95 %", "seeds", "hardware", "versions")
 Settings = Mapping[str, Any]

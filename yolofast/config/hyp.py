@@ -123,6 +123,9 @@ HYP_KEYS: dict[str, HypKey] = {
     "anchors": _whole(100, "anchors per level, to be fitted to the data, instead of those of the model"),
     "label_smoothing": _from_0_to(1, None, "as `--label-smoothing`"),
     "gr": _from_0_to(1, None, "how much the objectness target follows the overlap"),
+    "cls_gr": _from_0_to(
+        1, None, "how much the class target follows the overlap; the loss then has no kernels of its own"
+    ),
     "autobalance": _switch("let the levels' objectness weights follow their losses"),
     "ignore_other_heads": _switch("as `--ignore-other-heads`"),
     "ignore_weight": _from_0_to(1, None, "as `--ignore-weight`"),
