@@ -8,7 +8,7 @@ A recipe is a plain file: settings of `yolofast train`, hyper-parameters among t
 they are compared in pairs. With `--ablate` each row of a file is added to the recipe, or taken away where it has it.
 
 `--choose` holds back a fifth of the training images by the hashes of their names, and evaluates on those: what is
-chosen with it has not seen the validation split, which is kept for one last comparison.
+chosen with it has not seen the validation split, which is kept for one last comparison. Labels have to be text files.
 
 Each of `--at-once` processes trains run after run: programs, kernels and the device are loaded once. What is captured
 or stored belongs to one run. `--minutes` ends all at the end of an epoch; the same command continues, with exit code

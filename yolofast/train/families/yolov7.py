@@ -191,7 +191,7 @@ def _refuse_yoloxwarmcos(shape: str) -> None:
 
 def _of_warmup(run: Explained, schedule: YoloV7Schedule) -> Iterator[str]:
     given, runs, total = round(schedule.warmup_epochs * run.batches), schedule.warmup, run.config.epochs * run.batches
-    if runs > given > 0:
+    if runs > given > 0 and schedule.warmup_iterations is None:
         why = "at least 1,000, as published" if schedule.least_warmup >= 1000 else "at least a fifth of a short run"
         length = f"{runs:,} iterations ({runs / run.batches:.1f} epochs)"
         yield f"warm-up: {length} instead of {given:,} ({schedule.warmup_epochs:g} epochs): {why}"
