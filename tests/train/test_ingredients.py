@@ -3,10 +3,15 @@
 import pytest
 import torch
 
-from tests.train.small_run import NETWORK, flags, state_of
+from tests.optim.waits import NeverWaits
+from tests.train.small_run import NETWORK, flags, shapes_in, state_of
 from yolofast.cli import main
+from yolofast.config.flags import from_settings
+from yolofast.config.train import TrainConfig
 from yolofast.structures import Batch
 from yolofast.train.families.multi_scale import GrowingScale
+from yolofast.train.run import prepare_run
+from yolofast.train.step import StepKind
 
 SMALL_YOLOX = NETWORK.parents[1] / "frozen" / "inputs" / "small_yolox.yaml"
 ALL = (
@@ -40,6 +45,23 @@ def test_a_run_with_all_of_them_says_so_learns_and_resumes_to_the_same_weights(c
     for part in ("model", "ema"):
         assert all(torch.equal(one[part][name], other[part][name]) for name in one[part])
     assert all(value.isfinite().all() for value in one["ema"].values() if value.is_floating_point())
+
+
+def test_a_step_with_all_of_them_can_be_captured(tmp_path):
+    config = from_settings(TrainConfig, {
+        "data": str(shapes_in(tmp_path / "shapes", 24)), "cfg": str(NETWORK), "img_size": 64, "batch_size": 8,
+        "epochs": 4, "workers": 0, "device": "cpu", "cache": "off", "optimizer": "muon", "lr_schedule": "one_cycle",
+        "recipe_values": (*ALL, "cls_gr=1"),
+    })  # fmt: skip
+    run = prepare_run(config, lambda word: None)
+    for epoch, side in ((0, 32), (3, 64)):
+        run.start_epoch(epoch)
+        settings = run.schedule.at(epoch, 0)
+        run.step.optimizer.set(settings.lr, settings.momentum)
+        batch = run.resize(run.step.on_device(next(run.batches.epoch(epoch))), epoch, 0)
+        assert batch.images.shape == (8, 3, side, side)
+        with NeverWaits():
+            run.step.run(batch.images, batch.targets, StepKind(sums=False, updates=True))
 
 
 @pytest.mark.slow
