@@ -44,6 +44,7 @@ OPTIMIZERS: dict[str, str] = {
     "sgd": "yolofast.optim.sgd:Sgd",
     "adam": "yolofast.optim.adam:Adam",
     "adamw": "yolofast.optim.adam:AdamW",
+    "muon": "yolofast.optim.muon:Muon",
 }
 """What makes an `Optimizer` of parameter groups."""
 

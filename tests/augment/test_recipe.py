@@ -92,3 +92,17 @@ def test_bad_hyper_parameters(hyp, message):
 def test_bad_changes(changes, message):
     with pytest.raises(UserError, match="(?s)" + message):
         Recipe.yolox(**changes)
+
+
+def test_weaker_is_less_of_everything_but_mirroring():
+    full = Recipe(
+        mosaic=1.0, mixup=0.4, paste_in=0.2, copy_paste=0.6, degrees=10.0, translate=0.2, scale=(0.5, 1.6), shear=2.0,
+        perspective=0.001, hsv=(0.02, 0.7, 0.4), fliplr=0.5, flipud=0.1,
+    )  # fmt: skip
+    half = Recipe(
+        mosaic=0.5, mixup=0.2, paste_in=0.1, copy_paste=0.3, degrees=5.0, translate=0.1, scale=(0.75, 1.3), shear=1.0,
+        perspective=0.0005, hsv=(0.01, 0.35, 0.2), fliplr=0.5, flipud=0.1,
+    )  # fmt: skip
+    assert full.weakened(0.5) == half and full.weakened(1.0) == full
+    none = full.weakened(0.0)
+    assert none == Recipe(fliplr=0.5, flipud=0.1)

@@ -11,7 +11,7 @@ from yolofast.checkpoint.save import strip_checkpoint
 from yolofast.cli import main, parse
 from yolofast.commands import val
 from yolofast.config.flags import from_args
-from yolofast.config.val import ValConfig
+from yolofast.config.predict import ValConfig
 from yolofast.dataset.shapes.made_once import make_shapes
 from yolofast.dataset.split import read_split
 from yolofast.detect.networks import read_trained

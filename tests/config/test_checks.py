@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from yolofast.config.flags import from_settings
-from yolofast.config.predict import PredictConfig
+from yolofast.config.predict import PredictConfig, ValConfig
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 from yolofast.errors import UserError
 
 

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from yolofast.config.flags import from_settings
 from yolofast.config.flags_page import flags_page
-from yolofast.config.predict import PredictConfig
+from yolofast.config.predict import PredictConfig, ValConfig
 from yolofast.config.resumed import as_text, from_yaml, resumed, to_yaml
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.dataset.shapes.outline import NAMES
 from yolofast.errors import UserError

@@ -6,9 +6,8 @@ import pytest
 
 from tests.config import published_flags
 from yolofast.config.flags import from_args, parse_flags
-from yolofast.config.predict import PredictConfig
+from yolofast.config.predict import PredictConfig, ValConfig
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 
 SCRIPTS = {
     "train": (published_flags.train, TrainConfig),

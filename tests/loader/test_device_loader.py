@@ -165,6 +165,15 @@ def test_the_last_epochs_have_no_mosaics(data):
         assert torch.equal(kept(closing.epoch(epoch))[0][0], render_torch.render(plan, images))
 
 
+def test_epochs_may_be_weaker(data):
+    index, images = data
+    fading = loader_for(data, input_format=LEVELS, strengths=(1.0, 0.5))
+    for epoch, recipe in enumerate((RECIPES["tiny"], RECIPES["tiny"].weakened(0.5))):
+        batch = next(order_of(4).batches(epoch))
+        plan = planner_for(recipe, index, images, seed=5).plan(batch.images, batch.positions, epoch).plan
+        assert torch.equal(kept(fading.epoch(epoch))[0][0], render_torch.render(plan, images))
+
+
 @pytest.mark.parametrize("taken", [0, 1, 5])
 def test_closing_early_leaves_no_thread(data, taken):
     before = threading.active_count()

@@ -166,6 +166,14 @@ def test_mosaics_end_at_the_named_epoch():
         assert same(copied(loader.epoch(3)), copied(made_up_loader().epoch(3)))
 
 
+def test_epochs_may_be_weaker():
+    expected = copied(made_up_loader(maker=made_up_maker(recipe=RECIPE.weakened(0.25))).epoch(1))
+    with made_up_loader(workers=1, strengths=(1.0, 0.25)) as loader:
+        assert same(copied(loader.epoch(1)), expected)
+        assert same(copied(loader.epoch(0)), copied(made_up_loader().epoch(0)))
+    assert not same(expected, copied(made_up_loader().epoch(1)))
+
+
 def test_image_weights_may_change_between_epochs():
     weights = np.zeros(20)
     weights[7] = 1

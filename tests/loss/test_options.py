@@ -31,6 +31,8 @@ def criterion(assigner="anchor", faithful=True, nc=NC, **options) -> YoloV7Crite
         {"cls_pw": 2.0},
         {"obj_pw": 0.5},
         {"gr": 0.25},
+        {"cls_gr": 1.0},
+        {"cls_gr": 0.4, "label_smoothing": 0.2, "cls_pw": 1.5},
         {"anchor_t": 2.0},
         {"fl_gamma": 0.7, "label_smoothing": 0.2, "cls_pw": 1.5, "obj_pw": 2.0, "gr": 0.5, "anchor_t": 6.0},
     ],

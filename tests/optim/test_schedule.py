@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -73,3 +74,33 @@ def test_decay_and_learning_rate_of_large_batches():
     assert auto_lr(0.01, 3, 64) == (0.01, 3)
     assert [round(auto_lr(0.01, 3, b)[0], 4) for b in (128, 256, 384)] == [0.0141, 0.02, 0.0245]
     assert auto_lr(0.01, 3, 128)[1] == 5 and auto_lr(0.01, 8, 256)[1] == 8 and auto_lr(0.01, 3, 96)[1] == 3
+
+
+def test_one_cycle_goes_up_and_down_in_lines_and_never_stands_still():
+    for family, first in ((one_cycle_of_yolov7(), 0.0), (one_cycle_of_yolox(), 0.25)):
+        rates = [family.at(n // 4, n % 4).lr[1] for n in range(12)]
+        up, down = rates[:4], rates[4:]
+        assert up == pytest.approx([first + n / 4 for n in range(4)])
+        assert down == pytest.approx([1 - 0.8 * n / 8 for n in range(8)])
+        assert rates[-1] > 0.2
+
+
+def one_cycle_of_yolov7():
+    return YoloV7Schedule(
+        epochs=3, batches=4, batch_size=64, lr=1.0, final_share=0.2, momentum=0.9, warmup_epochs=3,
+        warmup_momentum=0.9, warmup_bias_lr=0.1, shape="one_cycle", warmup_iterations=4,
+    )  # fmt: skip
+
+
+def one_cycle_of_yolox():
+    return YoloXSchedule(
+        epochs=3, batches=4, lr=1.0, momentum=0.9, min_share=0.2, warmup_epochs=1, plain_epochs=1,
+        warmup_iterations=4, one_cycle=True,
+    )  # fmt: skip
+
+
+def test_a_warm_up_in_iterations_takes_the_place_of_epochs():
+    published = YoloXSchedule(epochs=9, batches=10, lr=1.0, momentum=0.9, warmup_epochs=5, plain_epochs=1)
+    shorter = dataclasses.replace(published, warmup_iterations=7)
+    assert (published.warmup, shorter.warmup) == (50, 7)
+    assert shorter.rate(7) == pytest.approx(1.0) and published.rate(7) == pytest.approx((7 / 50) ** 2)

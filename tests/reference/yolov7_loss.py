@@ -31,6 +31,7 @@ class LossSettings:
     fl_gamma: float = 0.0
     label_smoothing: float = 0.0
     gr: float = 1.0
+    cls_gr: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def terms(
                 obj_target[cell] = (1 - settings.gr) + settings.gr * score
             if pred.shape[-1] - 5 > 1:
                 expected = class_targets(targets, here, pred.shape[-1] - 5, settings.label_smoothing)
+                for row, positive, score in zip(expected, here, ciou.detach().clamp(min=0), strict=True):
+                    row[int(targets[positive.target, 1])] *= (1 - settings.cls_gr) + settings.cls_gr * score
                 cls_loss = bce(rows[:, 5:], expected, settings.cls_pw, settings.fl_gamma)
         ignored_here = None if ignored is None else ignored[level]
         obj_loss = objectness_loss(pred[..., 4], obj_target, settings, ignored_here, ignore_weight)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from yolofast.api.python_names import items_in_python, method_in_python, refuse_unknown, spoken_in_python
 from yolofast.config.flags import from_settings, resolve
 from yolofast.config.hyp import with_set_values
+from yolofast.config.predict import ValConfig
 from yolofast.config.track import USUAL_TRACKER
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 from yolofast.detect.detector import DetectionFilter, FrameDetections, Gear, ImageDetector, checked_size, raise_fault
 from yolofast.detect.networks import read_all_trained
 from yolofast.detect.validation import Validation, open_subject, validate

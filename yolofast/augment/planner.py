@@ -215,20 +215,21 @@ class Planner:
     _objects: Ints = field(init=False)
     _labelled: Ints = field(init=False)
     """Images with boxes."""
-    _changed: dict[tuple[int, int, bool], "Planner"] = field(init=False, default_factory=dict)
+    _changed: dict[tuple[int, int, bool, float], "Planner"] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self.index, self.stored_sizes, self.width, self.height, self.seed)
         self._objects = objects_with_polygon(self.index) if self.recipe.paste_in > 0 else np.zeros(0, np.int64)
         self._labelled = np.unique(self.index.image_of_box()[~self.index.crowd])
 
-    def changed(self, height: int, width: int, mosaic: bool) -> "Planner":
+    def changed(self, height: int, width: int, mosaic: bool, strength: float = 1.0) -> "Planner":
         """The same images in batches of another shape, with the recipe's mosaics or without any. Made once each."""
-        key = height, width, mosaic
-        if key == (self.height, self.width, True):
+        key = height, width, mosaic, strength
+        if key == (self.height, self.width, True, 1.0):
             return self
         if key not in self._changed:
             recipe = self.recipe if mosaic else self.recipe.without_mosaic()
+            recipe = recipe if strength == 1 else recipe.weakened(strength)
             self._changed[key] = dataclasses.replace(self, recipe=recipe, width=width, height=height)
         return self._changed[key]
 

@@ -94,6 +94,22 @@ class Recipe:
         """YOLOX's published recipe for COCO, with changes by field name."""
         return change(_YOLOX, changes)
 
+    def weakened(self, strength: float) -> "Recipe":
+        """1 leaves it as it is, 0 leaves mirroring alone: probabilities and reaches are multiplied, sizes drawn to 1.
+
+        What is drawn stays: an image that is no mosaic at some strength is none at a smaller one.
+        """
+        products = (
+            "mosaic", "mixup", "paste_in", "copy_paste", "degrees", "translate", "shear", "perspective",
+        )  # fmt: skip
+        (low, high), (hue, saturation, value) = self.scale, self.hsv
+        return dataclasses.replace(
+            self,
+            hsv=(strength * hue, strength * saturation, strength * value),
+            scale=(1 + strength * (low - 1), 1 + strength * (high - 1)),
+            **{name: strength * getattr(self, name) for name in products},
+        )
+
     def without_mosaic(self) -> "Recipe":
         """For the last epochs: single images, no blending; colour, flips and (YOLOv7) the small transform stay."""
         return dataclasses.replace(self, mosaic=0.0, mixup=0.0, paste_in=0.0, copy_paste=0.0)

@@ -81,6 +81,7 @@ def facts(run: Explanation) -> Iterator[tuple[str, str]]:
     yield "learning rate", f"{highest:.4g} at most, {lowest:.4g} at the end; {momentum}"
     yield "weight decay", f"{run.weight_decay:.4g}, of weights only"
     yield "mosaic", _mosaic(run)
+    yield from run.rules.ingredients.words(run.config.epochs).items()
     yield "loss", _losses(run)
     steady = {name: last.chances[name] for name in CHANCES if not _changes(run, name) and last.chances[name]}
     if steady:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from yolofast.config.flags import from_args
-from yolofast.config.val import ValConfig
+from yolofast.config.predict import ValConfig
 from yolofast.detect.networks import TrainedModel, read_all_trained, weights_of
 from yolofast.detect.validation import Validation, measure_speed, open_subject, study, validate
 from yolofast.evaluate.coco import CocoResult, CocoScores

@@ -7,7 +7,7 @@ the command runs: many need torch, which takes seconds, and `--help` does not.
 from dataclasses import dataclass
 
 from yolofast.config.motion import MotionTrainConfig, MotionValConfig
-from yolofast.config.predict import BenchmarkConfig, PredictConfig, ServeConfig
+from yolofast.config.predict import BenchmarkConfig, PredictConfig, ServeConfig, ValConfig
 from yolofast.config.reports import (
     CloudCostConfig,
     CloudPullConfig,
@@ -41,7 +41,6 @@ from yolofast.config.tools import (
 )
 from yolofast.config.track import TrackConfig
 from yolofast.config.train import TrainConfig
-from yolofast.config.val import ValConfig
 
 
 @dataclass(frozen=True)

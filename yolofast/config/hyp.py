@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from yolofast.config.flags import python_name
+from yolofast.config.ingredients import INGREDIENTS, Ingredients
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import YoloXRecipe, typed_values
@@ -122,11 +123,16 @@ HYP_KEYS: dict[str, HypKey] = {
     "anchors": _whole(100, "anchors per level, to be fitted to the data, instead of those of the model"),
     "label_smoothing": _from_0_to(1, None, "as `--label-smoothing`"),
     "gr": _from_0_to(1, None, "how much the objectness target follows the overlap"),
+    "cls_gr": _from_0_to(
+        1, None, "how much the class target follows the overlap; the loss then has no kernels of its own"
+    ),
     "autobalance": _switch("let the levels' objectness weights follow their losses"),
     "ignore_other_heads": _switch("as `--ignore-other-heads`"),
     "ignore_weight": _from_0_to(1, None, "as `--ignore-weight`"),
     "simota_version": _one_of(("current", "vendored"), None, "YOLOX: `current` or `vendored`"),
     "use_l1": _switch("YOLOX: the L1 term from the start"),
+    "ema_decay": _from_0_to_below(1, None, "of the average of the weights (published: 0.9999)"),
+    **{name: HypKey(one.meaning, None, one.suits, one.takes) for name, one in INGREDIENTS.items()},
 }
 
 
@@ -166,6 +172,15 @@ def hyp_of(config: TrainConfig) -> dict[str, Any]:
     if config.assigner is not None:
         hyp["assigner"] = config.assigner
     return hyp
+
+
+def ingredients_of(hyp: Mapping[str, Any]) -> Ingredients:
+    """Those among hyper-parameters, which are checked already."""
+    return Ingredients(**{name: _frozen(hyp[name]) for name in INGREDIENTS if name in hyp})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def changed_hyp(values: Sequence[str]) -> dict[str, Any]:

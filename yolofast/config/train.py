@@ -15,7 +15,7 @@ from yolofast.errors import UserError, shorten
 from yolofast.extensions import ASSIGNERS, OPTIMIZERS
 from yolofast.words import seconds_of
 
-LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "yoloxwarmcos"]
+LrSchedule = Literal["auto", "cosine", "linear", "flat_cosine", "one_cycle", "yoloxwarmcos"]
 
 WORKER_FLAGS = "persistent_workers", "worker_tensor", "fast_dataloader"
 """They change how worker processes deliver batches; batches made on the GPU have none."""
@@ -97,11 +97,13 @@ class TrainConfig(RunConfig):
         help="stop after that many epochs without a better result; 0: never")
     optimizer: str = section.training(
         "sgd", "--optimizer", yolov7="--adam", shortcuts={"--adam": "adam"}, among=OPTIMIZERS,
-        help="sgd has Nesterov momentum")
+        help="sgd has Nesterov momentum; muon moves convolutions by orthogonal matrices, all else as adamw")
     lr_schedule: LrSchedule = section.training(
         "auto", "--lr-schedule", yolov7="--linear-lr",
-        shortcuts={"--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine"},
-        help="how the learning rate falls; auto: cosine, yoloxwarmcos for YOLOX")
+        shortcuts={
+            "--cos-lr": "cosine", "--linear-lr": "linear", "--flat-cos-lr": "flat_cosine", "--one-cycle": "one_cycle",
+        },
+        help="how the learning rate falls; auto: cosine, yoloxwarmcos for YOLOX; one_cycle: up and down in two lines")
     auto_lr: bool = section.training(
         False, "--auto-lr", help="for batches above 64: lr0 × √(batch / 64); from 128 on 5 epochs of warm-up at least")
     seed: int = section.training(0, "--seed", published=2, least=0, most=2**63 - 1, help="of everything random")

@@ -8,8 +8,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from yolofast.config.ingredients import INGREDIENTS, Ingredients
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.files.yaml_file import YamlFile, parse_yaml, read_yaml
 from yolofast.resources import find_resource
@@ -32,7 +33,7 @@ _LONGEST_ENDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class YoloXRecipe:
+class YoloXRecipe(Ingredients):
     """Names are those of the published experiment files where those have one."""
 
     model: str = "yolox-s"
@@ -130,7 +131,7 @@ class YoloXRecipe:
         return {
             "epochs": self.epochs, "batches": batches, "lr": self.lr(batch_size), "momentum": self.momentum,
             "min_share": self.min_lr_ratio, "warmup_epochs": self.warmup_epochs, "plain_epochs": self.no_aug_epochs,
-            "warmup_lr": self.warmup_lr,
+            "warmup_lr": self.warmup_lr, "warmup_iterations": self.warmup_iterations,
         }  # fmt: skip
 
     def augmentation(self) -> dict[str, Any]:
@@ -199,6 +200,9 @@ def _value(file: YamlFile, key: Any, value: Any) -> Any:
     if key not in known:
         what = f"a YOLOX recipe has no {shorten(key)}{nearest(str(key), known)}"
         raise UserError(what, where=where, line=line, fix=f"use {', '.join(known)}")
+    if key in INGREDIENTS:
+        suits, fix = INGREDIENTS[key].suits(value), f"give {INGREDIENTS[key].takes}"
+        return _in_tuples(value) if suits else _refuse(key, value, where, line, fix)
     default = (1, 1) if key == "random_size" else known[key]
     suits, fix = _like(value, default), f"give a value such as {default!r}"
     if key == "freeze":
@@ -208,8 +212,16 @@ def _value(file: YamlFile, key: Any, value: Any) -> Any:
         suits = isinstance(value, list) and len(value) == 2 and all(_like(number, default[0]) for number in value)
         fix = f"give two {'whole ' if isinstance(default[0], int) else ''}numbers, such as {list(default)}"
     if not suits:
-        raise UserError(f"{key} is {shorten(value)}", where=where, line=line, fix=fix)
+        _refuse(key, value, where, line, fix)
     return tuple(value) if isinstance(default, tuple) else value
+
+
+def _refuse(key: str, value: Any, where: str | Path | None, line: int | None, fix: str) -> NoReturn:
+    raise UserError(f"{key} is {shorten(value)}", where=where, line=line, fix=fix)
+
+
+def _in_tuples(value: Any) -> Any:
+    return tuple(_in_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _like(value: Any, default: Any) -> bool:

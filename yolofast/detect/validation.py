@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from yolofast.config.val import ValConfig
+from yolofast.config.predict import ValConfig
 from yolofast.config.yolox_recipe import shape_in_form
 from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from yolofast._version import __version__
-from yolofast.config.predict import BenchmarkConfig
-from yolofast.config.val import ValConfig
+from yolofast.config.predict import BenchmarkConfig, ValConfig
 from yolofast.dataset.data_argument import data_file, read_named_split
 from yolofast.dataset.shapes.files import scene
 from yolofast.detect.networks import read_all_trained

@@ -72,6 +72,8 @@ class Job:
     """Of the single images, before four of them are joined."""
     mosaic: bool
     """Whether the recipe's mosaics (and what builds upon them) are allowed."""
+    strength: float = 1.0
+    """Of augmentation."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class BatchMaker:
         return choose_enlarged(self.planner.seed, job.epoch, job.positions)
 
     def _render(self, job: Job, out: Pixels) -> tuple[Rows, BatchMix, tuple[str, ...]]:
-        planner = self.planner.changed(job.height, job.width, job.mosaic)
+        planner = self.planner.changed(job.height, job.width, job.mosaic, job.strength)
         if not self.skip_bad:
             return *_plan_and_render(planner, job, self.images, out, self.rgb), ()
         # Which images are needed is known only by rendering, and an image that is missing takes its boxes with it: the

@@ -72,14 +72,15 @@ class DeviceLoader:
     def __init__(
         self, planner: Planner, pixels: DevicePixels, order: EpochOrder, device: torch.device | str,
         input_format: InputFormat | None = None, *, slots: int = 2, capacity: int | None = None,
-        shapes: Ints | None = None, close_mosaic_from: int | None = None,
+        shapes: Ints | None = None, close_mosaic_from: int | None = None, strengths: Sequence[float] = (),
     ) -> None:  # fmt: skip
         """`slots` buffers hold images, all but one of them rendered ahead. `capacity` is the number of boxes an image
         may have, those beyond being left out; None finds it from the boxes. `shapes` `[batches, 2]` are the heights and
-        widths of rectangular batches, which have no mosaics; nor has any epoch from `close_mosaic_from` on."""
+        widths of rectangular batches, which have no mosaics; nor has any epoch from `close_mosaic_from` on. `strengths`
+        are those of augmentation, by epoch."""
         self.planner, self.pixels, self.order, self.device = planner, pixels, order, torch.device(device)
         self.format, self.capacity = input_format or InputFormat(), capacity
-        self._form = BatchForm(planner.height, planner.width, shapes, close_mosaic_from)
+        self._form = BatchForm(planner.height, planner.width, shapes, close_mosaic_from, strengths)
         self.timed: Callable[[str], AbstractContextManager[None]] = lambda phase: nullcontext()
         """Around what is queued on the side stream, by the name of its phase."""
         self._on_gpu = self.device.type == "cuda"
@@ -165,9 +166,9 @@ class DeviceLoader:
 
     def _planned(self, epoch: int, start_batch: int) -> Generator[_Chunk]:
         at_once, most = 1, self._batches_at_once()  # few at first: training is waiting
-        mosaic = self._form.has_mosaics(epoch)
+        mosaic, strength = self._form.has_mosaics(epoch), self._form.strength(epoch)
         for shape, alike in groupby(self.order.batches(epoch, start_batch), self._form.shape):
-            planner = self.planner.changed(*shape, mosaic)
+            planner = self.planner.changed(*shape, mosaic, strength)
             while some := list(islice(alike, at_once)):
                 yield self._plan(planner, epoch, some)
                 at_once = min(2 * at_once, most)

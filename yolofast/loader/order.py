@@ -6,7 +6,7 @@ number of ranks changes neither what is in a batch nor how it is augmented, and 
 With `--rect` and in validation batches are of images of similar shape, each padded no further than its images need.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -137,6 +137,8 @@ class BatchForm:
     """[batches, 2] height and width of each, where batches are rectangular; those have no mosaics."""
     close_mosaic_from: int | None = None
     """The first epoch without mosaics."""
+    strengths: Sequence[float] = ()
+    """Of augmentation, by epoch; of none: 1."""
 
     @property
     def most_pixels(self) -> int:
@@ -149,6 +151,9 @@ class BatchForm:
             return self.height, self.width
         height, width = self.shapes[batch.block].tolist()
         return height, width
+
+    def strength(self, epoch: int) -> float:
+        return self.strengths[epoch] if self.strengths else 1.0
 
     def has_mosaics(self, epoch: int) -> bool:
         return self.shapes is None and not mosaic_is_closed(self.close_mosaic_from, epoch)

@@ -13,7 +13,7 @@ benchmarks/results/2026-11-16-dataloader-h200.md.
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +56,7 @@ class WorkerLoader:
         prefetch: int = 2,
         shapes: npt.NDArray[np.int64] | None = None,
         close_mosaic_from: int | None = None,
+        strengths: Sequence[float] = (),
         timeout: float = 120,
         say: Callable[[str], None] = warnings.warn,
     ) -> None:
@@ -64,8 +65,9 @@ class WorkerLoader:
         `worker_tensor` lets them render into a shared ring, in which a batch is valid until the next but one is
         requested; `fast` is both. `pin_memory` is for fast copies to a GPU, if there is one. `prefetch` is how many
         batches per worker are under way. `shapes` `[batches, 2]` are the heights and widths of rectangular batches,
-        which have no mosaics; nor has any epoch from `close_mosaic_from` on. A worker that begins no image for
-        `timeout` seconds is replaced once (0: never). `say` is called with skipped images and replaced workers.
+        which have no mosaics; nor has any epoch from `close_mosaic_from` on. `strengths` are those of augmentation, by
+        epoch. A worker that begins no image for `timeout` seconds is replaced once (0: never). `say` is called with
+        skipped images and replaced workers.
         """
         if workers < 0:
             raise UserError(f"--workers is {workers}", fix="give 0 (no worker processes) or more")
@@ -77,7 +79,7 @@ class WorkerLoader:
         self._worker_tensor = (worker_tensor or fast) and self._forked
         self._pin = pin_memory and torch.cuda.is_available()
         self._in_flight = prefetch * workers
-        self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from)
+        self._form = BatchForm(maker.planner.height, maker.planner.width, shapes, close_mosaic_from, strengths)
         self._timeout, self._say = timeout, say
         self._reported: set[str] = set()
         self._replaced: set[int] = set()
@@ -140,10 +142,10 @@ class WorkerLoader:
             running.close()
 
     def _jobs(self, epoch: int, start_batch: int) -> Iterator[Job]:
-        mosaic = self._form.has_mosaics(epoch)
+        mosaic, strength = self._form.has_mosaics(epoch), self._form.strength(epoch)
         for part in self.order.batches(epoch, start_batch):
             height, width = self._form.shape(part)
-            yield Job(part.images, part.positions, epoch, width, height, mosaic)
+            yield Job(part.images, part.positions, epoch, width, height, mosaic, strength)
 
     def _make_here(self, job: Job) -> Batch:
         images = torch.empty(self.maker.shape(job), dtype=torch.uint8, pin_memory=self._pin)

@@ -40,6 +40,8 @@ class LossSettings:
     label_smoothing: float = 0.0
     gr: float = 1.0
     """How much the objectness target follows the overlap; the rest is 1."""
+    cls_gr: float = 0.0
+    """How much the class target of a positive follows the overlap too; the rest is 1. YOLOX learns all of it so."""
     autobalance: bool = False
     """Let the levels' objectness weights follow their losses."""
 
@@ -57,7 +59,8 @@ class LossSettings:
                     fix="give true or false" if boolean else f"give {key} a number of at least 0",
                 )
         settings = LossSettings(**given)
-        for key, value in (("gr", settings.gr), ("label_smoothing", settings.label_smoothing)):
+        for key in ("gr", "cls_gr", "label_smoothing"):
+            value = getattr(settings, key)
             if value > 1:
                 raise UserError(f"hyper-parameter {key} is {value}", fix="give a number from 0 to 1")
         if settings.anchor_t <= 1:

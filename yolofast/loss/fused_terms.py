@@ -30,6 +30,7 @@ def can_be_fused(raw: Sequence[Tensor], reader: RowReader, settings: LossSetting
         and not reader.bins
         and reader.score_channels is None
         and settings.fl_gamma == 0
+        and settings.cls_gr == 0
     )
 
 

@@ -77,11 +77,11 @@ def yolov7_terms(
         positives = per_rank(slots.positive.sum())
         box = box + torch.where(slots.positive, distance_BS, 0.0).sum() / positives
         classes_BSC = reader.scores(rows_BSC)[..., 1:]
+        quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
         if classes_BSC.shape[-1] > 1:
             label = targets.labels.gather(1, slots.target)
-            total = _class_sum(classes_BSC, label, slots.positive, settings)
+            total = _class_sum(classes_BSC, label, slots.positive, quality, settings)
             cls = cls + total / (positives * classes_BSC.shape[-1])
-        quality = overlap_BS.detach().clamp(min=0) if slots.quality is None else slots.quality
         target = _objectness_target(quality, slots, logits, settings.gr, best_overlap)
         loss = bce(logits, target, settings.obj_pw, settings.fl_gamma)
         objectness.append(objectness_mean(loss, slots))
@@ -111,10 +111,16 @@ def _truth(slots: Assignment, targets: Targets, shape: tuple[int, int]) -> Tenso
     return torch.cat((box[..., :2] - corner, box[..., 2:]), dim=-1)
 
 
-def _class_sum(logits_BSC: Tensor, label_BS: Tensor, positive_BS: Tensor, settings: LossSettings) -> Tensor:
+def _class_sum(
+    logits_BSC: Tensor, label_BS: Tensor, positive_BS: Tensor, quality_BS: Tensor, settings: LossSettings
+) -> Tensor:
     absent = settings.label_smoothing / 2
     own = torch.arange(logits_BSC.shape[-1], device=logits_BSC.device) == label_BS[..., None]
-    target = torch.where(own, 1 - absent, absent)
+    if settings.cls_gr:
+        present = (1 - absent) * (1 - settings.cls_gr + settings.cls_gr * quality_BS[..., None])
+        target = torch.where(own, present, absent)
+    else:
+        target = torch.where(own, 1 - absent, absent)
     loss = bce(logits_BSC, target, settings.cls_pw, settings.fl_gamma)
     return torch.where(positive_BS[..., None], loss, 0.0).sum()
 

@@ -1,18 +1,24 @@
-"""Do the anchors suit the boxes, and if not, which would.
+"""What of a head follows from the data: anchors that suit the boxes, and the rates it may begin with.
 
 A box can be learnt when some anchor is within a factor `anchor_t` of it on both sides; the share of such boxes is the
 best possible recall (BPR). Below the threshold, anchors are looked for by k-means and then mutation, and adopted only
-if they raise the BPR. Axes: N boxes, K anchors.
+if they raise the BPR. A head that begins at the rates of objects and classes need not first unlearn a flood of
+positives (`begin_at_rates`). Axes: N boxes, K anchors.
 """
 
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy
+import torch
+from torch import Tensor, nn
 
 from yolofast.errors import UserError
+from yolofast.model.contract import Network
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -21,6 +27,10 @@ _SMALLEST_SIDE_PX = 2.0
 # More boxes than this do not move nine anchors, and they make each generation slower: a seeded sample is taken.
 _MAX_BOXES = 50_000
 _KMEANS_RUNS = 30
+_HIGHEST_RATE, _LOWEST_RATE = 0.99, 1e-5
+"""Beyond these a sigmoid has hardly a gradient."""
+_Columns = tuple[Tensor, slice]
+"""A bias, and which of its columns, of each anchor."""
 _MUTATION_PROBABILITY, _MUTATION_SIGMA, _MUTATION_CLIP = 0.9, 0.1, (0.3, 3.0)
 
 
@@ -153,3 +163,44 @@ def _sizes(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
     if sizes.ndim < 2 or sizes.shape[-1] != 2 or not sizes.size or not np.isfinite(sizes).all() or (sizes < 0).any():
         raise UserError(f"{what} must be a non-empty array of finite widths and heights, got shape {sizes.shape}")
     return sizes.reshape(-1, 2)
+
+
+@torch.no_grad()
+def begin_at_rates(model: Network, objects: float, classes: Sequence[float], size: int, anew: Collection[str]) -> bool:
+    """Sets biases that begin at random, those of `anew`; returns whether there were any. `size` is of the images.
+
+    As in the published rule each level and anchor is taken to get as many objects as an image has; that rule takes 8,
+    of images of 640 pixels.
+    """
+    if model.layout.heads > 1:
+        raise UserError("data_biases is for networks with one head", fix="omit it")
+    known = {id(parameter): name for name, parameter in model.named_parameters()}
+    logits, done = torch.tensor([_logit(share) for share in classes]), False
+    for stride, (objectness, scores) in zip(model.layout.strides, _predictions(model), strict=True):
+        rate = torch.tensor(_logit(objects / (size / stride) ** 2))
+        for (bias, columns), value in ((objectness, rate), (scores, logits)):
+            if known[id(bias)] in anew:
+                bias.view(model.layout.anchors_per_cell, -1)[:, columns] = value.to(bias.device)
+                done = True
+    return done
+
+
+def _predictions(model: Network) -> list[tuple[_Columns, _Columns]]:
+    """Of each level: objectness and classes."""
+    nc = model.layout.nc
+    if model.layout.kind == "point":
+        pairs = zip(_biases(model, "obj_preds"), _biases(model, "cls_preds"), strict=True)
+        return [((objectness, slice(0, 1)), (classes, slice(None))) for objectness, classes in pairs]
+    both = _biases(model.layers[-1].module, "m")
+    return [((bias, slice(-nc - 1, -nc)), (bias, slice(-nc, None))) for bias in both]
+
+
+def _biases(model: nn.Module, name: str) -> list[Tensor]:
+    """Of the convolutions in the list of that name."""
+    lists = [module for path, module in model.named_modules() if path.rpartition(".")[2] == name]
+    return [bias for conv in lists[0].children() if isinstance(bias := conv.bias, Tensor)]
+
+
+def _logit(share: float) -> float:
+    share = min(max(share, _LOWEST_RATE), _HIGHEST_RATE)
+    return math.log(share / (1 - share))

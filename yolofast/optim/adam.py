@@ -44,11 +44,11 @@ class Adam(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        for group, params in enumerate(self._params):
+        for group in range(len(self._params)):
+            params, grads, mean, square = self._by_adam(group)
             if not params:
                 continue
             steps, lr, decay = self._steps[group].add_(1), self.lr[group], self._decay[group]
-            grads, mean, square = self._gradients(group), self._state["mean"][group], self._state["square"][group]
             # Both averages start at 0; these say how much of them is there yet.
             mean_share = (1 - self.momentum.double() ** steps).float()
             square_share = (1 - torch.pow(_BETA2, steps)).sqrt().float()
@@ -69,6 +69,10 @@ class Adam(Optimizer):
             move = torch._foreach_div(mean, root)
             torch._foreach_mul_(move, lr / mean_share)
             torch._foreach_sub_(params, move)
+
+    def _by_adam(self, group: int) -> list[list[Tensor]]:
+        """Parameters, gradients and both averages."""
+        return [self._params[group], self._gradients(group), self._state["mean"][group], self._state["square"][group]]
 
     def tensors(self) -> list[Tensor]:
         return [*super().tensors(), *self._steps]

@@ -19,7 +19,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from yolofast.extensions import OPTIMIZERS, found
 
 YOLOV7_DECAY = 0.9999
-_RAMP = 2000.0
+RAMP = 2000.0
+"""Updates in which the decay rises to 63 % of what it ends at."""
 BIASES = 2
 """The index of the biases' group: they warm up from a learning rate of their own."""
 
@@ -133,9 +134,17 @@ def _flat(groups: Sequence[Sequence[Tensor]]) -> list[Tensor]:
 
 
 class ModelEma:
-    """`model` is the average; `update()` moves it towards the trained one."""
+    """`model` is the average; `update()` moves it towards the trained one.
 
-    def __init__(self, trained: nn.Module, decay: float = YOLOV7_DECAY) -> None:
+    `mean_from` epochs on it is the plain mean of the weights after each update since: late weights scatter around
+    where they would settle. Which update that was first is a number on the device, as a captured graph needs it.
+    """
+
+    def __init__(
+        self, trained: nn.Module, decay: float = YOLOV7_DECAY, ramp: float = RAMP, mean_from: int | None = None
+    ) -> None:
+        """`mean_from` is an epoch, from 0; None: never."""
+        self.ramp, self.mean_from = ramp, mean_from
         self.model = copy.deepcopy(trained).eval().requires_grad_(False)
         self.decay = decay
         source, target = trained.state_dict(), self.model.state_dict()
@@ -145,11 +154,26 @@ class ModelEma:
         self._counted, self._counts = [source[n] for n in counts], [target[n] for n in counts]
         device = self._target[0].device
         self.updates = torch.zeros((), dtype=torch.float64, device=device)
+        self.before_mean = torch.full_like(self.updates, torch.inf)
+        """Updates there were when the plain mean began; infinite until then."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Before its first update."""
+        if self.mean_from is None:
+            return
+        if epoch < self.mean_from:
+            self.before_mean.fill_(torch.inf)  # a resumed run that was given more epochs
+        elif epoch == self.mean_from:
+            self.before_mean.copy_(self.updates)
 
     @torch.no_grad()
     def update(self) -> None:
         self.updates += 1
-        share = (1 - self.decay * (1 - torch.exp(-self.updates / _RAMP))).float()
+        share = 1 - self.decay * (1 - torch.exp(-self.updates / self.ramp))
+        if self.mean_from is not None:
+            counted = self.updates - self.before_mean
+            share = torch.where(counted >= 1, 1 / counted.clamp(min=1), share)
+        share = share.float()
         # average += share · (trained - average)
         difference = torch._foreach_sub(self._source, self._target)
         torch._foreach_mul_(difference, share)
@@ -169,8 +193,9 @@ class NotAveraged(ModelEma):
     """For recipes without an average: what is evaluated and shipped is the trained model itself."""
 
     def __init__(self, trained: nn.Module) -> None:
-        self.model, self.decay = trained, 0.0
+        self.model, self.decay, self.mean_from = trained, 0.0, None
         self.updates = torch.zeros((), dtype=torch.float64, device=next(trained.parameters()).device)
+        self.before_mean = torch.full_like(self.updates, torch.inf)
 
     def update(self) -> None:
         self.updates += 1

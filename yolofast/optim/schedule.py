@@ -30,8 +30,10 @@ class RunSchedule(Protocol):
     """What a family's schedule is to a run: a dataclass, so that a plan can give it another warm-up."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    warmup_shape: ClassVar[str]
-    """In words."""
+
+    @property
+    def warmup_shape(self) -> str:
+        """In words."""
 
     def at(self, epoch: int, batch: int) -> StepSettings:
         """For a batch of an epoch, both counted from 0."""
@@ -50,7 +52,7 @@ class RunSchedule(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class YoloV7Schedule:
-    """A linear warm-up, then cosine or linear decay by epoch.
+    """A linear warm-up, then cosine or linear decay by epoch; `one_cycle` falls in a line from batch to batch.
 
     `lr` is not scaled by the batch size. During warm-up the learning rate rises from 0 (biases: falls from
     `warmup_bias_lr`), momentum from `warmup_momentum`, and accumulation to the nominal batch of 64.
@@ -67,18 +69,25 @@ class YoloV7Schedule:
     warmup_epochs: float
     warmup_momentum: float
     warmup_bias_lr: float
-    shape: Literal["cosine", "linear", "flat_cosine"] = "cosine"
+    shape: Literal["cosine", "linear", "flat_cosine", "one_cycle"] = "cosine"
     least_warmup: int = 1000
     """Iterations the warm-up lasts at least, as published, whether or not the run is that long."""
-    warmup_shape: ClassVar[str] = "linear"
     flat_share: float = 0.5
     """flat_cosine: the share of the epochs before the decay starts."""
     nominal_batch: int = NOMINAL_BATCH
     """Smaller batches are added up to about this many images before an update."""
+    warmup_iterations: int | None = None
+    """Of the warm-up, whatever `warmup_epochs` says."""
+
+    @property
+    def warmup_shape(self) -> str:
+        return "linear"
 
     @property
     def warmup(self) -> int:
         """Iterations; 0 without one."""
+        if self.warmup_iterations is not None:
+            return self.warmup_iterations
         return max(round(self.warmup_epochs * self.batches), self.least_warmup) if self.warmup_epochs > 0 else 0
 
     def factor(self, epoch: int) -> float:
@@ -90,9 +99,12 @@ class YoloV7Schedule:
         return (1 - math.cos(math.pi * done)) / 2 * (self.final_share - 1) + 1
 
     def at(self, epoch: int, batch: int) -> StepSettings:
-        lr = self.lr * self.factor(epoch)
         accumulate = max(round(self.nominal_batch / self.batch_size), 1)
         iteration = epoch * self.batches + batch
+        if self.shape == "one_cycle":
+            lr = self.lr * falling(iteration - self.warmup, self.epochs * self.batches - self.warmup, self.final_share)
+        else:
+            lr = self.lr * self.factor(epoch)
         if iteration > self.warmup or not self.warmup:
             return StepSettings((lr,) * _GROUPS, self.momentum, accumulate)
 
@@ -109,7 +121,10 @@ class YoloV7Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class YoloXSchedule:
-    """`yoloxwarmcos`: a quadratic warm-up, a cosine down to the minimum, which is held while nothing is augmented."""
+    """`yoloxwarmcos`: a quadratic warm-up, a cosine down to the minimum, which is held while nothing is augmented.
+
+    `one_cycle` is two lines instead, up and down to the run's end.
+    """
 
     epochs: int
     batches: int
@@ -120,12 +135,18 @@ class YoloXSchedule:
     warmup_epochs: float = 5
     plain_epochs: int = 15
     warmup_lr: float = 0.0
-    warmup_shape: ClassVar[str] = "quadratic"
+    warmup_iterations: int | None = None
+    """Of the warm-up, whatever `warmup_epochs` says."""
+    one_cycle: bool = False
+
+    @property
+    def warmup_shape(self) -> str:
+        return "linear" if self.one_cycle else "quadratic"
 
     @property
     def warmup(self) -> int:
         """In iterations."""
-        return round(self.warmup_epochs * self.batches)
+        return round(self.warmup_epochs * self.batches) if self.warmup_iterations is None else self.warmup_iterations
 
     def at(self, epoch: int, batch: int) -> StepSettings:
         return StepSettings((self.rate(epoch * self.batches + batch + 1),) * _GROUPS, self.momentum, 1)
@@ -133,12 +154,20 @@ class YoloXSchedule:
     def rate(self, iteration: int) -> float:
         """The learning rate of the iteration, counted from 1."""
         warmup, last = self.warmup_epochs * self.batches, (self.epochs - self.plain_epochs) * self.batches
+        warmup = warmup if self.warmup_iterations is None else self.warmup_iterations
         least = self.lr * self.min_share
         if iteration <= warmup:
-            return (self.lr - self.warmup_lr) * (iteration / warmup) ** 2 + self.warmup_lr
+            return (self.lr - self.warmup_lr) * (iteration / warmup) ** (2 - self.one_cycle) + self.warmup_lr
+        if self.one_cycle:
+            return self.lr * falling(iteration - 1 - warmup, self.epochs * self.batches - warmup, self.min_share)
         if iteration >= last:
             return least
         return least + 0.5 * (self.lr - least) * (1 + math.cos(math.pi * (iteration - warmup) / (last - warmup)))
+
+
+def falling(iteration: float, iterations: float, final_share: float) -> float:
+    """In a line from 1 at iteration 0 to `final_share` behind the last: so that none is spent at a rate of 0."""
+    return 1 - (1 - final_share) * min(max(iteration, 0) / max(iterations, 1), 1)
 
 
 def scaled_decay(weight_decay: float, batch_size: int, nominal_batch: int = NOMINAL_BATCH) -> float:

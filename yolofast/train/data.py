@@ -5,7 +5,7 @@ do not suit the boxes are replaced before a run begins.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from yolofast.loader.order import EpochOrder, rect_order, rect_shapes
 from yolofast.loader.pool import workers_are_forked
 from yolofast.loader.quad import QuadOnDevice
 from yolofast.loader.workers import WorkerLoader
-from yolofast.model.autoanchor import autoanchor, boxes_at_image_size, evolve_anchors
+from yolofast.model.autoanchor import autoanchor, begin_at_rates, boxes_at_image_size, evolve_anchors
 from yolofast.model.heads import AnchorHead
 from yolofast.model.network import Network
 from yolofast.precision import Precision
@@ -90,6 +90,7 @@ def prepare_batches(
         loader = DeviceLoader(
             planner, pixels, arranged.order, device, format_,
             shapes=arranged.shapes, close_mosaic_from=augmentation.close_mosaic_from,
+            strengths=augmentation.strengths,
         )  # fmt: skip
         return QuadOnDevice(loader) if config.quad else loader
     return WorkerLoader(
@@ -100,6 +101,7 @@ def prepare_batches(
         worker_tensor=config.worker_tensor or config.fast_dataloader,
         shapes=arranged.shapes,
         close_mosaic_from=augmentation.close_mosaic_from,
+        strengths=augmentation.strengths,
         timeout=config.worker_timeout,
         say=say,
     )
@@ -197,6 +199,14 @@ class ImageWeighting:
         if not weights.any():  # all is learnt perfectly, or there is nothing to learn
             weights = np.ones(len(self._index))
         return dataclasses.replace(order, weights=weights)
+
+
+def fit_biases(model: Network, index: ImageIndex, size: int, anew: Collection[str], say: Say) -> None:
+    """Every class counts one box more than it has, so that none is impossible."""
+    real = ~index.crowd
+    counts = np.bincount(index.labels[real], minlength=len(index.names)) + 1
+    if not begin_at_rates(model, float(real.sum()) / len(index), (counts / counts.sum()).tolist(), size, anew):
+        say("data_biases: nothing is changed, the head has learnt already")
 
 
 def fit_anchors(

@@ -1,10 +1,12 @@
 """The evaluations of a run: on its validation split, by all ranks, as one process that evaluates all batches would."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from yolofast.config.train import TrainConfig
 from yolofast.detect.accumulator import Evaluated, MetricAccumulator
@@ -62,6 +64,35 @@ def validation_of(
     device = next(model.parameters()).device  # where batches are kept between the epochs
     wide = width, height
     return validation_batches(index, images, batch, wide, stride, rect=True, inputs=model.inputs, device=device)
+
+
+def measure_again(model: nn.Module, batches: Iterable[Tensor]) -> None:
+    """BatchNorm's statistics become the means over these batches, of what each layer gets when all before it normalise
+    by the batch; layers that nothing goes through keep theirs."""
+    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+    before = [(layer.training, layer.momentum, [value.clone() for value in _statistics(layer)]) for layer in layers]
+    for layer in layers:
+        layer.train()
+        layer.momentum = None  # torch then takes the mean of all batches
+        layer.reset_running_stats()
+    for images in batches:
+        model(images)
+    for layer, (training, momentum, (*old, count)) in zip(layers, before, strict=True):
+        *statistics, counted = _statistics(layer)
+        for value, earlier in zip(statistics, old, strict=True):
+            if not counted:
+                value.copy_(earlier)
+            elif world() > 1:  # every rank has seen other images
+                dist.broadcast(value, src=0)
+        counted.copy_(count)
+        layer.momentum = momentum
+        layer.train(training)
+
+
+def _statistics(layer: _BatchNorm) -> list[Tensor]:
+    """The count last: checkpoints continue to count the batches of training."""
+    values = [layer.running_mean, layer.running_var, layer.num_batches_tracked]
+    return [value for value in values if value is not None]
 
 
 def _own_part(batches: ValidationBatches) -> ValidationBatches:

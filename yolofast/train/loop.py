@@ -162,6 +162,8 @@ class Trainer:
                 raise EpochOutOfMemoryError(self._content(epoch) if self._config.reduce_batch else {}) from error
             self._interrupts.check()  # the epoch's batches have just been let go of, with destructors of theirs
             last = epoch + 1 == self._config.epochs or self._out_of_steps(epoch + 1)
+            if last:
+                self.run.settle(epoch)
             if not self._config.notest or last:
                 with self.display.doing("evaluating"):
                     self._score(self.run.evaluate(epoch), row)

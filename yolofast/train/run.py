@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ from yolofast.precision import WHY_NOT_OUR_KERNELS, Precision
 from yolofast.ranks import share_counts, world
 from yolofast.store.background import BackgroundCheck
 from yolofast.structures import QUAD_IMAGES, Batch
-from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, prepare_batches, read_data
+from yolofast.train.data import Data, ImageWeighting, Say, fit_anchors, fit_biases, prepare_batches, read_data
 from yolofast.train.distributed.averaged_step import distribute, synchronise_batch_norm
 from yolofast.train.distributed.join import device_of_rank, in_turn
-from yolofast.train.evaluation import RunEvaluation, validation_of
+from yolofast.train.evaluation import RunEvaluation, measure_again, validation_of
 from yolofast.train.families.family import Losses, Resize, Rules, family_of, rules_of
 from yolofast.train.finetune.folded_weights import has_folded_batch_norm, unfold_batch_norm
 from yolofast.train.finetune.freeze_plan import PlannedSchedule, frozen_at_random, plan_of, planned
@@ -130,6 +131,7 @@ class Run:
     def start_epoch(self, epoch: int) -> None:
         self.model.train()
         self.phases.start_epoch(epoch)
+        self.step.ema.start_epoch(epoch)
         self.step.criterion = self.losses.training(epoch)
         if self.weighting is not None:
             self.batches.order = self.weighting.weighted(self.batches.order)
@@ -149,6 +151,15 @@ class Run:
             if maps.shape != self.weighting.maps.shape:
                 raise ValueError(f"scores of {maps.size} classes")
             self.weighting.maps = maps
+
+    def settle(self, epoch: int) -> None:
+        """After the last epoch, where a recipe wants the average's statistics measured again."""
+        average, count = self.step.ema.model, self.rules.ingredients.bn_batches
+        if count is None:
+            return
+        batches = islice(self.batches.epoch(epoch), count)
+        with torch.no_grad(), self.step.precision.autocast():
+            measure_again(average, (self.model.inputs.as_input(self.step.on_device(one).images) for one in batches))
 
     def evaluate(self, epoch: int) -> Evaluated:
         average = self.step.ema.model
@@ -178,6 +189,8 @@ def prepare_run(config: TrainConfig, say: Say, *, fresh: bool = True, plan: Plan
         say(line)
     if fresh and not config.noautoanchor:
         fit_anchors(model, data.train, config.train_size, hyp["anchor_t"], config.seed, say, always=anchors is not None)
+    if fresh and rules.ingredients.data_biases:
+        fit_biases(model, data.train, config.train_size, start.anew, say)
     losses, step = prepare_step(rules, model, precision)
     phases = PhasedTraining(plan_of(config, model, plan), model, step, say)
     if fresh and (word := frozen_at_random(phases.plan, model, start.anew)):

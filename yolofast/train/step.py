@@ -226,6 +226,7 @@ class TrainStep:
             "gradients": self.pending,
             "loss_scale": self.loss_scale.tensors(),
             "ema_updates": self.ema.updates,
+            **({} if self.ema.mean_from is None else {"ema_before_mean": self.ema.before_mean}),
         }
 
     @torch.no_grad()
@@ -237,6 +238,8 @@ class TrainStep:
         for own, given in zip(self.loss_scale.tensors(), state["loss_scale"], strict=True):
             refill(own, given)
         refill(self.ema.updates, state["ema_updates"])
+        if "ema_before_mean" in state:
+            refill(self.ema.before_mean, state["ema_before_mean"])
 
     def loss_of(self, images: Tensor, targets: Targets) -> LossTerms:
         """Forward, assignment and loss: the part that is worth compiling."""

@@ -181,9 +181,7 @@ def _facts(
 ) -> EpochFacts:  # fmt: skip
     batches = len(sizes) if max_steps is None else max(min(len(sizes), max_steps - epoch * len(sizes)), 0)
     first, last = (_lowered(schedule.at(epoch, batch), past) for batch in (0, max(batches - 1, 0)))
-    phase, recipe = schedule.plan.at(epoch), augmentation.recipe
-    if mosaic_is_closed(augmentation.close_mosaic_from, epoch):
-        recipe = recipe.without_mosaic()
+    phase, recipe = schedule.plan.at(epoch), augmentation.at(epoch)
     return EpochFacts(
         epoch=epoch,
         phase=phase,

@@ -8,9 +8,8 @@ from yolofast.train.explain.explanation import Explanation, RunSoFar
 from yolofast.train.finetune.freeze_plan import frozen_at_random
 from yolofast.words import counted
 
-_RAMP = 2000
-_RAMPED = 3 * _RAMP
-"""Updates after which the average's decay is within 5 % of what is asked for."""
+_RAMPED = 3
+"""Ramps after which the average's decay is within 5 % of what is asked for."""
 _FULL_SPEED = 0.5
 """Of the highest learning rate: from there on thawing without a warm-up is worth a word."""
 _FEW_UPDATES = 100
@@ -56,11 +55,12 @@ def _of_average(run: Explanation) -> Iterator[str]:
     if decay is None:
         yield "average: the recipe has none, the trained weights themselves are evaluated"
         return
-    if run.updates < _RAMPED:
-        reached = decay * (1 - math.exp(-run.updates / _RAMP))
+    ramp = run.rules.average_ramp
+    if run.updates < _RAMPED * ramp:
+        reached = decay * (1 - math.exp(-run.updates / ramp))
         spans = round(1 / (1 - reached))
         yield (
-            f"average: its decay rises over some {_RAMPED:,} updates and the run has {run.updates:,}: "
+            f"average: its decay rises over some {_RAMPED * ramp:,.0f} updates and the run has {run.updates:,}: "
             f"it ends at {reached:.4f} instead of {decay:g} and spans about {counted(spans, 'update')}"
         )
 

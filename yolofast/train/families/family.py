@@ -14,13 +14,15 @@ from torch import Tensor
 
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
+from yolofast.config.ingredients import Ingredients
 from yolofast.config.resumed import check_same_hyp
 from yolofast.config.train import TrainConfig
 from yolofast.extensions import FAMILIES, found
+from yolofast.loader.order import mosaic_is_closed
 from yolofast.loss.criterion import Criterion
 from yolofast.model.contract import Network
 from yolofast.model.graph import family_named, graph_of
-from yolofast.optim.optimizer import ModelEma
+from yolofast.optim.optimizer import RAMP, ModelEma
 from yolofast.optim.schedule import RunSchedule
 from yolofast.structures import Batch
 from yolofast.train.finetune.freeze_plan import FreezePhase, FreezePlan, PlannedSchedule
@@ -35,6 +37,13 @@ class Augmentation:
     """The first epoch, from 0, without mosaics."""
     most_boxes: tuple[int, int] | None = None
     """Of an image by itself, and of a mosaic; None: as many as there are."""
+    strengths: tuple[float, ...] = ()
+    """By epoch, of what the recipe says; of none: 1."""
+
+    def at(self, epoch: int) -> Recipe:
+        """What may happen in an epoch."""
+        recipe = self.recipe.without_mosaic() if mosaic_is_closed(self.close_mosaic_from, epoch) else self.recipe
+        return recipe.weakened(self.strengths[epoch]) if self.strengths else recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +133,12 @@ class Rules(ABC):
     """With which `val` counts as training did."""
     average_decay: float | None = None
     """Of the average of the weights; None: there is none."""
+    average_ramp: float = RAMP
+    """Updates in which its decay rises."""
     closing_flag: str
     """What would close mosaics."""
+    ingredients = Ingredients()
+    """What no published recipe has."""
 
     @property
     @abstractmethod
@@ -178,7 +191,8 @@ class Rules(ABC):
 
     def announced(self, plan: FreezePlan) -> Iterator[str]:
         """Lines to say when a run begins."""
-        yield from ()
+        if self.ingredients != Ingredients():
+            yield from (f"{name}: {word}" for name, word in self.ingredients.words(self.config.epochs).items())
 
     def check_same(self, before: Mapping[str, Any]) -> None:
         """Refuse values other than those a resumed run had so far."""

@@ -103,6 +103,22 @@ class YoloXMultiScale:
         return _resized(batch, self.as_input(batch.images), self.size(epoch, number))
 
 
+@dataclass(frozen=True)
+class GrowingScale:
+    """Sizes over the run, few of them: a small image costs less and shows enough to begin with."""
+
+    shares: tuple[float, ...]
+    """By epoch, of the size trained at."""
+    stride: int
+    """The largest: sides are multiples of it."""
+    as_input: Callable[[Tensor], Tensor]
+
+    def __call__(self, batch: Batch, epoch: int, number: int) -> Batch:
+        share, stride = self.shares[epoch], self.stride
+        size = tuple(max(int(side * share / stride + 0.5), 1) * stride for side in batch.images.shape[2:])
+        return _resized(batch, self.as_input(batch.images), size)
+
+
 def _resized(batch: Batch, images: Tensor, size: tuple[int, ...]) -> Batch:
     if size != tuple(images.shape[2:]):
         images = functional.interpolate(images, size=size, mode="bilinear", align_corners=False)

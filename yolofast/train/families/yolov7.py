@@ -5,17 +5,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from yolofast.augment.recipe import Recipe
-from yolofast.config.hyp import changed_hyp, source_of
+from yolofast.config.hyp import changed_hyp, ingredients_of, source_of
+from yolofast.config.ingredients import by_epoch
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import read_yolox_recipe
 from yolofast.detect.networks import with_whole_strides
 from yolofast.errors import UserError
 from yolofast.model.contract import Network
 from yolofast.model.graph import GRAPH
-from yolofast.optim.optimizer import YOLOV7_DECAY, ModelEma
+from yolofast.optim.optimizer import RAMP, YOLOV7_DECAY, ModelEma
 from yolofast.optim.schedule import NOMINAL_BATCH, YoloV7Schedule, auto_lr, scaled_decay
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
-from yolofast.train.families.multi_scale import MultiScale, yolov7_range
+from yolofast.train.families.multi_scale import GrowingScale, MultiScale, yolov7_range
 from yolofast.train.losses.loss_schedule import AssignerSchedule, ScheduledLoss
 
 
@@ -56,12 +57,17 @@ class YoloV7Family(Family):
 
 
 class YoloV7Rules(Rules):
-    average_decay = YOLOV7_DECAY
+    average_decay: float
     closing_flag = "--close-mosaic N"
 
     def __init__(self, config: TrainConfig, hyp: Mapping[str, Any], model: Network) -> None:
         self.config, self.hyp, self._model = config, dict(hyp), model
         self.iou = 0.6 if config.faithful else 0.65
+        self.ingredients = ingredients_of(self.hyp)
+        self.average_decay = self.hyp.get("ema_decay", YOLOV7_DECAY)
+        self.average_ramp = self.ingredients.ema_ramp or RAMP
+        if config.multi_scale and self.ingredients.sizes:
+            raise UserError("sizes and --multi-scale both change the size of images", fix="drop one of them")
 
     @property
     def weight_decay(self) -> float:
@@ -76,7 +82,9 @@ class YoloV7Rules(Rules):
             borrowed = read_yolox_recipe(config.recipe or "yolox-s", config.recipe_values)
             recipe = Recipe.yolox(**borrowed.augmentation())
         close = config.epochs - config.close_mosaic if config.close_mosaic else None
-        return Augmentation(recipe=recipe, height=size, width=size, close_mosaic_from=close)
+        strength = self.ingredients.strength
+        strengths = () if strength is None else by_epoch(strength, config.epochs)
+        return Augmentation(recipe=recipe, height=size, width=size, close_mosaic_from=close, strengths=strengths)
 
     @property
     def evaluation_shape(self) -> Shape:
@@ -125,17 +133,22 @@ class YoloV7Rules(Rules):
             # A warm-up of 1,000 iterations, whatever the run's length, leaves short runs no time to learn.
             nominal_batch=self._nominal_batch,
             least_warmup=1000 if config.faithful else min(1000, config.epochs * batches // 5),
+            warmup_iterations=self.ingredients.warmup_iterations,
         )
 
     def average(self) -> ModelEma:
-        return ModelEma(self._model)
+        last = self.ingredients.average_last
+        mean_from = None if last is None else self.ingredients.averages_from(self.config.epochs)
+        return ModelEma(self._model, self.average_decay, self.average_ramp, mean_from)
 
     def resize(self, batches: int) -> Resize | None:
+        as_input, sizes = self._model.inputs.as_input, self.ingredients.sizes
+        if sizes is not None:
+            return GrowingScale(by_epoch(sizes, self.config.epochs), self._stride, as_input)
         if not self.config.multi_scale:
             return None
         return MultiScale(
-            size=self.config.train_size, stride=self._stride, seed=self.config.seed,
-            as_input=self._model.inputs.as_input,
+            size=self.config.train_size, stride=self._stride, seed=self.config.seed, as_input=as_input
         )  # fmt: skip
 
     @property
@@ -152,7 +165,7 @@ class YoloV7Rules(Rules):
             yield f"weight decay: {written:g} runs as {run.weight_decay:g}, scaled by images per update / nominal batch"
         rate = run.plan.phases[-1].paces[0].rate
         last, floor = max(lr.last for lr in run.rows[-1].lr.values()), rate * schedule.lr * schedule.final_share
-        if schedule.shape != "linear" and last > 1.05 * floor:
+        if schedule.shape not in ("linear", "one_cycle") and last > 1.05 * floor:
             planned = "" if rate == 1 else f" × {rate:g} of the plan"
             yield f"learning rate: lr0 × lrf{planned} = {floor:.3g} is never reached, the last epoch has {last:.3g}"
         if run.config.optimizer != "sgd" and schedule.lr >= _ADAM_LR:
@@ -173,12 +186,12 @@ class YoloV7Rules(Rules):
 
 def _refuse_yoloxwarmcos(shape: str) -> None:
     if shape == "yoloxwarmcos":
-        raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --flat-cos-lr")
+        raise UserError("yoloxwarmcos is YOLOX's schedule", fix="use --cos-lr, --linear-lr or --one-cycle")
 
 
 def _of_warmup(run: Explained, schedule: YoloV7Schedule) -> Iterator[str]:
     given, runs, total = round(schedule.warmup_epochs * run.batches), schedule.warmup, run.config.epochs * run.batches
-    if runs > given > 0:
+    if runs > given > 0 and schedule.warmup_iterations is None:
         why = "at least 1,000, as published" if schedule.least_warmup >= 1000 else "at least a fifth of a short run"
         length = f"{runs:,} iterations ({runs / run.batches:.1f} epochs)"
         yield f"warm-up: {length} instead of {given:,} ({schedule.warmup_epochs:g} epochs): {why}"

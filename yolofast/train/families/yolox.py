@@ -13,6 +13,7 @@ from typing import Any
 from yolofast.augment.recipe import Recipe
 from yolofast.checkpoint.read import read_weights
 from yolofast.config.hyp import source_of
+from yolofast.config.ingredients import INGREDIENTS, by_epoch
 from yolofast.config.resumed import check_same_recipe
 from yolofast.config.train import TrainConfig
 from yolofast.config.yolox_recipe import ENDS, YoloXRecipe, changed_values, read_yolox_recipe, shape_in_form
@@ -24,11 +25,11 @@ from yolofast.model.contract import Network
 from yolofast.model.graph import model_file
 from yolofast.model.yolox_config import FAMILY, YoloXConfig, read_yolox, yolox_of
 from yolofast.model.yolox_network import YoloX
-from yolofast.optim.optimizer import ModelEma, NotAveraged
+from yolofast.optim.optimizer import RAMP, ModelEma, NotAveraged
 from yolofast.optim.schedule import YoloXSchedule
 from yolofast.resources import find_resource, short_names
 from yolofast.train.families.family import Augmentation, Explained, Family, Resize, Rules, Shape
-from yolofast.train.families.multi_scale import YOLOX_EVERY, YoloXMultiScale, yolox_range
+from yolofast.train.families.multi_scale import YOLOX_EVERY, GrowingScale, YoloXMultiScale, yolox_range
 from yolofast.train.finetune.freeze_plan import FreezePlan
 from yolofast.train.losses.loss_schedule import SIMOTA_VERSIONS
 from yolofast.train.losses.yolox_criterion import YoloXLosses
@@ -76,9 +77,16 @@ class YoloXRules(Rules):
 
     def __init__(self, config: TrainConfig, model: YoloX) -> None:
         self.config, self._model, self.recipe = config, model, recipe_of(config, model)
-        self.hyp = dataclasses.asdict(self.recipe)
+        self.ingredients = self.recipe
+        unused = INGREDIENTS.keys() - self.recipe.used.keys()
+        self.hyp = {key: value for key, value in dataclasses.asdict(self.recipe).items() if key not in unused}
+        if self.recipe.average_last and not self.recipe.ema:
+            raise UserError("average_last takes the place of the average, of which there is none", fix="--set ema=true")
+        if self.recipe.multi_scale and self.recipe.sizes:
+            raise UserError("sizes and multi_scale both change the size of images", fix="--set multi_scale=false")
         self.conf, self.iou = self.recipe.test_conf, self.recipe.nms
         self.average_decay = self.recipe.ema_decay if self.recipe.ema else None
+        self.average_ramp = self.recipe.ema_ramp or RAMP
         missing = [] if self.recipe.close_mosaic else ["close_mosaic=true"]
         missing += [] if self.recipe.no_aug_epochs else ["no_aug_epochs=N"]
         self.closing_flag = " ".join(["--set", *missing])
@@ -91,10 +99,11 @@ class YoloXRules(Rules):
 
     @property
     def augmentation(self) -> Augmentation:
-        height, width = self.recipe.input_size
+        (height, width), strength = self.recipe.input_size, self.recipe.strength
         return Augmentation(
             recipe=Recipe.yolox(**self.recipe.augmentation()), height=height, width=width,
             close_mosaic_from=self.recipe.closes_at, most_boxes=self.recipe.max_labels,
+            strengths=() if strength is None else by_epoch(strength, self.config.epochs),
         )  # fmt: skip
 
     @property
@@ -123,18 +132,26 @@ class YoloXRules(Rules):
         return self._assigner + (" + L1" if mosaic_is_closed(self.recipe.closes_at, epoch) else "")
 
     def schedule(self, batches: int) -> YoloXSchedule:
-        return YoloXSchedule(**self.recipe.schedule(batches, self.config.batch_size))
+        one_cycle = self.config.lr_schedule == "one_cycle"
+        return YoloXSchedule(**self.recipe.schedule(batches, self.config.batch_size), one_cycle=one_cycle)
 
     def average(self) -> ModelEma:
-        return ModelEma(self._model, self.recipe.ema_decay) if self.recipe.ema else NotAveraged(self._model)
+        if not self.recipe.ema:
+            return NotAveraged(self._model)
+        last = self.recipe.average_last
+        mean_from = None if last is None else self.recipe.averages_from(self.config.epochs)
+        return ModelEma(self._model, self.recipe.ema_decay, self.average_ramp, mean_from)
 
     def resize(self, batches: int) -> Resize | None:
+        as_input, sizes = self._model.inputs.as_input, self.recipe.sizes
+        if sizes is not None:
+            return GrowingScale(by_epoch(sizes, self.config.epochs), max(self._model.layout.strides), as_input)
         if not self.recipe.multi_scale:
             return None
         height, width = self.recipe.input_size
         return YoloXMultiScale(
             height=height, width=width, steps=self.recipe.random_size, batches=batches, seed=self.config.seed,
-            as_input=self._model.inputs.as_input,
+            as_input=as_input,
         )  # fmt: skip
 
     @property
@@ -147,6 +164,7 @@ class YoloXRules(Rules):
         yield described(self.config, self.recipe, plan)
         if word := other_network(self.config, self._model):
             yield f"recipe: {word}"
+        yield from super().announced(plan)
 
     def check_same(self, before: Mapping[str, Any]) -> None:
         check_same_recipe(before, self.hyp)
@@ -243,7 +261,10 @@ def _refuse_for_yolox(config: TrainConfig, given: Collection[str]) -> None:
     keep, serving = config.close_mosaic, assigners_for(anchors=False)
     refused = {
         "--hyp": ("hyp" in given and bool(config.hyp), "give its values with --recipe FILE or --set KEY=VALUE"),
-        "--lr-schedule": (config.lr_schedule not in ("auto", "yoloxwarmcos"), "leave it at auto: yoloxwarmcos"),
+        "--lr-schedule": (
+            config.lr_schedule not in ("auto", "yoloxwarmcos", "one_cycle"),
+            "leave it at auto: yoloxwarmcos, or --one-cycle",
+        ),
         "--auto-lr": (config.auto_lr, "omit it: the learning rate grows with the batch already"),
         "--style yolov7": (config.style == "yolov7", "leave it at auto"),
         "--close-mosaic": (keep > 0, f"--set close_mosaic=true no_aug_epochs={keep}"),

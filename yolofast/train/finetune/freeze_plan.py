@@ -235,5 +235,5 @@ class PlannedSchedule:
 def planned(schedule: RunSchedule, plan: FreezePlan) -> PlannedSchedule:
     """The first phase may say how long the run's warm-up is."""
     own = plan.phases[0].warmup_epochs
-    base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own)
+    base = schedule if own is None else dataclasses.replace(schedule, warmup_epochs=own, warmup_iterations=None)
     return PlannedSchedule(base, plan, schedule.batches)

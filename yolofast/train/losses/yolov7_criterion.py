@@ -45,7 +45,8 @@ class YoloV7Criterion:
     @property
     def has_kernels(self) -> bool:
         """Whether, on a GPU, assignment and terms are a few kernels: a compiler then has nothing to add."""
-        plain = not self.reader.bins and self.reader.score_channels is None and self.settings.fl_gamma == 0
+        usual = self.settings.fl_gamma == 0 and self.settings.cls_gr == 0
+        plain = not self.reader.bins and self.reader.score_channels is None and usual
         return plain and self.assigner in ("anchor", "ota")
 
     def tensors(self) -> list[Tensor]:

@@ -1,0 +1,116 @@
+"""What may shorten training and no published recipe has: optional values of YOLOv7's hyper-parameters and of YOLOX's
+recipes, under the same names. None is off, and a run then is what it was without them.
+
+What changes during a run is said in shares of the run, so that a recipe fits runs of any length.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from yolofast.words import counted
+
+_ROUNDING = 1e-9
+"""Of a share of the run times its epochs."""
+Course = tuple[tuple[float, float], ...]
+"""`((0, 0.5), (0.6, 1.0))`: from each share of the run on, that value."""
+
+
+class Ingredient(NamedTuple):
+    meaning: str
+    suits: Callable[[Any], bool]
+    takes: str
+    """In words, for messages."""
+
+
+def _is_course(value: Any) -> bool:
+    steps: Sequence[Any] = value if isinstance(value, list | tuple) else ()
+    if not steps or not all(isinstance(step, list | tuple) and len(step) == 2 for step in steps):
+        return False
+    if not all(type(number) in (int, float) and 0 <= number <= 1 for step in steps for number in step):
+        return False
+    starts = [step[0] for step in steps]
+    return starts[0] == 0 and starts == sorted(set(starts))
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= 1_000_000
+
+
+_WHOLE = _is_whole, "a whole number from 1 to 1000000"
+_COURSE = "pairs of a share of the run, the first 0, and a value up to 1: [[0, 1], [0.8, 0.5]]"
+INGREDIENTS: dict[str, Ingredient] = {
+    "warmup_iterations": Ingredient("batches in which the learning rate rises, instead of warmup_epochs", *_WHOLE),
+    "ema_ramp": Ingredient("updates in which the average's decay rises to 63 % (published: 2,000)", *_WHOLE),
+    "average_last": Ingredient(
+        "last share of the run, of which the plain mean of all weights is taken instead of the moving average",
+        lambda value: type(value) in (int, float) and 0 < value <= 1,
+        "a number above 0 and at most 1",
+    ),
+    "bn_batches": Ingredient("batches by which BatchNorm's statistics are measured again at the end", *_WHOLE),
+    "data_biases": Ingredient(
+        "begin with the labels' own rates of objects and classes",
+        lambda value: isinstance(value, bool),
+        "true or false",
+    ),
+    "strength": Ingredient(
+        "of all augmentation but mirroring, over the run: 1 as the recipe says, 0 none",
+        lambda value: _is_course(value),
+        _COURSE,
+    ),
+    "sizes": Ingredient(
+        "of the images, over the run, as shares of --img-size",
+        lambda value: _is_course(value) and all(share > 0 for _, share in value),
+        _COURSE.replace("a value", "a value above 0 and"),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingredients:
+    """Those of one run."""
+
+    warmup_iterations: int | None = None
+    ema_ramp: int | None = None
+    average_last: float | None = None
+    bn_batches: int | None = None
+    data_biases: bool | None = None
+    strength: Course | None = None
+    sizes: Course | None = None
+
+    @property
+    def used(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(Ingredients)}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    def averages_from(self, epochs: int) -> int:
+        """The first epoch, from 0, of the plain mean (`average_last`) in a run of so many."""
+        return min(round((1 - (self.average_last or 0)) * epochs), epochs - 1)
+
+    def words(self, epochs: int) -> dict[str, str]:
+        """What each does in a run of so many epochs."""
+        said = {
+            "warmup_iterations": f"the learning rate rises for {counted(self.warmup_iterations or 0, 'iteration')}",
+            "ema_ramp": f"the average's decay rises in {counted(self.ema_ramp or 0, 'update')}",
+            "average_last": f"from epoch {self.averages_from(epochs) + 1} on the plain mean of all weights",
+            "bn_batches": f"BatchNorm's statistics are measured again at the end, {self.bn_batches} × a batch",
+            "data_biases": "objects and classes begin at their rates in the labels",
+            "strength": f"of augmentation, {_in_epochs(self.strength, epochs)}",
+            "sizes": f"of images, {_in_epochs(self.sizes, epochs)}",
+        }
+        return {name: said[name] for name in self.used}
+
+
+def by_epoch(course: Course, epochs: int) -> tuple[float, ...]:
+    """Its value in each epoch."""
+    return tuple(
+        [value for share, value in course if share * epochs <= epoch + _ROUNDING][-1] for epoch in range(epochs)
+    )
+
+
+def _in_epochs(course: Course | None, epochs: int) -> str:
+    if course is None:
+        return ""
+    values = by_epoch(course, epochs)
+    changes = [epoch for epoch in range(len(values)) if not epoch or values[epoch] != values[epoch - 1]]
+    return ", ".join(f"× {values[epoch]:g} from epoch {epoch + 1}" for epoch in changes)
