@@ -40,6 +40,23 @@ seeds: 2
     assert {trial.settings["epochs"] for trial in trials if trial.settings["lr0"] == 0.01} == {3}
 
 
+def test_other_names_of_a_setting_mean_the_same(read):
+    """`batch` of the base is the `batch_size` of a grid, of the command line and of a constraint."""
+    text = "base: {cfg: mini, batch: 8}\ngrid: {batch_size: [4, 16, 32]}\nconstraints: [batch * img <= 5120]\n"
+    trials = planned(read(text))
+    assert [trial.settings for trial in trials] == [
+        {"cfg": "mini", "batch_size": size, "seed": 0} for size in (4, 16)
+    ], "32 images of 320 pixels, which nobody has given, are too many"
+    trials = planned(read_experiment("size-320-480-640", ["batch=8"]))
+    assert {trial.settings["batch_size"] for trial in trials} == {8}
+    assert "img_size=320" in words_of(trials[0].settings), "without brackets, which a shell would want quoted"
+    assert len(planned(read("base: {cfg: mini}\ngrid: {img_size: [[64], 320]}\nconstraints: [img < 300]"))) == 1
+    with pytest.raises(UserError, match=r"base\.batch and another name of batch_size are both given"):
+        read("base: {cfg: mini, batch_size: 4, batch: 8}")
+    sets = planned(read("base: {cfg: mini}\ngrid: {lr0: [0.001, 0.1]}\nconstraints: [lr0 <= lrf]"))
+    assert [trial.settings["lr0"] for trial in sets] == [0.001, 0.1], "lrf is 0.1, as published"
+
+
 def test_nothing_is_the_default(read):
     trials = planned(read("base: {cfg: mini}\ngrid: {plan: [null, yolov7-tiny-planned]}"))
     assert "plan" not in trials[0].settings and trials[1].settings["plan"] == "yolov7-tiny-planned"

@@ -82,6 +82,11 @@ def _names(config_class: type[Settings]) -> tuple[dict[str, str], dict[str, tupl
     return names, shortcuts
 
 
+def field_name(config_class: type[Settings], key: str) -> str:
+    """Of the field that a name means, which may be that of a flag; what is unknown stays as it is."""
+    return _names(config_class)[0].get(key, key)
+
+
 def python_name(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 

@@ -4,10 +4,11 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from yolofast.config.flags import python_name
+from yolofast.config.flags import field_name, python_name
 from yolofast.config.hyp import HYP_KEYS, SETTABLE
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
@@ -88,12 +89,14 @@ def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment
     """Of a file, or a packaged one by its short name; `changes` are entries of `base`, as `key=value`."""
     path = find_resource(name, "experiments")
     file, text = read_yaml(path), path.read_text(encoding="utf-8")
-    if changes:
-        base = file.values.get("base") or {}
-        more = typed_values(changes, {}, "epochs=30")
-        file.values["base"] = {**base, **more} if isinstance(base, dict) else base
-        text = dump_yaml(file.values)
     try:
+        base = file.values.get("base") or {}
+        if changes and isinstance(base, dict):
+            of_train = file.values.get("command", "train") == "train"
+            by_fields = _by_fields if of_train else lambda place, settings: settings
+            more = typed_values(changes, {}, "epochs=30")
+            file.values["base"] = {**by_fields("base.", base), **by_fields("", more)}
+            text = dump_yaml(file.values)
         found = _read(file, path.stem, text)
     except UserError as error:
         line = error.line if error.line is not None else file.line(error.what.split()[0].strip("'").split(".")[0])
@@ -108,8 +111,13 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
             what = f"{key} is no entry of an experiment{nearest(str(key), KEYS)}"
             raise UserError(what, fix=f"use {', '.join(KEYS)}")
     command = _one_of(values, "command", _COMMANDS, "train")
-    base, listed, grid = (_mapping(values, key) for key in ("base", "list", "grid"))
-    ranges = {key: read_range(key, one) for key, one in _mapping(values, "search").items()}
+    base, listed, grid, search = (_mapping(values, key) for key in ("base", "list", "grid", "search"))
+    constraints = tuple(read_constraint(one) for one in _listing(values, "constraints")[:_MOST_CONSTRAINTS])
+    if command == "train":
+        base, grid, search = _by_fields("base.", base), _by_fields("grid.", grid), _by_fields("search.", search)
+        listed = {key: _by_fields(f"list.{key}.", one) if isinstance(one, dict) else one for key, one in listed.items()}
+        constraints = tuple(one.renamed(partial(field_name, TrainConfig)) for one in constraints)
+    ranges = {key: read_range(key, one) for key, one in search.items()}
     method = _one_of(values, "method", METHODS, "random" if ranges else "grid")
     for key, one in listed.items():
         if not isinstance(one, dict):
@@ -140,7 +148,7 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     usual = MOST_TRIALS if method == "grid" else _USUAL_TRIALS
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
-        constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
+        constraints=constraints,
         metric=read_metric(
             values.get("metric", FITNESS if method == "evolve" else "map"), _mapping(values, "track"), price
         ),
@@ -155,6 +163,17 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         stopping = read_stopping(values.get("stop"), experiment.epochs)
         experiment = dataclasses.replace(experiment, stopping=stopping)
     return experiment
+
+
+def _by_fields(place: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """One name for each setting: `batch` of the base is what a grid calls `batch_size`."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = field_name(TrainConfig, str(key))
+        if name in found:
+            raise UserError(f"{place}{key} and another name of {name} are both given", fix="give one of them")
+        found[name] = value
+    return found
 
 
 def _check_names(experiment: Experiment) -> None:

@@ -223,7 +223,10 @@ class Queue:
             trial.restarts += 1
             if code == EXIT_BAD_INPUT or trial.restarts > (_MOST_LOSSES if code == LOST else _MOST_RESTARTS):
                 trial.problem = f"exit code {code}: {sweep.last_words(trial)}"
-        value = "to be tracked" if progress.is_untracked else f"{sweep.experiment.metric.title} {progress.best():.4g}"
+        best, metric = progress.best(), sweep.experiment.metric
+        known = "not known" if metric.target is None else "not reached"
+        known = known if math.isnan(best) else f"{best:.4g}"
+        value = "to be tracked" if progress.is_untracked else f"{metric.title} {known}"
         value = value if progress.epochs else "no epoch"
         ended = "its machine was lost" if code == LOST else f"ended with exit code {code}"
         state = trial.problem or (value if code in (EXIT_OK, EXIT_PAUSED) else f"{ended}, is resumed")

@@ -127,7 +127,19 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
 
 
 def _allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
-    return all(one.holds(_settings(experiment, varied)) for one in experiment.constraints)
+    settings = _settings(experiment, varied)
+    if not {name for one in experiment.constraints for name in one.names} <= settings.keys():
+        settings = {**_usual(settings), **settings}
+    return all(one.holds(settings) for one in experiment.constraints)
+
+
+def _usual(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run with these settings has for those that are not given: a constraint may name one."""
+    try:
+        config = completed(*typed(settings))
+        return {**hyp_of(config), **plain_values(config)}
+    except UserError:  # which is said of the trial, unless a constraint leaves it out
+        return {}
 
 
 def evolved_from(experiment: Experiment) -> dict[str, Any]:
@@ -190,8 +202,16 @@ def shown(value: Any) -> str:
 def words_of(settings: Mapping[str, Any]) -> list[str]:
     """Of a command line."""
     fields = settings_of(TrainConfig)
-    known = {name: in_form(TrainConfig, name, value) if name in fields else value for name, value in settings.items()}
+    known = {
+        name: _single(in_form(TrainConfig, name, value)) if name in fields else value
+        for name, value in settings.items()
+    }
     return [f"{name}={shown(value)}" for name, value in known.items() if value is not None]
+
+
+def _single(value: Any) -> Any:
+    """A flag that takes several values takes one without brackets, which a shell would want quoted."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def command_of(trial: Trial) -> str:
