@@ -187,14 +187,15 @@ def _listing(found: SweepResults) -> Iterator[Element]:
         "state",
     )
     rows = tuple(_cells(row, names, has_price) for row in found.rows)
-    yield Table(columns, rows, "The best first", sortable=True)
+    yield Table(columns, rows, "The best first; folders begin with the trial's number", sortable=True)
 
 
 def _cells(row: Row, names: list[str], has_price: bool) -> tuple[Cell, ...]:
     progress, varied = row.progress, row.trial.varied
     best = progress.best()
     return (
-        row.trial.name, *(shown(varied[name]) if name in varied else "" for name in names),
+        row.trial.name.partition("-")[0],  # its settings have columns of their own
+        *(shown(varied[name]) if name in varied else "" for name in names),
         None if math.isnan(best) else best, progress.best_epoch, f"{progress.epochs} of {row.epochs_planned}",
         progress.hours, *([row.cost] * has_price), row.state,
     )  # fmt: skip
