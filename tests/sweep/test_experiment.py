@@ -10,8 +10,9 @@ from yolofast.errors import UserError
 from yolofast.resources import short_names
 from yolofast.sweep.draws import Range, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
+from yolofast.sweep.population import _copy
 from yolofast.sweep.stopping import read_stopping
-from yolofast.sweep.trials import planned, suggested_trial, words_of
+from yolofast.sweep.trials import next_generation, planned, suggested_trial, words_of
 
 
 @pytest.fixture
@@ -111,6 +112,9 @@ budget: {trials: 24}
         ("constraints: [batchsize < 3]", "constraints.batchsize is no setting of train, did you mean 'batch_size'"),
         ("grid: {assigner: [ota]}\nconstraints: [assigner < 3]", "compares 'ota' with 3"),
         ("grid: {lr0: [0.1]}\nconstraints: [lr0 > 1]", "constraints leave no combination"),
+        ("list: {o: {lr0: 0.1}}\ngrid: {lr0: [0.2]}", "grid.lr0 is in list.o, too"),
+        ("search: {lr0: [0.1]}\ngrid: {lr0: [0.2]}", "grid.lr0 is in search, too"),
+        ("grid: {seed: [1, 2]}\nseeds: 2", "grid.seed is in seeds, too"),
         ("method: pbt", "method is pbt, but there is no search"),
         ("method: pbt\nsearch: {batch_size: [1, 2]}", "pbt changes hyper-parameters of YOLOv7 alone, not batch_size"),
         ("method: pbt\nsearch: {lr0: {log: [0.001, 0.1]}}\nstop: asha", "stop does not go with pbt"),
@@ -234,3 +238,19 @@ def test_files_that_no_trial_would_find_are_refused_before_one_starts(tmp_path, 
         assert main(words) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_generations_and_copies_keep_constraints(read):
+    """Whatever a value is multiplied by, and also where nothing that is drawn would do."""
+    text = "base: {cfg: mini, epochs: 4}\nmethod: METHOD\nsearch: {lr0: {uniform: [0.001, 0.02]}}\n"
+    text += "constraints: [lr0 <= LIMIT]\n"
+    spec = read(text.replace("METHOD", "evolve").replace("LIMIT", "0.0101"))
+    (first,) = planned(spec)
+    made = [next_generation(spec, [(first, 0.5)], number) for number in range(1, 20)]
+    assert {one.settings["lr0"] <= 0.0101 for one in made} == {True} and len({one.settings["lr0"] for one in made}) > 5
+    none = read(text.replace("METHOD", "evolve").replace("LIMIT", "0.0005"))
+    assert next_generation(none, [(first, 0.5)], 1) is None
+    population = read(text.replace("METHOD", "pbt").replace("LIMIT", "0.005"))
+    parent, worst = planned(population)[:2]
+    copies = [_copy(population, parent, worst, 1, 9, np.random.default_rng(seed)) for seed in range(20)]
+    assert max(one.settings["lr0"] for one in copies) <= 0.005

@@ -194,6 +194,7 @@ def _check_names(experiment: Experiment) -> None:
             if name not in names and name not in SETTABLE:
                 what = f"{place}.{name} is no setting of train{nearest(str(name), names | SETTABLE)}"
                 raise UserError(what, fix="docs/flags.md lists them")
+    _refuse_two_places(experiment)
     method = experiment.method
     if method in ("tpe", "pbt") and len(experiment.seeds) > 1:
         what = f"seeds has several, but {method} judges each trial by itself"
@@ -203,6 +204,17 @@ def _check_names(experiment: Experiment) -> None:
         if wrong or experiment.grid or experiment.listed:
             what = f"{method} changes hyper-parameters of YOLOv7 alone, not {', '.join(wrong) or 'grid or list'}"
             raise UserError(what, fix="method: random, or leave it out")
+
+
+def _refuse_two_places(experiment: Experiment) -> None:
+    """One of them would be the one that counts, and trials would have names that are not true."""
+    varied = {"grid": experiment.grid, "search": experiment.search}
+    listed = {f"list.{name}": one for name, one in experiment.listed.items()}
+    for name in experiment.grid.keys() | experiment.search.keys():
+        places = [place for place, settings in (varied | listed).items() if name in settings]
+        places += ["seeds"] * (name == "seed" and len(experiment.seeds) > 1)
+        if len(places) > 1:
+            raise UserError(f"{places[0]}.{name} is in {places[1]}, too", fix="vary a setting in one of them")
 
 
 def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experiment:

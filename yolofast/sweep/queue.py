@@ -168,6 +168,7 @@ class Queue:
         else:
             done = [(one, has.worth()) for one, has in ended]
             trial = next_generation(sweep.experiment, done, number) if done else None
+        self.why_over = "constraints leave no further trial" if trial is None and ended else ""
         if trial is None:
             return None
         sweep.trials.append(trial)

@@ -112,7 +112,7 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
             raise UserError(f"grid has {count:,} combinations", fix="give fewer values, or method: random")
         for values in itertools.product(*choices.values()):
             varied = dict(zip(choices, values, strict=True))
-            if _allowed(experiment, varied):
+            if allowed(experiment, varied):
                 yield varied
         return
     ranges = _ranges(experiment)
@@ -120,13 +120,14 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
     while tries < _TRIES:
         varied = {name: one.draw(chance) for name, one in ranges.items()}
         key, tries = json.dumps(varied, sort_keys=True), tries + 1
-        if key not in seen and _allowed(experiment, varied):
+        if key not in seen and allowed(experiment, varied):
             seen.add(key)
             tries = 0
             yield varied
 
 
-def _allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
+def allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
+    """By all constraints."""
     settings = _settings(experiment, varied)
     if not {name for one in experiment.constraints for name in one.names} <= settings.keys():
         settings = {**_usual(settings), **settings}
@@ -157,22 +158,25 @@ def _evolving(experiment: Experiment, hyp: Mapping[str, Any]) -> dict[str, Range
     return {name: Range("choice", ()) for name in numbers if name not in _NOT_EVOLVED}
 
 
-def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]], number: int) -> Trial:
-    """The trial of that number, from those that have ended and their fitness."""
+def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]], number: int) -> Trial | None:
+    """The trial of that number, from those that have ended and their fitness; None if constraints leave nothing."""
     first = evolved_from(experiment)
     ranges = _evolving(
         experiment, {name: first[name] for name in first if name not in experiment.base or name in experiment.search}
     )
     chance = np.random.default_rng((experiment.seed, number))
-    values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
-    varied = {name: values[name] for name in ranges}
-    return checked([new_trial(experiment, number, varied, {**first, **varied})])[0]
+    for _ in range(_TRIES):
+        values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
+        varied = {name: values[name] for name in ranges}
+        if allowed(experiment, {**first, **varied}):
+            return checked([new_trial(experiment, number, varied, {**first, **varied})])[0]
+    return None
 
 
 def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int) -> Trial | None:
     """The trial of that number, where those before make it promising; None if constraints leave nothing."""
     seed = int(np.random.SeedSequence((experiment.seed, number)).generate_state(1)[0])
-    varied = suggested(_ranges(experiment), known, seed, partial(_allowed, experiment))
+    varied = suggested(_ranges(experiment), known, seed, partial(allowed, experiment))
     if varied is None:
         return None
     settings = {**_settings(experiment, varied), "seed": varied.get("seed", experiment.seeds[0])}
