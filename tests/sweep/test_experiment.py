@@ -52,6 +52,9 @@ def test_other_names_of_a_setting_mean_the_same(read):
     assert {trial.settings["batch_size"] for trial in trials} == {8}
     assert "img_size=320" in words_of(trials[0].settings), "without brackets, which a shell would want quoted"
     assert len(planned(read("base: {cfg: mini}\ngrid: {img_size: [[64], 320]}\nconstraints: [img < 300]"))) == 1
+    single = read_experiment("size-320-480-640", ["seeds=1", "price=0.6", "parallel=auto", "seed=4"])
+    assert (len(planned(single)), single.price, single.parallel, single.base["seed"]) == (3, 0.6, 0, 4)
+    assert read(single.text).price == 0.6, "as it is kept"
     with pytest.raises(UserError, match=r"base\.batch and another name of batch_size are both given"):
         read("base: {cfg: mini, batch_size: 4, batch: 8}")
     sets = planned(read("base: {cfg: mini}\ngrid: {lr0: [0.001, 0.1]}\nconstraints: [lr0 <= lrf]"))

@@ -40,6 +40,8 @@ KEYS = {
 }
 METHODS = ("grid", "random", "tpe", "pbt", "evolve")
 _BUDGET = ("trials", "hours", "money")
+_ENTRIES = KEYS.keys() - {"command", "base", "seed"}
+"""That may stand beside settings on the command line: `seeds=3 price=0.6`. `seed` is that of the runs there."""
 _COMMANDS = ("train", "tracksweep")
 _OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
 """Settings that the sweep sets itself."""
@@ -86,7 +88,7 @@ class Experiment:
 
 
 def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment:
-    """Of a file, or a packaged one by its short name; `changes` are entries of `base`, as `key=value`."""
+    """Of a file, or a packaged one by its short name; `changes` are settings of `base`, or entries, as `key=value`."""
     path = find_resource(name, "experiments")
     file, text = read_yaml(path), path.read_text(encoding="utf-8")
     try:
@@ -95,6 +97,7 @@ def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment
             of_train = file.values.get("command", "train") == "train"
             by_fields = _by_fields if of_train else lambda place, settings: settings
             more = typed_values(changes, {}, "epochs=30")
+            file.values.update({key: more.pop(key) for key in _ENTRIES & more.keys()})
             file.values["base"] = {**by_fields("base.", base), **by_fields("", more)}
             text = dump_yaml(file.values)
         found = _read(file, path.stem, text)
