@@ -120,6 +120,7 @@ budget: {trials: 24}
         ("grid: {seed: [1, 2]}\nseeds: 2", "grid.seed is in seeds, too"),
         ("method: pbt", "method is pbt, but there is no search"),
         ("method: pbt\nsearch: {batch_size: [1, 2]}", "pbt changes hyper-parameters of YOLOv7 alone, not batch_size"),
+        ("method: pbt\nsearch: {lr0: [0.1]}\nbudget: {trials: 4}", "budget.trials does not go with pbt"),
         ("method: pbt\nsearch: {lr0: {log: [0.001, 0.1]}}\nstop: asha", "stop does not go with pbt"),
         (
             "method: pbt\nsearch: {lr0: {log: [0.001, 0.1]}}\npbt: {evry: 2}",

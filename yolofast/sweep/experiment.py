@@ -228,6 +228,8 @@ def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experi
         if key not in usual:
             raise UserError(f"pbt.{key} is no entry{nearest(str(key), usual)}", fix=f"use {', '.join(usual)}")
     found = usual | {key: _positive(f"pbt.{key}", one) for key, one in given.items()}
+    if "trials" in _mapping(values, "budget"):
+        raise UserError("budget.trials does not go with pbt", fix="pbt: {population: 8} says how many runs there are")
     if "stop" in values:
         raise UserError("stop does not go with pbt, which continues all of its runs", fix="leave stop out")
     if found["population"] < 2 or found["share"] > 0.5 or any(found[key] % 1 for key in ("population", "every")):
