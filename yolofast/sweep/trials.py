@@ -16,7 +16,7 @@ import numpy as np
 
 from yolofast.checkpoint.published import find_weights
 from yolofast.config.flags import from_settings, resolve
-from yolofast.config.hyp import hyp_of, with_set_values
+from yolofast.config.hyp import SETTABLE, hyp_of, with_set_values
 from yolofast.config.resumed import plain_values, with_lasting_names
 from yolofast.config.settings import in_form, settings_of
 from yolofast.config.train import TrainConfig
@@ -129,7 +129,8 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
     """By all constraints."""
     settings = _settings(experiment, varied)
-    if not {name for one in experiment.constraints for name in one.names} <= settings.keys():
+    known = SETTABLE | settings_of(TrainConfig).keys()
+    if {name for one in experiment.constraints for name in one.names if name in known} - settings.keys():
         settings = {**_usual(settings), **settings}
     return all(one.holds(settings) for one in experiment.constraints)
 
