@@ -70,6 +70,14 @@ def test_a_run_is_one_command_that_continues_itself(place, capsys):
     assert sorted(path.name for path in place.iterdir() if path.name == "runs") == []
 
 
+def test_the_machine_gets_what_the_experiment_needs(place, capsys):
+    pytest.importorskip("optuna", reason="the extra yolofast[optuna] is not installed")
+    text = "base: {cfg: mini, epochs: 2}\nsearch: {lr0: {log: [0.001, 0.1]}}\nmethod: tpe\n"
+    (place / "search.yaml").write_text(text)
+    assert "yolofast[gpu,optuna]==" in task(capsys, "search.yaml")["setup"]
+    assert "yolofast[gpu]==" in task(capsys, "Two_Rates.yaml")["setup"]
+
+
 @pytest.mark.slow
 def test_a_sweep_begins_or_continues(place, capsys):
     found = task(capsys, "Two_Rates.yaml", "epochs=5", "momentum=0.9")

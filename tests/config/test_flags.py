@@ -106,6 +106,7 @@ def test_only_what_was_given_is_remembered():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("--lr0=0.001", "unknown argument --lr0; a hyper-parameter is written lr0=0.001"),
         ("--epoch-s 3", "unknown argument --epoch-s, did you mean '--epochs'?"),
         ("--epochs three", "argument --epochs: invalid int value: 'three'"),
         ("--gear grahp", "did you mean 'graph'?"),

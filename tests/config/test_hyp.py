@@ -85,6 +85,7 @@ def test_values_set_on_the_command_line_go_above_the_file(tmp_path):
     ("value", "message"),
     [
         ("lr=0.1", "--set: there is no hyper-parameter 'lr', did you mean 'lr"),
+        ("epochs=3", "docs/flags.md lists them; flags such as name=first stand before --set"),
         ("lr0=fast", "--set: lr0 is 'fast'\n  fix: give a number above 0"),
         ("lr0", "--set 'lr0' sets nothing\n  fix: give KEY=VALUE, such as lr0=0.001"),
         ("label_smoothing=0.1", "has a flag of its own\n  fix: --label-smoothing 0.1"),

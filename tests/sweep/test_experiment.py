@@ -10,8 +10,9 @@ from yolofast.errors import UserError
 from yolofast.resources import short_names
 from yolofast.sweep.draws import Range, mutated, read_constraint
 from yolofast.sweep.experiment import read_experiment
+from yolofast.sweep.population import _copy
 from yolofast.sweep.stopping import read_stopping
-from yolofast.sweep.trials import planned, suggested_trial, words_of
+from yolofast.sweep.trials import next_generation, planned, suggested_trial, words_of
 
 
 @pytest.fixture
@@ -38,6 +39,26 @@ seeds: 2
     assert trials[1].settings == {"cfg": "mini", "epochs": 3, "assigner": "anchor", "lr0": 0.01, "seed": 1}
     assert trials[-1].varied == {"list": "long", "assigner": "ota", "lr0": 0.001, "seed": 1}
     assert {trial.settings["epochs"] for trial in trials if trial.settings["lr0"] == 0.01} == {3}
+
+
+def test_other_names_of_a_setting_mean_the_same(read):
+    """`batch` of the base is the `batch_size` of a grid, of the command line and of a constraint."""
+    text = "base: {cfg: mini, batch: 8}\ngrid: {batch_size: [4, 16, 32]}\nconstraints: [batch * img <= 5120]\n"
+    trials = planned(read(text))
+    assert [trial.settings for trial in trials] == [
+        {"cfg": "mini", "batch_size": size, "seed": 0} for size in (4, 16)
+    ], "32 images of 320 pixels, which nobody has given, are too many"
+    trials = planned(read_experiment("size-320-480-640", ["batch=8"]))
+    assert {trial.settings["batch_size"] for trial in trials} == {8}
+    assert "img_size=320" in words_of(trials[0].settings), "without brackets, which a shell would want quoted"
+    assert len(planned(read("base: {cfg: mini}\ngrid: {img_size: [[64], 320]}\nconstraints: [img < 300]"))) == 1
+    single = read_experiment("size-320-480-640", ["seeds=1", "price=0.6", "parallel=auto", "seed=4"])
+    assert (len(planned(single)), single.price, single.parallel, single.base["seed"]) == (3, 0.6, 0, 4)
+    assert read(single.text).price == 0.6, "as it is kept"
+    with pytest.raises(UserError, match=r"base\.batch and another name of batch_size are both given"):
+        read("base: {cfg: mini, batch_size: 4, batch: 8}")
+    sets = planned(read("base: {cfg: mini}\ngrid: {lr0: [0.001, 0.1]}\nconstraints: [lr0 <= lrf]"))
+    assert [trial.settings["lr0"] for trial in sets] == [0.001, 0.1], "lrf is 0.1, as published"
 
 
 def test_nothing_is_the_default(read):
@@ -94,8 +115,12 @@ budget: {trials: 24}
         ("constraints: [batchsize < 3]", "constraints.batchsize is no setting of train, did you mean 'batch_size'"),
         ("grid: {assigner: [ota]}\nconstraints: [assigner < 3]", "compares 'ota' with 3"),
         ("grid: {lr0: [0.1]}\nconstraints: [lr0 > 1]", "constraints leave no combination"),
+        ("list: {o: {lr0: 0.1}}\ngrid: {lr0: [0.2]}", "grid.lr0 is in list.o, too"),
+        ("search: {lr0: [0.1]}\ngrid: {lr0: [0.2]}", "grid.lr0 is in search, too"),
+        ("grid: {seed: [1, 2]}\nseeds: 2", "grid.seed is in seeds, too"),
         ("method: pbt", "method is pbt, but there is no search"),
         ("method: pbt\nsearch: {batch_size: [1, 2]}", "pbt changes hyper-parameters of YOLOv7 alone, not batch_size"),
+        ("method: pbt\nsearch: {lr0: [0.1]}\nbudget: {trials: 4}", "budget.trials does not go with pbt"),
         ("method: pbt\nsearch: {lr0: {log: [0.001, 0.1]}}\nstop: asha", "stop does not go with pbt"),
         (
             "method: pbt\nsearch: {lr0: {log: [0.001, 0.1]}}\npbt: {evry: 2}",
@@ -217,3 +242,19 @@ def test_files_that_no_trial_would_find_are_refused_before_one_starts(tmp_path, 
         assert main(words) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_generations_and_copies_keep_constraints(read):
+    """Whatever a value is multiplied by, and also where nothing that is drawn would do."""
+    text = "base: {cfg: mini, epochs: 4}\nmethod: METHOD\nsearch: {lr0: {uniform: [0.001, 0.02]}}\n"
+    text += "constraints: [lr0 <= LIMIT]\n"
+    spec = read(text.replace("METHOD", "evolve").replace("LIMIT", "0.0101"))
+    (first,) = planned(spec)
+    made = [next_generation(spec, [(first, 0.5)], number) for number in range(1, 20)]
+    assert {one.settings["lr0"] <= 0.0101 for one in made} == {True} and len({one.settings["lr0"] for one in made}) > 5
+    none = read(text.replace("METHOD", "evolve").replace("LIMIT", "0.0005"))
+    assert next_generation(none, [(first, 0.5)], 1) is None
+    population = read(text.replace("METHOD", "pbt").replace("LIMIT", "0.005"))
+    parent, worst = planned(population)[:2]
+    copies = [_copy(population, parent, worst, 1, 9, np.random.default_rng(seed)) for seed in range(20)]
+    assert max(one.settings["lr0"] for one in copies) <= 0.005

@@ -169,6 +169,8 @@ def test_settings_that_did_not_take_effect_fail_the_trial(place):
     (row,) = run(experiment(place, "grid: {lr0: [0.002]}\nseeds: [5]", 1), start=Forgetful).rows
     assert row.state == "failed"
     assert "lr0 is 0.01, not 0.002" in row.trial.problem and "seed is 0, not 5" in row.trial.problem
+    (again,) = run(resume=True).rows
+    assert again.trial.problem == row.trial.problem, "it is complete, so nothing is trained; it has still failed"
 
 
 def test_a_trial_that_fails_does_not_stop_the_others_and_a_budget_does(place, monkeypatch):

@@ -117,11 +117,36 @@ def test_words_are_on_the_axes_of_the_page(swept):
     assert names["map over lr0"] == () and names["Trials across their settings"] == ("lr0", "assigner", "map")
 
 
+def test_a_trial_that_failed_is_no_result(swept):
+    """Its settings may not be those that it says."""
+    first = results_of(swept).best.trial
+    value = first.varied["lr0"]
+    count = next(one.count for one in results_of(swept).effects() if (one.setting, one.number) == ("lr0", value))
+    next(one for one in swept.trials if one.name == first.name).problem = "its settings did not take effect"
+    found = results_of(swept)
+    assert found.best.trial.name != first.name not in [row.trial.name for row in found.front]
+    counts = {one.number: one.count for one in found.effects() if one.setting == "lr0"}
+    assert counts.get(value, 0) == count - 1
+    for one in swept.trials:
+        one.problem = "failed"
+    assert results_of(swept).best is None and write_results(swept).command == ""
+    assert "failed: failed" in (swept.path / "sweep.html").read_text(), "the page says why it has no best"
+
+
+def test_a_trial_has_its_number_in_the_table(swept):
+    """Its name has all its settings, which have columns there: it would leave them no room."""
+    (table,) = (section.elements[0] for section in page_of(results_of(swept)).sections if section.title == "Trials")
+    assert [row[0] for row in table.rows] == [row.trial.name[:3] for row in results_of(swept).rows]
+
+
 def test_page_json_and_data_frame_say_the_same(swept):
     found = write_results(swept)
     page = (swept.path / "sweep.html").read_text().replace("<wbr>", "")
     said = json.loads((swept.path / "sweep.json").read_text())
-    assert all(row.trial.name in page for row in found.rows) and "the line is the Pareto front" in page
+    assert (
+        all(row.trial.name in page for row in found.rows if row.progress.epochs)
+        and "the line is the Pareto front" in page
+    )
     assert [one["name"] for one in said["trials"]] == [row.trial.name for row in found.rows]
     assert said["best_command"] == found.command and len(said["effects"]) == 4
     frame = found.to_pandas()

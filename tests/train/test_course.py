@@ -76,7 +76,7 @@ def test_a_time_limit_ends_at_an_epoch_and_says_so_by_its_exit_code(place, one_t
 
 
 @pytest.mark.slow
-def test_a_callback_sees_rows_and_stops(place, one_thread):
+def test_a_callback_sees_rows_and_stops(place, one_thread, capsys):
     seen = []
 
     def stop_at_the_second(row):
@@ -92,6 +92,10 @@ def test_a_callback_sees_rows_and_stops(place, one_thread):
     with (run.folder / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in seen] == [0, 1] and len(rows) == 2 and rows[0].keys() <= seen[0].keys() | {""}
+    out = capsys.readouterr().out
+    assert "api/exp\n" in out and "--patience" not in out, (
+        "what continues it, which was not given up for want of progress"
+    )
     assert (run.folder / "summary.json").exists() and run.detector.size == 64 and 0 <= run.map <= 1
     assert "lr0: 0.002" in (run.folder / "hyp.yaml").read_text()
     with pytest.raises(RuntimeError, match="own fault"):

@@ -43,6 +43,8 @@ class _Inputs:
     """What is copied to the machine: places there, and here."""
 
     places: dict[str, str] = field(default_factory=dict)
+    extras: tuple[str, ...] = ()
+    """Of yolofast, that the machine needs."""
 
     def word(self, name: str, value: Any) -> str:
         """`name=value` for its shell, with files by their place there."""
@@ -89,7 +91,7 @@ def task_of(config: CloudUpConfig, given: Mapping[str, Any]) -> Task:
         mounts[f"~/{RUNS}"] = {"source": config.runs_in, "mode": "MOUNT_CACHED"}
     values = {"name": name, "resources": _resources(config)}
     values |= {"file_mounts": mounts} if mounts else {}
-    install = config.install or f"yolofast[gpu]=={__version__}"
+    install = config.install or f"yolofast[{','.join(('gpu', *inputs.extras))}]=={__version__}"
     values |= {"setup": f"python3 -m pip install --quiet {shlex.quote(install)}", "run": run}
     return Task(name, values, config.runs_in)
 
@@ -113,6 +115,7 @@ def _sweep(what: str, name: str, given: Mapping[str, Any], inputs: _Inputs) -> s
     if experiment.command != TRAIN:
         raise UserError("an experiment of trackers trains nothing", where=what, fix="run it here: yolofast sweep")
     planned(experiment)
+    inputs.extras = ("optuna",) * (experiment.method == "tpe")
     _refuse_local_files(experiment, what)
     files = {key: experiment.base[key] for key in ("data", *FILES_NAMED) if key in experiment.base}
     words = " ".join([inputs.experiment(what), *_words({**given, **files}, inputs)])

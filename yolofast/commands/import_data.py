@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from yolofast.config.flags import from_args
@@ -35,10 +36,17 @@ def publish(data: Path, splits: tuple[str, ...], skip_bad: bool, place: str) -> 
 
 
 def _write(items: Iterable[Item], names: tuple[str, ...], place: str, val: float) -> None:
-    if not is_url(place):
-        Path(place).mkdir(parents=True, exist_ok=True)
-    with decoding_progress("writing") as show:
-        found = write_tars(items, names, place, val, lambda done: show(1, None))
+    is_new = not is_url(place) and not Path(place).exists()
+    if is_new:
+        Path(place).mkdir(parents=True)
+    try:
+        with decoding_progress("writing") as show:
+            found = write_tars(items, names, place, val, lambda done: show(1, None))
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # another program has put something in
+                Path(place).rmdir()
+        raise
     said = ", ".join(f"{split} {count:,}" for split, count in found.items())
     print(f"{place}: {counted(sum(found.values()), 'image')} ({said}), {len(names)} classes")
     if not is_url(place):

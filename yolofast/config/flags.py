@@ -82,6 +82,11 @@ def _names(config_class: type[Settings]) -> tuple[dict[str, str], dict[str, tupl
     return names, shortcuts
 
 
+def field_name(config_class: type[Settings], key: str) -> str:
+    """Of the field that a name means, which may be that of a flag; what is unknown stays as it is."""
+    return _names(config_class)[0].get(key, key)
+
+
 def python_name(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
@@ -193,9 +198,12 @@ class FlagParser(argparse.ArgumentParser):
         self.exit(EXIT_BAD_INPUT, f"{program}: error: {message}\n  fix: see {command} --help\n")
 
     def refuse_unknown(self, unknown: Sequence[str]) -> NoReturn:
-        flag = unknown[0].split("=")[0]
+        flag, _, value = unknown[0].partition("=")
         known = [option for action in self._actions for option in action.option_strings]
-        self.error(f"unknown argument {flag}{nearest(flag, known)}")
+        meant = nearest(flag, known)
+        if not meant and "--set" in known and flag.startswith("--"):
+            meant = f"; a hyper-parameter is written {flag.removeprefix('--')}={value or 'VALUE'}"
+        self.error(f"unknown argument {flag}{meant}")
 
 
 def parse_flags(

@@ -16,7 +16,7 @@ from yolofast.config.flags import python_name
 from yolofast.config.ingredients import INGREDIENTS, Ingredients
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
-from yolofast.config.yolox_recipe import YoloXRecipe, typed_values
+from yolofast.config.yolox_recipe import FLAGS_FIRST, YoloXRecipe, typed_values
 from yolofast.errors import UserError, nearest, shorten
 from yolofast.extensions import ASSIGNERS
 from yolofast.files.yaml_file import YamlFile, read_yaml
@@ -217,7 +217,8 @@ def _check(key: Any, value: Any, file: YamlFile) -> None:
     line = file.line(str(key))
     if key not in HYP_KEYS:
         what = f"there is no hyper-parameter {shorten(key)}{nearest(str(key), HYP_KEYS)}"
-        raise UserError(what, where=file.where, line=line, fix="docs/flags.md lists them")
+        fix = f"docs/flags.md lists them{FLAGS_FIRST if file.where == '--set' else ''}"
+        raise UserError(what, where=file.where, line=line, fix=fix)
     if not HYP_KEYS[key].suits(value):
         raise UserError(f"{key} is {shorten(value)}", where=file.where, line=line, fix=_fix(key, value))
 

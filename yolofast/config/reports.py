@@ -104,7 +104,7 @@ class SweepConfig(Settings):
         False, "--resume", help="resume the sweep of that experiment or folder; without one, the latest")
     values: tuple[str, ...] = setting(
         (), "--set", metavar="KEY=VALUE", adds_up=True, counts=(0, 1000),
-        help="entries of base to add or change: data=data.yaml epochs=30")
+        help="settings of base to add or change, and entries: data=data.yaml epochs=30 seeds=3")
     device: str = setting("", "--device", metavar="N,N", help="GPUs to use, or cpu; default: all GPUs")
     address: str = setting(
         "", "--address", metavar="RAY",

@@ -29,6 +29,8 @@ _ENDS_OF_RANGES = {
 _VERSIONS = ("current", "vendored")
 _OWN_FLAGS = {"model": "--cfg", "epochs": "--epochs", "batch_size": "--batch-size", "freeze": "--freeze"}
 _LONGEST_ENDS = 0.5
+FLAGS_FIRST = "; flags such as name=first stand before --set"
+"""What follows `--set` belongs to it."""
 """Of a shortened run: what warm-up and plain epochs may take together before they are shortened too."""
 
 
@@ -199,7 +201,8 @@ def _value(file: YamlFile, key: Any, value: Any) -> Any:
     where, line = file.where, file.line(str(key))
     if key not in known:
         what = f"a YOLOX recipe has no {shorten(key)}{nearest(str(key), known)}"
-        raise UserError(what, where=where, line=line, fix=f"use {', '.join(known)}")
+        fix = f"use {', '.join(known)}{FLAGS_FIRST if where == '--set' else ''}"
+        raise UserError(what, where=where, line=line, fix=fix)
     if key in INGREDIENTS:
         suits, fix = INGREDIENTS[key].suits(value), f"give {INGREDIENTS[key].takes}"
         return _in_tuples(value) if suits else _refuse(key, value, where, line, fix)

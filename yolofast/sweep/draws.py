@@ -1,9 +1,10 @@
 """What a random search draws from, and what must hold of its draws."""
 
+import dataclasses
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,8 +76,17 @@ class Constraint:
     compared: str
     right: tuple[str, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its factors, among which are numbers and words."""
+        return (*self.left, *self.right)
+
+    def renamed(self, name_of: Callable[[str], str]) -> "Constraint":
+        left, right = (tuple(map(name_of, side)) for side in (self.left, self.right))
+        return dataclasses.replace(self, left=left, right=right)
+
     def holds(self, settings: Mapping[str, Any]) -> bool:
-        """A setting that is not given is compared as nothing: the constraint does not concern that trial."""
+        """A setting without a value is compared as nothing: the constraint does not concern that trial."""
         left, right = _product(self.left, settings), _product(self.right, settings)
         if right is None and self.compared in ("==", "!="):
             right = " ".join(self.right)  # a word: `assigner == ota`
@@ -96,7 +106,7 @@ def read_constraint(given: Any) -> Constraint:
 
 
 def _product(side: tuple[str, ...], settings: Mapping[str, Any]) -> Any:
-    factors = [settings.get(part, _number(part)) for part in side]
+    factors = [_single(settings.get(part, _number(part))) for part in side]
     if len(factors) == 1:
         return factors[0]
     if any(isinstance(one, bool) or not isinstance(one, int | float) for one in factors):
@@ -105,6 +115,11 @@ def _product(side: tuple[str, ...], settings: Mapping[str, Any]) -> Any:
         return math.prod(factors)
     except OverflowError:  # a whole number of hundreds of digits
         return None
+
+
+def _single(value: Any) -> Any:
+    """Sizes are lists: of training, and of evaluation where that is another."""
+    return value[0] if isinstance(value, list | tuple) and value and len(set(map(str, value))) == 1 else value
 
 
 def _number(text: str) -> float | str | None:

@@ -4,10 +4,11 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from yolofast.config.flags import python_name
+from yolofast.config.flags import field_name, python_name
 from yolofast.config.hyp import HYP_KEYS, SETTABLE
 from yolofast.config.settings import settings_of
 from yolofast.config.train import TrainConfig
@@ -39,6 +40,8 @@ KEYS = {
 }
 METHODS = ("grid", "random", "tpe", "pbt", "evolve")
 _BUDGET = ("trials", "hours", "money")
+_ENTRIES = KEYS.keys() - {"command", "base", "seed"}
+"""That may stand beside settings on the command line: `seeds=3 price=0.6`. `seed` is that of the runs there."""
 _COMMANDS = ("train", "tracksweep")
 _OWN = {"project", "name", "exist_ok", "resume", "until_epoch", "time_limit", "explain", "against", "evolve", "device"}
 """Settings that the sweep sets itself."""
@@ -85,15 +88,18 @@ class Experiment:
 
 
 def read_experiment(name: str | Path, changes: Sequence[str] = ()) -> Experiment:
-    """Of a file, or a packaged one by its short name; `changes` are entries of `base`, as `key=value`."""
+    """Of a file, or a packaged one by its short name; `changes` are settings of `base`, or entries, as `key=value`."""
     path = find_resource(name, "experiments")
     file, text = read_yaml(path), path.read_text(encoding="utf-8")
-    if changes:
-        base = file.values.get("base") or {}
-        more = typed_values(changes, {}, "epochs=30")
-        file.values["base"] = {**base, **more} if isinstance(base, dict) else base
-        text = dump_yaml(file.values)
     try:
+        base = file.values.get("base") or {}
+        if changes and isinstance(base, dict):
+            of_train = file.values.get("command", "train") == "train"
+            by_fields = _by_fields if of_train else lambda place, settings: settings
+            more = typed_values(changes, {}, "epochs=30")
+            file.values.update({key: more.pop(key) for key in _ENTRIES & more.keys()})
+            file.values["base"] = {**by_fields("base.", base), **by_fields("", more)}
+            text = dump_yaml(file.values)
         found = _read(file, path.stem, text)
     except UserError as error:
         line = error.line if error.line is not None else file.line(error.what.split()[0].strip("'").split(".")[0])
@@ -108,8 +114,13 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
             what = f"{key} is no entry of an experiment{nearest(str(key), KEYS)}"
             raise UserError(what, fix=f"use {', '.join(KEYS)}")
     command = _one_of(values, "command", _COMMANDS, "train")
-    base, listed, grid = (_mapping(values, key) for key in ("base", "list", "grid"))
-    ranges = {key: read_range(key, one) for key, one in _mapping(values, "search").items()}
+    base, listed, grid, search = (_mapping(values, key) for key in ("base", "list", "grid", "search"))
+    constraints = tuple(read_constraint(one) for one in _listing(values, "constraints")[:_MOST_CONSTRAINTS])
+    if command == "train":
+        base, grid, search = _by_fields("base.", base), _by_fields("grid.", grid), _by_fields("search.", search)
+        listed = {key: _by_fields(f"list.{key}.", one) if isinstance(one, dict) else one for key, one in listed.items()}
+        constraints = tuple(one.renamed(partial(field_name, TrainConfig)) for one in constraints)
+    ranges = {key: read_range(key, one) for key, one in search.items()}
     method = _one_of(values, "method", METHODS, "random" if ranges else "grid")
     for key, one in listed.items():
         if not isinstance(one, dict):
@@ -140,7 +151,7 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
     usual = MOST_TRIALS if method == "grid" else _USUAL_TRIALS
     experiment = Experiment(
         name=name, base=base, listed=listed, grid=grid, search=ranges, method=method, seeds=_seeds(values, base),
-        constraints=tuple(read_constraint(one) for one in _listing(values, "constraints")),
+        constraints=constraints,
         metric=read_metric(
             values.get("metric", FITNESS if method == "evolve" else "map"), _mapping(values, "track"), price
         ),
@@ -155,6 +166,17 @@ def _read(file: YamlFile, name: str, text: str) -> Experiment:
         stopping = read_stopping(values.get("stop"), experiment.epochs)
         experiment = dataclasses.replace(experiment, stopping=stopping)
     return experiment
+
+
+def _by_fields(place: str, settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """One name for each setting: `batch` of the base is what a grid calls `batch_size`."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        name = field_name(TrainConfig, str(key))
+        if name in found:
+            raise UserError(f"{place}{key} and another name of {name} are both given", fix="give one of them")
+        found[name] = value
+    return found
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -175,6 +197,7 @@ def _check_names(experiment: Experiment) -> None:
             if name not in names and name not in SETTABLE:
                 what = f"{place}.{name} is no setting of train{nearest(str(name), names | SETTABLE)}"
                 raise UserError(what, fix="docs/flags.md lists them")
+    _refuse_two_places(experiment)
     method = experiment.method
     if method in ("tpe", "pbt") and len(experiment.seeds) > 1:
         what = f"seeds has several, but {method} judges each trial by itself"
@@ -186,6 +209,17 @@ def _check_names(experiment: Experiment) -> None:
             raise UserError(what, fix="method: random, or leave it out")
 
 
+def _refuse_two_places(experiment: Experiment) -> None:
+    """One of them would be the one that counts, and trials would have names that are not true."""
+    varied = {"grid": experiment.grid, "search": experiment.search}
+    listed = {f"list.{name}": one for name, one in experiment.listed.items()}
+    for name in experiment.grid.keys() | experiment.search.keys():
+        places = [place for place, settings in (varied | listed).items() if name in settings]
+        places += ["seeds"] * (name == "seed" and len(experiment.seeds) > 1)
+        if len(places) > 1:
+            raise UserError(f"{places[0]}.{name} is in {places[1]}, too", fix="vary a setting in one of them")
+
+
 def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experiment:
     """Of `pbt: {population: 8, every: 5, share: 0.25}`; all members are there from the beginning."""
     usual = {"population": 8, "every": max(experiment.epochs // 10, 1), "share": 0.25}
@@ -194,6 +228,8 @@ def read_population(values: Mapping[Any, Any], experiment: Experiment) -> Experi
         if key not in usual:
             raise UserError(f"pbt.{key} is no entry{nearest(str(key), usual)}", fix=f"use {', '.join(usual)}")
     found = usual | {key: _positive(f"pbt.{key}", one) for key, one in given.items()}
+    if "trials" in _mapping(values, "budget"):
+        raise UserError("budget.trials does not go with pbt", fix="pbt: {population: 8} says how many runs there are")
     if "stop" in values:
         raise UserError("stop does not go with pbt, which continues all of its runs", fix="leave stop out")
     if found["population"] < 2 or found["share"] > 0.5 or any(found[key] % 1 for key in ("population", "every")):

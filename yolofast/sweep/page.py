@@ -42,8 +42,11 @@ def page_of(found: SweepResults) -> Page:
 
 def _best(found: SweepResults) -> Iterator[Element]:
     best, metric = found.best, found.sweep.experiment.metric.title
+    for row in found.rows:
+        if row.trial.problem:
+            yield Callout("warn", f"{row.trial.name} failed: {row.trial.problem}")
     if best is None:
-        yield Paragraph("No trial has finished an epoch yet.")
+        yield Paragraph("No trial has a result yet.")
         return
     hours = sum(row.own_hours for row in found.rows) / found.sweep.per_device
     price = found.sweep.experiment.price
@@ -68,9 +71,6 @@ def _best(found: SweepResults) -> Iterator[Element]:
             f"With {counted(seeds, 'seed')} chance cannot be told from an effect: `seeds: 3` trains each three times."
         )
         yield Callout("note", text.replace("`", ""))
-    for row in found.rows:
-        if row.trial.problem:
-            yield Callout("warn", f"{row.trial.name}: {row.trial.problem}")
 
 
 def _effects(found: SweepResults) -> Iterator[Element]:
@@ -123,7 +123,7 @@ def _pareto(found: SweepResults) -> Iterator[Element]:
 
 def _parallel(found: SweepResults) -> Iterator[Element]:
     """Parallel coordinates: an axis for each setting and the metric, each from its lowest to its highest value."""
-    rows = [row for row in found.rows if math.isfinite(row.progress.best())][:_MOST_LINES]
+    rows = [row for row in found.rows if math.isfinite(row.progress.best()) and not row.trial.problem][:_MOST_LINES]
     names = list(dict.fromkeys(name for row in rows for name in row.trial.varied))
     if len(rows) < 2 or not names:
         return
@@ -187,14 +187,15 @@ def _listing(found: SweepResults) -> Iterator[Element]:
         "state",
     )
     rows = tuple(_cells(row, names, has_price) for row in found.rows)
-    yield Table(columns, rows, "The best first", sortable=True)
+    yield Table(columns, rows, "The best first; folders begin with the trial's number", sortable=True)
 
 
 def _cells(row: Row, names: list[str], has_price: bool) -> tuple[Cell, ...]:
     progress, varied = row.progress, row.trial.varied
     best = progress.best()
     return (
-        row.trial.name, *(shown(varied[name]) if name in varied else "" for name in names),
+        row.trial.name.partition("-")[0],  # its settings have columns of their own
+        *(shown(varied[name]) if name in varied else "" for name in names),
         None if math.isnan(best) else best, progress.best_epoch, f"{progress.epochs} of {row.epochs_planned}",
         progress.hours, *([row.cost] * has_price), row.state,
     )  # fmt: skip

@@ -14,12 +14,14 @@ from yolofast.config.hyp import HYP_KEYS
 from yolofast.sweep.draws import Range, rounded
 from yolofast.sweep.experiment import Experiment
 from yolofast.sweep.folder import Progress, SweepFolder
-from yolofast.sweep.trials import Trial, checked, new_trial, typed
+from yolofast.sweep.trials import Trial, allowed, checked, new_trial, typed
 from yolofast.train.fork import fork
 
 _FACTORS = 0.8, 1.2
 _DRAWN_ANEW = 0.25
 """As published: values are multiplied by one of two factors, or drawn again with that probability."""
+_TRIES = 50
+"""Values that constraints forbid, before those of the parent are kept."""
 
 
 def alive(trials: Sequence[Trial]) -> list[Trial]:
@@ -53,7 +55,8 @@ def renewed(sweep: SweepFolder, rung: int, progress: Callable[[Trial], Progress]
 def _copy(
     experiment: Experiment, parent: Trial, worst: Trial, rung: int, number: int, chance: np.random.Generator
 ) -> Trial:
-    varied = explored(parent.varied, experiment.search, chance)
+    drawn = (explored(parent.varied, experiment.search, chance) for _ in range(_TRIES))
+    varied = next((one for one in drawn if allowed(experiment, one)), parent.varied)
     copy = new_trial(experiment, number, varied, {**parent.settings, **varied})
     copy.parent, copy.replaces, copy.born = parent.name, worst.name, rung
     return copy

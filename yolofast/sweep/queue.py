@@ -92,10 +92,17 @@ class Queue:
         return bool(elsewhere)
 
     def progress(self, trial: Trial) -> Progress:
-        """Read again after each process of the trial."""
+        """Read again after each process of the trial. One that is complete may have ended unseen, or failed before."""
         if trial.name not in self._progress:
             self._progress[trial.name] = self._sweep.progress(trial)
+            if self._progress[trial.name].is_complete and not trial.problem:
+                self._check_settings(trial)
         return self._progress[trial.name]
+
+    def _check_settings(self, trial: Trial) -> None:
+        if wrong := without_effect(trial, self._sweep.run(trial)):
+            trial.problem = f"its settings did not take effect: {'; '.join(wrong)}"
+            self._sweep.save()
 
     def _next(self, busy: set[str]) -> _Job | None:
         """Those that have come further go first."""
@@ -159,7 +166,7 @@ class Queue:
     def _grown(self, busy: set[str]) -> Trial | None:
         """A trial that follows from the others; None if nothing does. The first generation has to end first."""
         sweep, number = self._sweep, len(self._sweep.trials)
-        ended = [(one, self.progress(one)) for one in sweep.trials if one.name not in busy]
+        ended = [(one, self.progress(one)) for one in sweep.trials if one.name not in busy and not one.problem]
         ended = [(one, has) for one, has in ended if has.epochs and has.worth() > -math.inf]
         if sweep.experiment.method == "tpe":
             known: list[Known] = [(one.varied, has.worth(), has.epochs, has.is_complete) for one, has in ended]
@@ -168,6 +175,7 @@ class Queue:
         else:
             done = [(one, has.worth()) for one, has in ended]
             trial = next_generation(sweep.experiment, done, number) if done else None
+        self.why_over = "constraints leave no further trial" if trial is None and ended else ""
         if trial is None:
             return None
         sweep.trials.append(trial)
@@ -213,9 +221,8 @@ class Queue:
         self._progress.pop(trial.name, None)
         progress = self.progress(trial)
         if code in (EXIT_OK, EXIT_PAUSED):
-            if wrong := without_effect(trial, sweep.run(trial)):
-                trial.problem = f"its settings did not take effect: {'; '.join(wrong)}"
-            elif one.job.tracks and progress.is_untracked:
+            self._check_settings(trial)
+            if not trial.problem and one.job.tracks and progress.is_untracked:
                 trial.problem = f"it was not tracked: {sweep.last_words(trial)}"
         elif progress.epochs > one.epochs:
             trial.restarts = 0
@@ -223,7 +230,10 @@ class Queue:
             trial.restarts += 1
             if code == EXIT_BAD_INPUT or trial.restarts > (_MOST_LOSSES if code == LOST else _MOST_RESTARTS):
                 trial.problem = f"exit code {code}: {sweep.last_words(trial)}"
-        value = "to be tracked" if progress.is_untracked else f"{sweep.experiment.metric.title} {progress.best():.4g}"
+        best, metric = progress.best(), sweep.experiment.metric
+        known = "not known" if metric.target is None else "not reached"
+        known = known if math.isnan(best) else f"{best:.4g}"
+        value = "to be tracked" if progress.is_untracked else f"{metric.title} {known}"
         value = value if progress.epochs else "no epoch"
         ended = "its machine was lost" if code == LOST else f"ended with exit code {code}"
         state = trial.problem or (value if code in (EXIT_OK, EXIT_PAUSED) else f"{ended}, is resumed")

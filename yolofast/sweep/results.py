@@ -77,7 +77,13 @@ class SweepResults:
 
     @property
     def best(self) -> Row | None:
-        return self.rows[0] if self.rows and self.rows[0].progress.epochs else None
+        first = next(iter(self._sound), None)
+        return first if first is not None and first.progress.epochs else None
+
+    @property
+    def _sound(self) -> tuple[Row, ...]:
+        """Without those that failed: one may have had other settings than it says."""
+        return tuple(row for row in self.rows if not row.trial.problem)
 
     @property
     def command(self) -> str:
@@ -94,7 +100,7 @@ class SweepResults:
     @property
     def front(self) -> tuple[Row, ...]:
         """Those that nobody beats in both accuracy and time."""
-        known = [row for row in self.rows if math.isfinite(row.progress.best_accuracy())]
+        known = [row for row in self._sound if math.isfinite(row.progress.best_accuracy())]
         if not known:
             return ()
         sign = -1 if known[0].progress.lower_is_better and not known[0].progress.accuracy else 1
@@ -103,7 +109,7 @@ class SweepResults:
 
     def effects(self) -> list[Effect]:
         """Over all other settings. Trials that stopped early count with what they had reached."""
-        known = [row for row in self.rows if math.isfinite(row.progress.best())]
+        known = [row for row in self._sound if math.isfinite(row.progress.best())]
         names = dict.fromkeys(name for row in known for name in row.trial.varied)
         found: list[Effect] = []
         for name in names:

@@ -16,7 +16,7 @@ import numpy as np
 
 from yolofast.checkpoint.published import find_weights
 from yolofast.config.flags import from_settings, resolve
-from yolofast.config.hyp import hyp_of, with_set_values
+from yolofast.config.hyp import SETTABLE, hyp_of, with_set_values
 from yolofast.config.resumed import plain_values, with_lasting_names
 from yolofast.config.settings import in_form, settings_of
 from yolofast.config.train import TrainConfig
@@ -112,7 +112,7 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
             raise UserError(f"grid has {count:,} combinations", fix="give fewer values, or method: random")
         for values in itertools.product(*choices.values()):
             varied = dict(zip(choices, values, strict=True))
-            if _allowed(experiment, varied):
+            if allowed(experiment, varied):
                 yield varied
         return
     ranges = _ranges(experiment)
@@ -120,14 +120,28 @@ def _configurations(experiment: Experiment) -> Iterator[dict[str, Any]]:
     while tries < _TRIES:
         varied = {name: one.draw(chance) for name, one in ranges.items()}
         key, tries = json.dumps(varied, sort_keys=True), tries + 1
-        if key not in seen and _allowed(experiment, varied):
+        if key not in seen and allowed(experiment, varied):
             seen.add(key)
             tries = 0
             yield varied
 
 
-def _allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
-    return all(one.holds(_settings(experiment, varied)) for one in experiment.constraints)
+def allowed(experiment: Experiment, varied: Mapping[str, Any]) -> bool:
+    """By all constraints."""
+    settings = _settings(experiment, varied)
+    known = SETTABLE | settings_of(TrainConfig).keys()
+    if {name for one in experiment.constraints for name in one.names if name in known} - settings.keys():
+        settings = {**_usual(settings), **settings}
+    return all(one.holds(settings) for one in experiment.constraints)
+
+
+def _usual(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run with these settings has for those that are not given: a constraint may name one."""
+    try:
+        config = completed(*typed(settings))
+        return {**hyp_of(config), **plain_values(config)}
+    except UserError:  # which is said of the trial, unless a constraint leaves it out
+        return {}
 
 
 def evolved_from(experiment: Experiment) -> dict[str, Any]:
@@ -145,22 +159,25 @@ def _evolving(experiment: Experiment, hyp: Mapping[str, Any]) -> dict[str, Range
     return {name: Range("choice", ()) for name in numbers if name not in _NOT_EVOLVED}
 
 
-def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]], number: int) -> Trial:
-    """The trial of that number, from those that have ended and their fitness."""
+def next_generation(experiment: Experiment, done: Sequence[tuple[Trial, float]], number: int) -> Trial | None:
+    """The trial of that number, from those that have ended and their fitness; None if constraints leave nothing."""
     first = evolved_from(experiment)
     ranges = _evolving(
         experiment, {name: first[name] for name in first if name not in experiment.base or name in experiment.search}
     )
     chance = np.random.default_rng((experiment.seed, number))
-    values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
-    varied = {name: values[name] for name in ranges}
-    return checked([new_trial(experiment, number, varied, {**first, **varied})])[0]
+    for _ in range(_TRIES):
+        values = mutated([(trial.settings, fitness) for trial, fitness in done], ranges, chance)
+        varied = {name: values[name] for name in ranges}
+        if allowed(experiment, {**first, **varied}):
+            return checked([new_trial(experiment, number, varied, {**first, **varied})])[0]
+    return None
 
 
 def suggested_trial(experiment: Experiment, known: Sequence[Known], number: int) -> Trial | None:
     """The trial of that number, where those before make it promising; None if constraints leave nothing."""
     seed = int(np.random.SeedSequence((experiment.seed, number)).generate_state(1)[0])
-    varied = suggested(_ranges(experiment), known, seed, partial(_allowed, experiment))
+    varied = suggested(_ranges(experiment), known, seed, partial(allowed, experiment))
     if varied is None:
         return None
     settings = {**_settings(experiment, varied), "seed": varied.get("seed", experiment.seeds[0])}
@@ -190,8 +207,16 @@ def shown(value: Any) -> str:
 def words_of(settings: Mapping[str, Any]) -> list[str]:
     """Of a command line."""
     fields = settings_of(TrainConfig)
-    known = {name: in_form(TrainConfig, name, value) if name in fields else value for name, value in settings.items()}
+    known = {
+        name: _single(in_form(TrainConfig, name, value)) if name in fields else value
+        for name, value in settings.items()
+    }
     return [f"{name}={shown(value)}" for name, value in known.items() if value is not None]
+
+
+def _single(value: Any) -> Any:
+    """A flag that takes several values takes one without brackets, which a shell would want quoted."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def command_of(trial: Trial) -> str:

@@ -160,9 +160,10 @@ def _commands(run: Run, progress: Progress, weights: Path) -> list[str]:
         command = f"  {resume_command(weights.parent)}"
         longer = f"{command} --epochs {2 * config.epochs}"
         in_phases = len(run.phases.plan.phases) > 1
-        out_of_patience = progress.epoch < config.epochs  # more epochs would not be begun
         longer += "  # the plan's last phase continues" if in_phases else ""
-        commands.append(f"{command} --patience {2 * config.patience}" if out_of_patience else longer)
+        if progress.epoch < config.epochs:  # stopped early: by `on_epoch`, or where more epochs would not be begun
+            longer = f"{command} --patience {2 * config.patience}" if config.patience else command
+        commands.append(longer)
     return commands
 
 
