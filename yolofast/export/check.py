@@ -238,7 +238,7 @@ def _match(result: Comparison, wanted: Detections, given: Detections, conf: floa
             lost.append(float(score))
     lost += given.scores[free].tolist()
     result.detections += len(wanted) + int(free.sum())
-    near_threshold = sum(score - conf <= result.tolerance.matched_scores for score in lost)
+    near_threshold = sum(score - conf <= min(result.tolerance.matched_scores, HALF.matched_scores) for score in lost)
     result.at_threshold += near_threshold
     result.by_rounding += (len(lost) - near_threshold) * excused
 
