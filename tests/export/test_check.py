@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yolofast.export.check import EXACT, HALF, Comparison, _compare_predictions, _equal, _match
+from yolofast.export.check import EXACT, HALF, INT8, Comparison, _compare_predictions, _equal, _match
 from yolofast.structures import Detections
 
 
@@ -31,6 +31,13 @@ def test_detections(given, fault):
     result = Comparison(EXACT)
     _match(result, found(CAT, DOG), given, 0.25, excused=False)
     assert result.fault() == fault
+
+
+def test_in_int8_too_only_what_is_near_the_threshold_is_called_so():
+    result = Comparison(INT8)
+    _match(result, found(CAT, DOG, (0, 0, 9, 9, 0.26, 0)), found(CAT), 0.25, excused=False)
+    rows = dict(row[:2] for row in result.rows())
+    assert rows["detections matched one to one"] == "1 of 3, 1 at the threshold" and result.fault() == ""
 
 
 def test_only_equal_suppression_excuses():

@@ -1,5 +1,6 @@
 """`yolofast export` to ONNX: what is in the file, that it is the network, and that it is used as weights are."""
 
+import dataclasses
 import hashlib
 import shutil
 import sys
@@ -21,6 +22,7 @@ from yolofast.export.check import compare
 from yolofast.export.formats import contract
 from yolofast.export.formats.onnx import ONNX
 from yolofast.export.layers import first_difference
+from yolofast.export.runtimes.contract import Session
 from yolofast.export.runtimes.onnx_runtime import open_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra yolofast[onnx] is not installed")
@@ -104,6 +106,39 @@ def test_a_file_that_is_not_the_network_is_told_and_where(exported, tmp_path):
     assert "differ" in compare(trained, session, images).fault()
     layer = next(one.value for one in spoilt.metadata_props if one.key == "layer")
     assert first_difference(trained, session, "onnx", images[0]).startswith(f"the first layer that differs is {layer},")
+
+
+class Batched(Session):
+    """A file that takes any batch, and gives what it finds in an order of its own."""
+
+    def __init__(self, session, order):
+        self.facts, self._session, self._order = dataclasses.replace(session.facts, batch=0), session, order
+
+    def predict(self, images):
+        return self._order(np.concatenate([self._session.predict(one[None]) for one in images]))
+
+    def run(self, inputs):
+        found = [self._session.run({"images": one[None]})["detections"] for one in inputs["images"]]
+        return {"detections": self._order(np.concatenate(found))}
+
+
+def test_a_file_that_mixes_up_the_images_of_a_batch_is_told(exported):
+    trained, images = read_trained(exported / "best.pt"), [picture(seed, 64, 64) for seed in range(5)]
+    session = open_onnx(exported / "model" / "best.onnx")
+    sound = compare(trained, Batched(session, lambda found: found), images)
+    assert sound.fault() == "" and sound.images == 5 and sound.detections > 5
+    assert "differ by" in compare(trained, Batched(session, lambda found: found[::-1]), images).fault()
+
+
+def test_that_nothing_was_found_to_compare_suppression_with_is_said(exported):
+    trained, session = read_trained(exported / "best.pt"), open_onnx(exported / "model" / "best.onnx")
+    words = "so the suppression inside was not compared"
+    assert words not in str(compare(trained, session, [picture(0)]).rows())
+    sure = Batched(session, lambda found: found * 0)
+    sure.facts = dataclasses.replace(session.facts, conf=0.999)
+    sure.predict = session.predict
+    found = compare(trained, sure, [picture(0)])
+    assert found.fault() == "" and found.detections == 0 and words in str(found.rows())
 
 
 def test_nothing_is_left_of_a_file_that_fails(tmp_path, monkeypatch, capsys):

@@ -58,6 +58,13 @@ def test_what_the_readme_says_of_inputs_and_of_yolofast():
     assert "Detector(" not in words and "max_det`: int64" not in words
 
 
+def test_no_lines_are_given_that_cannot_run():
+    words = readme("best.onnx", replace(FACTS, nms="efficientnms"), export_format("onnx"), runs=True)
+    assert "onnxruntime" not in words and "trtexec --onnx=best.onnx --saveEngine=best.engine" in words
+    words = readme("best.engine", replace(FACTS, nms="efficientnms"), export_format("tensorrt"), runs=True)
+    assert "deserialize_cuda_engine" in words and "trtexec" not in words
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_lines_of_python_find_what_the_whole_file_finds(name, exported, tmp_path, monkeypatch, capsys):

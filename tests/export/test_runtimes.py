@@ -22,7 +22,7 @@ from yolofast.export.runtimes.network import ExportedNetwork
 
 onnx = pytest.importorskip("onnx", reason="the extra yolofast[onnx] is not installed")
 from yolofast.export.formats.onnx_graph import _put_around, part_of  # noqa: E402
-from yolofast.export.formats.onnx_nodes import Nodes, add_preparation, add_suppression  # noqa: E402
+from yolofast.export.formats.onnx_nodes import Nodes, add_efficient_nms, add_preparation, add_suppression  # noqa: E402
 
 pytestmark = pytest.mark.slow
 PICTURES = [picture(1, 48, 64), picture(2, 64, 30), picture(3, 90, 60)]
@@ -36,6 +36,8 @@ def variant(exported, path, **changes):
     before, behind = Nodes("image"), Nodes("nms")
     if facts.nms == "onnx":
         add_suppression(behind, facts)
+    if facts.nms == "efficientnms":
+        add_efficient_nms(behind, facts)
     if facts.image_order:
         add_preparation(before, facts)
     _put_around(model, before, behind, facts)
@@ -106,6 +108,13 @@ def test_detections_serve_where_predictions_cannot_be_had(exported):
         np.testing.assert_allclose(one.boxes.clip(0, 64), wanted.boxes, atol=1e-3)
         np.testing.assert_allclose(one.scores, wanted.scores, atol=1e-5)
     assert [len(one) for one in detect(session, square)] >= [len(one) for one in found]
+
+
+def test_tensorrts_suppression_is_not_asked_of_onnxruntime(exported, tmp_path):
+    session = open_session(variant(exported, tmp_path / "model.onnx", nms="efficientnms"), "onnx")
+    assert len(ExportedNetwork(session)(torch.zeros(1, 3, 64, 64))[0][0])
+    with pytest.raises(UserError, match="EfficientNMS_TRT, runs in TensorRT only\n  fix: export it without --nms"):
+        detect(session, PICTURES)
 
 
 def test_videos_are_tracked_with_a_file_as_with_its_weights(exported, tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,6 +147,16 @@ def test_tensorrt_is_told_to_keep_the_graphs_types(batch, monkeypatch, tmp_path)
     assert seen["flags"] == 1 << 1 and (tmp_path / "best.engine").read_bytes() == b"engine"
     assert seen.get("shapes", ())[1:2] == (((1, 3, 64, 96),) if not batch else ())
     assert facts_beside(tmp_path / "best.engine").precision == "fp16"
+
+
+def test_what_converters_warn_of_is_not_shown(tmp_path, monkeypatch):
+    def convert(network, images, facts, path):
+        warnings.warn("a line of the converter is deprecated", FutureWarning, stacklevel=1)
+
+    monkeypatch.setattr(EXECUTORCH, "_convert", convert)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EXECUTORCH.write(None, replace(FACTS, batch=1), tmp_path / "best.pte")
 
 
 @pytest.mark.slow

@@ -146,7 +146,10 @@ def test_forms_and_foreign_methods_are_refused(make):
     client = make()
     answer = client.post("/v1/detect", files={"file": encoded(picture(1))})
     assert answer.status_code == 415 and "--data-binary" in answer.json()["error"]
-    assert client.get("/v1/detect").status_code == 405 and client.get("/v1/../etc/passwd").status_code == 404
+    for path, status in (("/v1/detect", 405), ("/v1/../etc/passwd", 404)):
+        answer = client.get(path)
+        assert answer.status_code == status and "POST an image to /v1/detect" in answer.json()["error"]
+    assert client.get("/v1/detect").headers["Allow"] == "POST"
     answer = client.post("/v1/detect", content=b"x", headers={"Content-Length": "-5"})
     assert answer.status_code == 400
 

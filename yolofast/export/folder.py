@@ -99,7 +99,28 @@ Exported by yolofast {facts.version} from `{facts.weights}` (sha256 `{facts.weig
 - suppression: {suppression[facts.nms]}; conf {facts.conf:g}, iou {facts.iou:g}, at most {facts.max_det} detections
 - classes: `labels.txt`, a line each, from 0
 
-## Python
+{_engine_words(name) if _only_in_tensorrt(facts, form) else _lines_words(name, facts, form, runs=runs)}"""
+
+
+def _only_in_tensorrt(facts: ExportFacts, form: ExportFormat) -> bool:
+    """A graph that the runtime of its own format cannot run, since it has TensorRT's suppression."""
+    return facts.nms == "efficientnms" and form.extra != "tensorrt"
+
+
+def _engine_words(name: str) -> str:
+    engine = Path(name).with_suffix(".engine").name
+    return f"""TensorRT alone knows its suppression. Its own program builds an engine where the GPU is:
+
+```
+trtexec --onnx={name} --saveEngine={engine}  # needs TensorRT
+```
+
+{_own_words(name)}Both use the predictions in the file, and suppression of yolofast.
+"""
+
+
+def _lines_words(name: str, facts: ExportFacts, form: ExportFormat, *, runs: bool) -> str:
+    return f"""## Python
 
 ```python
 {python_lines(name, facts, form)}```

@@ -15,6 +15,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from yolofast._version import __version__
@@ -74,6 +75,7 @@ class Service:
         app.add_api_route("/", self.page, include_in_schema=False)
         app.middleware("http")(self._admit)
         app.add_exception_handler(RefusedError, lambda request, error: _refusal(error))
+        app.add_exception_handler(HTTPException, self._foreign)
         return app
 
     @asynccontextmanager
@@ -99,6 +101,11 @@ class Service:
         if told or of_page or gate.admits(request.headers.get("cookie")):
             return None
         return RefusedError(401, "send the header Authorization: Bearer TOKEN")
+
+    async def _foreign(self, request: Request, error: Any) -> Any:
+        """An address or a method that there is not."""
+        words = f"{request.method} of this address is not offered; POST an image to /v1/detect, or see /openapi.json"
+        return JSONResponse({"error": words}, error.status_code, headers=error.headers)
 
     async def detect(self, request: Request) -> Any:
         """The objects in the JPEG, PNG, BMP or WebP image that is the body; `conf` omits those with a lower score."""

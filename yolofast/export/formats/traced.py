@@ -4,6 +4,7 @@ ExecuTorch's files are run here and compared. LiteRT and CoreML are written only
 what yolofast needs, and CoreML runs on Apple's systems alone. So those files are not compared, which is said.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,9 @@ class Traced(ExportFormat):
 
     def write(self, network: DecodedNetwork, facts: ExportFacts, path: Path) -> None:
         try:
-            self._convert(network, torch.zeros(facts.batch, 3, *facts.shape), facts, path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # dozens, about the converter's own lines
+                self._convert(network, torch.zeros(facts.batch, 3, *facts.shape), facts, path)
         except UserError:
             raise
         except Exception as error:  # converters' errors have no class in common but this

@@ -4,7 +4,7 @@
 what a program without yolofast gets: what `export` compares, `serve` answers and `benchmark` times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -26,24 +26,23 @@ def detect(session: Session, pictures: Sequence[Image]) -> list[Detections]:
         return [one for picture in pictures for one in of_outputs(session.run(taken_whole(picture, facts)), facts)]
     fitted = [fit(one, facts.shape, facts.stride, facts.inputs) for one in pictures]
     found: dict[int, Detections] = {}
-    for places in _of_one_shape(fitted):
-        step = facts.batch or len(places)
-        for start in range(0, len(places), step):
-            some = places[start : start + step]
-            levels = np.concatenate([network_input(fitted[place].input, facts) for place in some])
-            seen = of_outputs(session.run({IMAGES: filled(prepared(levels, facts), step)}), facts)
-            found |= {
-                place: in_original(one, fitted[place], pictures[place])
-                for place, one in zip(some, seen[: len(some)], strict=True)
-            }
+    for some in batches(fitted, facts.batch or len(pictures)):
+        levels = np.concatenate([network_input(fitted[place].input, facts) for place in some])
+        seen = of_outputs(session.run({IMAGES: filled(prepared(levels, facts), facts.batch or len(some))}), facts)
+        found |= {
+            place: in_original(one, fitted[place], pictures[place])
+            for place, one in zip(some, seen[: len(some)], strict=True)
+        }
     return [found[place] for place in range(len(pictures))]
 
 
-def _of_one_shape(fitted: Sequence[Fitted]) -> list[list[int]]:
+def batches(fitted: Sequence[Fitted], most: int) -> Iterator[list[int]]:
+    """Places of images of one shape each, at most so many."""
     places_of: dict[tuple[int, ...], list[int]] = {}
     for place, one in enumerate(fitted):
         places_of.setdefault(one.input.shape, []).append(place)
-    return list(places_of.values())
+    for places in places_of.values():
+        yield from (places[start : start + most] for start in range(0, len(places), most))
 
 
 def taken_whole(picture: Image, facts: ExportFacts) -> dict[str, Array]:

@@ -26,6 +26,9 @@ class OnnxSession(Session):
         self._whole: Any = None
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        if self.facts.nms == "efficientnms":
+            what = "its suppression, EfficientNMS_TRT, runs in TensorRT only"
+            raise UserError(what, where=self._path, fix="export it without --nms efficientnms")
         if self._whole is None:
             self._whole = started(self._model, self._path, gpu=self._gpu)
         outputs = self._whole.run(None, dict(inputs))
