@@ -154,6 +154,34 @@ def test_why_a_box_was_dropped(det_txt, tmp_path, capsys):
     assert "there is no frame 9: walk has 8 frames" in capsys.readouterr().err
 
 
+def _appearing(folder):
+    """One object is always seen, one not in frame 8, and one only in frame 6."""
+    rows = [f"{frame},-1,{100 + frame},50,40,80,0.9" for frame in range(1, 13)]
+    rows += [f"{frame},-1,{500 + frame},50,40,80,0.9" for frame in range(1, 13) if frame != 8]
+    path = folder / "seen.txt"
+    path.write_text("\n".join([*rows, "6,-1,300,50,40,80,0.9"]) + "\n")
+    return path
+
+
+def test_a_matched_box_that_is_not_shown_and_a_track_that_waits_are_told_apart_from_dropped_ones(tmp_path, capsys):
+    path = _appearing(tmp_path)
+    assert track(tmp_path / "out", "--detections", path, "--tracker", "ocsort", "--explain", "9") == 0
+    said = capsys.readouterr().out
+    assert "was matched to track 2 in the first association: cost 0.000, within the limit 0.700." in said
+    assert " It is shown once it was matched in min_hits 3 frames in a row." in said
+    assert "track 3 (not shown), expected at 300.0 50.0 340.0 130.0, was not seen and is kept as lost." in said
+
+
+@pytest.mark.parametrize("name", ["bytetrack", "botsort", "ocsort", "boosttrack", "boosttrack++"])
+def test_an_identity_that_is_seen_again_counts_once(tmp_path, name):
+    out = tmp_path / "out"
+    words = ("--detections", _appearing(tmp_path), "--tracker", name, "--zone", "0,0,900,0,900,900,0,900")
+    assert track(out, *words, "--nosave") == 0
+    counts = json.loads((out / "exp" / "seen.json").read_text())["counts"]
+    identities = len({*rows_of(out / "exp" / "seen.txt")[:, 1]})
+    assert sum(counts["identities"].values()) == identities == sum(counts["zones"]["zone 1"]["entered"].values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytetrack", "botsort", "ocsort", "boosttrack", "boosttrack++"])
 def test_every_detection_and_track_has_a_fate(det_txt, tmp_path, capsys, name):

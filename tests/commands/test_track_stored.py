@@ -1,5 +1,6 @@
 """`yolofast track --detections`: which flags choose among what is stored, and which are refused."""
 
+import inspect
 import json
 
 import cv2
@@ -8,7 +9,11 @@ import pytest
 
 from tests.detect.seeing import picture, save_seeing, save_video, video_facts
 from tests.track.scenes import still_images
+from yolofast import Detector
 from yolofast.cli import main
+from yolofast.config.predict import PredictConfig
+from yolofast.config.sequences import TracksweepConfig
+from yolofast.config.track import TrackConfig
 from yolofast.track.formats.detections import make_detections, write_detections
 from yolofast.track.formats.read_detections import read_detections
 
@@ -32,6 +37,12 @@ def stored(tmp_path):
 
 def track(project, *words):
     return main(["track", "--project", str(project), *map(str, words)])
+
+
+def test_the_network_sees_as_many_frames_at_once_when_detections_are_stored_as_when_tracks_are_made():
+    """It rounds differently for another number, so that stored detections would give other tracks."""
+    python = inspect.signature(Detector.track).parameters["batch"].default
+    assert TrackConfig.batch_size == PredictConfig.batch_size == TracksweepConfig.batch_size == python
 
 
 def rows_of(path):

@@ -32,7 +32,7 @@ class TrackConfig(RunConfig):
     img_size: tuple[int, ...] | None = section.data(
         None, "--img-size", "--img", "--imgsz", least=32, most=32_768, counts=(1, 2),
         help="pixels of the long side, for YOLOX also height and width; by default as in training, else 640")
-    batch_size: int = section.data(8, "--batch-size", "--batch", least=1, help="frames at once")
+    batch_size: int = section.data(16, "--batch-size", "--batch", least=1, help="frames at once")
     vid_stride: int = section.data(
         1, "--vid-stride", least=1, help="use every N-th frame; numbers and times stay those of the video")
     score_range: tuple[float, ...] | None = section.data(

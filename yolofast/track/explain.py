@@ -110,7 +110,7 @@ class _Explainer:
         self._one, self._tracker, self._names, self._stages = one, tracker, names, one.stages
         shown = zip(one.tracks.detections.tolist(), one.tracks.ids.tolist(), strict=True)
         self._id_of = {row: id for row, id in shown if row >= 0}
-        self._alive = {*one.tracks.ids.tolist(), *one.lost.ids.tolist()}
+        self._shown, self._alive = {*one.tracks.ids.tolist()}, {*tracker.state.ids.tolist()}
         self.known: dict[int, _About] = {}
         """What is known of each identity from the frame before."""
         for state, some in () if before is None else (("tracked", before.tracks), ("lost", before.lost)):
@@ -131,6 +131,7 @@ class _Explainer:
                 track, cost = int(stage.pairs[pair, 0]), float(stage.cost[pair])
                 id = int(stage.ids[track]) or self._id_of.get(row, 0)
                 sentence = f"{who} was matched to {_track(id)} in {_named(stage)}: {_compared(cost, stage.limit)}."
+                sentence += self._why_hidden(id)
                 return Fate("detection", row, "matched", stage.name, cost, stage.limit, id, *about, sentence)
             tried.append(self._why_not(stage, mine, 0))
         nearest, least = self._nearest(1, row)
@@ -177,7 +178,7 @@ class _Explainer:
                 detection, cost = int(stage.pairs[pair, 1]), float(stage.cost[pair])
                 id = id or self._id_of.get(detection, 0)
                 sentence = f"{_track(id)} {where} was matched to detection {detection} in {_named(stage)}: "
-                sentence += f"{_compared(cost, stage.limit)}."
+                sentence += f"{_compared(cost, stage.limit)}.{self._why_hidden(id)}"
                 return Fate("track", id, "matched", stage.name, cost, stage.limit, detection, *about, sentence)
             tried.append(self._why_not(stage, mine, 1))
         nearest, least = self._nearest(0, row)
@@ -188,6 +189,14 @@ class _Explainer:
         sentence += "".join(f" In {reason}." for reason in tried) if tried else " It took part in no association."
         stage_name, limit = (None, None) if nearest is None else (nearest.name, nearest.limit)
         return Fate("track", id, outcome, stage_name, least, limit, None, *about, sentence)
+
+    def _why_hidden(self, id: int) -> str:
+        """A sentence, if a track was matched and yet is not among the results."""
+        if id in self._shown:
+            return ""
+        if hasattr(self._tracker.settings, "min_hits"):
+            return f" It is shown once it was matched in min_hits {self._tracker.settings.min_hits} frames in a row."
+        return " It was dropped nevertheless: a lost track in the same place has lived longer."
 
     def _nearest(self, axis: int, number: int) -> tuple[Stage | None, float | None]:
         """The pair that came closest to its limit, of those that took part."""

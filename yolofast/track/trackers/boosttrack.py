@@ -270,7 +270,7 @@ class BoostTrack(StreakTracker):
         return boxes_of(self.state.filters[0])
 
     def lost(self) -> Tracks:
-        return self._tracks(self._lost(), np.full(len(self.state.ids), -1))
+        return self._tracks(self._lost(self.settings.min_hits), np.full(len(self.state.ids), -1))
 
     def _tracks(self, rows: Ints, matches: Ints) -> Tracks:
         state, boxes = self.state, boxes_of(self.state.filters[0].take(rows, 1))

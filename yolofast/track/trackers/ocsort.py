@@ -233,7 +233,7 @@ class OcSort(MovingTracker, StreakTracker):
         return Gaps(again[order], self.frame - last[order], frame.clock - state.last_clock[some[order]])
 
     def lost(self) -> Tracks:
-        rows = self._lost()
+        rows = self._lost(self.settings.min_hits)
         none = np.full(len(self.state.ids), -1)
         return replace(self._tracks(rows, none), boxes=self.motion.boxes()[rows])
 

@@ -89,13 +89,16 @@ class StreakTracker(Tracker):
 
     def _shown(self, least: int) -> Ints:
         """Which tracks are given out."""
-        state = self.state
-        shown: Bools = state.last == self.frame
-        if self.frame > least:
-            shown &= state.steady <= self.frame - least
-        state.given |= shown
+        shown = self._are_shown(least)
+        self.state.given |= shown
         return shown.nonzero()[0]
 
-    def _lost(self) -> Ints:
-        """Which were given out, and are not seen now."""
-        return ((self.state.last < self.frame) & self.state.given).nonzero()[0]
+    def _lost(self, least: int) -> Ints:
+        """Which were given out, and are not now: not seen, or seen again, but not yet so often in a row."""
+        return (self.state.given & ~self._are_shown(least)).nonzero()[0]
+
+    def _are_shown(self, least: int) -> Bools:
+        shown: Bools = self.state.last == self.frame
+        if self.frame > least:
+            shown &= self.state.steady <= self.frame - least
+        return shown

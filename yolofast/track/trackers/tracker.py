@@ -144,7 +144,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def lost(self) -> Tracks:
-        """Where tracks are believed to be that this frame's detections do not show."""
+        """Where tracks are believed to be that live and were given out, but not in this frame."""
 
     def state_dict(self) -> dict[str, Any]:
         """Arrays, numbers and text by name: a stream that restarts with them continues its identities.
