@@ -128,10 +128,19 @@ def test_fine_tuning_begins_with_the_weights_of_a_file(run, tmp_path, capsys):
 
 
 def test_data_without_samples_are_refused_before_anything_is_written(tmp_path):
-    data = write_motion_data(tmp_path / "short", length=5)
-    with pytest.raises(UserError, match="no track is seen in seven frames"):
-        train_motion(settings(tmp_path, data=str(data)), {})
+    short = write_motion_data(tmp_path / "short", length=5)
+    long = write_motion_data(tmp_path / "long", length=20)
+    # What is validated on needs long tracks in any case, so only where those are there is padding a way out.
+    for data, val, padded, told in (
+        (short, "", False, "give longer tracks, or others with --val"),
+        (short, "", True, "in what is validated on"),
+        (long, short, False, "in what is validated on"),
+        (short, long, False, "or --true-padding"),
+    ):
+        with pytest.raises(UserError, match=f"(?s)no track is seen in seven frames.*{told}"):
+            train_motion(settings(tmp_path, data=str(data), val=str(val), true_padding=padded), {})
     assert not (tmp_path / "runs").exists()
+    train_motion(settings(tmp_path, data=str(short), val=str(long), true_padding=True, epochs=1), {})
 
 
 def test_rates():
