@@ -179,7 +179,10 @@ class RunFolder:
 
     def fitness(self) -> Floats:
         if MOTION_METRICS[0].name in self.results:
-            return np.asarray(np.mean([self.column(one.name) for one in MOTION_METRICS], axis=0))
+            overlaps = np.stack([self.column(one.name) for one in MOTION_METRICS])
+            known = np.isfinite(overlaps)  # in short tracks nothing is 15 frames ahead
+            with np.errstate(invalid="ignore"):
+                return np.asarray(np.where(known, overlaps, 0.0).sum(axis=0) / known.sum(axis=0))
         return fitness(self.column(MAP50.name), self.column(MAP.name))
 
     def best_row(self) -> int | None:
