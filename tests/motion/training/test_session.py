@@ -122,6 +122,8 @@ def test_fine_tuning_begins_with_the_weights_of_a_file(run, tmp_path, capsys):
     assert re.search(r"IoU after 1, 5, 15 frames 0\.\d{3}, –, –; ", said)
     assert f"--data {data}  # most of it was learnt from" in said
     assert RunFolder(tuned).read_all().best_row() == 0, "by the horizons that there are"
+    assert main(["compare", str(tuned), str(run), "--group", "none", "--output", str(tmp_path / "compare.html")]) == 0
+    assert re.search(r"IoU after 1 frame +0\.\d", capsys.readouterr().out)
     before, after = read_motion(best), read_motion(tuned / "weights" / "best.pt")
     assert after.shape.timed and after.shape.blocks == 1
     own = after.state_dict()["encoder.mamba_net.embedding.weight"]
