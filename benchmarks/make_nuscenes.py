@@ -5,7 +5,7 @@
 A vehicle drives along a curve; parked and moving objects of nuScenes' categories, in about their frequencies, are
 around it. Twelve sensors as on the vehicle: six cameras at 12 Hz, a lidar at 20, five radars at 13. The text is laid
 out as in the official files, a value on each line. Images are empty files: of key frames, with `--sweep-images` of all.
-With `--pictures` they are grey, for commands that open them.
+With `--pictures` they can be opened: grey blocks, others in every image, as `check` looks for the same image twice.
 """
 
 import argparse
@@ -105,11 +105,11 @@ class _Path:
 
 
 class Maker:
-    def __init__(self, root: Path, version: str, seed: int, sweep_images: bool, image: bytes) -> None:
+    def __init__(self, root: Path, version: str, seed: int, sweep_images: bool, pictures: bool) -> None:
         self._random = np.random.default_rng(seed)
         self._tokens = _Tokens(self._random)
         self._root, self._folder, self._sweep_images = root, root / version, sweep_images
-        self._image = image
+        self._blocks = np.random.default_rng(seed) if pictures else None
         self._folder.mkdir(parents=True)
         for kind in ("samples", "sweeps"):
             for camera in _CAMERAS:
@@ -226,7 +226,7 @@ class Maker:
                 ("translation", _list(places[i].tolist())),
             )  # fmt: skip
             if is_camera and (is_key[i] or self._sweep_images):
-                (self._root / file).write_bytes(self._image)
+                (self._root / file).write_bytes(b"" if self._blocks is None else _picture(self._blocks))
 
     def _calibration(self, sensor: str, token: str) -> None:
         degrees, focal = _CAMERAS.get(sensor, (0.0, 0.0))
@@ -248,8 +248,9 @@ class Maker:
         return {name: table.count for name, table in self._tables.items()}
 
 
-def _grey() -> bytes:
-    _, found = cv2.imencode(".jpg", np.full((900, 1600), 114, np.uint8))
+def _picture(random: np.random.Generator) -> bytes:
+    blocks = cv2.resize(random.integers(64, 192, (9, 16), np.uint8), (1600, 900), interpolation=cv2.INTER_NEAREST)
+    _, found = cv2.imencode(".jpg", blocks)
     return bytes(found)
 
 
@@ -264,7 +265,7 @@ def make_nuscenes(
 ) -> dict[str, int]:
     """Scenes have the names of official ones; returns how many rows the tables have."""
     splits, kind = official_splits(), "mini_" if version == "v1.0-mini" else ""
-    maker = Maker(root, version, seed, sweep_images, _grey() if pictures else b"")
+    maker = Maker(root, version, seed, sweep_images, pictures)
     for number, name in enumerate(sorted(splits[f"{kind}train"] + splits[f"{kind}val"])[:scenes]):
         maker.scene(number, name)
     return maker.close()

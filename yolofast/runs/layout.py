@@ -5,7 +5,7 @@ Everything that writes, draws, compares or shows a run takes the names from here
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -223,6 +223,13 @@ Number = TypeVar("Number", float, npt.NDArray[np.float64])
 def fitness(map50: Number, mean: Number) -> Number:
     """Of an epoch, or of each of many, from its mAP50 and mAP50-95."""
     return FITNESS[MAP50.name] * map50 + FITNESS[MAP.name] * mean
+
+
+def motion_fitness(overlaps: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """Of every epoch, the mean over the horizons that there are: in short tracks nothing is 15 frames ahead."""
+    known = np.isfinite(overlaps)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, overlaps, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def best_place(values: npt.NDArray[np.float64]) -> int | None:

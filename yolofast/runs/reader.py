@@ -17,7 +17,17 @@ from yolofast.errors import UserError, nearest_file
 from yolofast.files.budget import read_bounded
 from yolofast.files.known_numbers import known_number, parse_json
 from yolofast.files.yaml_file import parse_yaml
-from yolofast.runs.layout import COUNTED_FROM, EPOCH, FILES, MAP, MAP50, MOTION_METRICS, best_place, fitness
+from yolofast.runs.layout import (
+    COUNTED_FROM,
+    EPOCH,
+    FILES,
+    MAP,
+    MAP50,
+    MOTION_METRICS,
+    best_place,
+    fitness,
+    motion_fitness,
+)
 from yolofast.runs.settings import FLAG_FILES, SETTINGS_FILES, tidy
 from yolofast.runs.table import Columns, Floats, read_columns
 from yolofast.runs.tracking import Agreement, TrackedRun, agreement, read_tracking
@@ -179,7 +189,7 @@ class RunFolder:
 
     def fitness(self) -> Floats:
         if MOTION_METRICS[0].name in self.results:
-            return np.asarray(np.mean([self.column(one.name) for one in MOTION_METRICS], axis=0))
+            return motion_fitness([self.column(one.name) for one in MOTION_METRICS])
         return fitness(self.column(MAP50.name), self.column(MAP.name))
 
     def best_row(self) -> int | None:

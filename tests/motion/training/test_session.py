@@ -12,6 +12,7 @@ from yolofast.cli import main
 from yolofast.config.motion import MotionTrainConfig
 from yolofast.errors import UserError
 from yolofast.motion.training.session import train_motion
+from yolofast.motion.training.step import MotionStep
 from yolofast.motion.training.trainer import MotionTrainer, rate_at
 from yolofast.motion.weights import read_motion
 from yolofast.runs.reader import RunFolder
@@ -120,6 +121,9 @@ def test_fine_tuning_begins_with_the_weights_of_a_file(run, tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"IoU after 1, 5, 15 frames 0\.\d{3}, –, –; ", said)
     assert f"--data {data}  # most of it was learnt from" in said
+    assert RunFolder(tuned).read_all().best_row() == 0, "by the horizons that there are"
+    assert main(["compare", str(tuned), str(run), "--group", "none", "--output", str(tmp_path / "compare.html")]) == 0
+    assert re.search(r"IoU after 1 frame +0\.\d", capsys.readouterr().out)
     before, after = read_motion(best), read_motion(tuned / "weights" / "best.pt")
     assert after.shape.timed and after.shape.blocks == 1
     own = after.state_dict()["encoder.mamba_net.embedding.weight"]
@@ -128,10 +132,37 @@ def test_fine_tuning_begins_with_the_weights_of_a_file(run, tmp_path, capsys):
 
 
 def test_data_without_samples_are_refused_before_anything_is_written(tmp_path):
-    data = write_motion_data(tmp_path / "short", length=5)
-    with pytest.raises(UserError, match="no track is seen in seven frames"):
-        train_motion(settings(tmp_path, data=str(data)), {})
+    short = write_motion_data(tmp_path / "short", length=5)
+    long = write_motion_data(tmp_path / "long", length=20)
+    # What is validated on needs long tracks in any case, so only where those are there is padding a way out.
+    for data, val, padded, told in (
+        (short, "", False, "give longer tracks, or others with --val"),
+        (short, "", True, "in what is validated on"),
+        (long, short, False, "in what is validated on"),
+        (short, long, False, "or --true-padding"),
+    ):
+        with pytest.raises(UserError, match=f"(?s)no track is seen in seven frames.*{told}"):
+            train_motion(settings(tmp_path, data=str(data), val=str(val), true_padding=padded), {})
     assert not (tmp_path / "runs").exists()
+    train_motion(settings(tmp_path, data=str(short), val=str(long), true_padding=True, epochs=1), {})
+
+
+def test_a_run_that_diverges_says_so(tmp_path, monkeypatch):
+    """In a step, or in the last one of an epoch, whose loss is not seen any more."""
+    losses = MotionStep.losses
+
+    def spoilt(self):
+        with torch.no_grad():
+            self.model.ssm_decoder.stages[-1].norm2.weight.fill_(torch.nan)
+        return losses(self)
+
+    monkeypatch.setattr(MotionStep, "losses", spoilt)
+    with pytest.raises(UserError, match="after epoch 1 the weights are not numbers") as caught:
+        train_motion(settings(tmp_path), {})
+    assert "lower --lr (it was 0.001)" in caught.value.fix
+    monkeypatch.setattr(MotionStep, "losses", lambda self: {"l1": float("inf")})
+    with pytest.raises(UserError, match="the loss of epoch 1 is not a number"):
+        train_motion(settings(tmp_path), {})
 
 
 def test_rates():

@@ -23,8 +23,12 @@ def test_what_counts(tmp_path):
     faithful = read_tracks(path, faithful=True)
     assert faithful.frames.tolist() == [1, 2, 3, 5, 6, 7, 8, 9]
     assert np.array_equal(faithful.boxes, faithful.boxes.astype(np.float64).round(6).astype(np.float32))
-    with pytest.raises(UserError, match="no marked boxes of class 1"):
+    with pytest.raises(UserError, match=r"no marked boxes of class 1 \(thing\)") as caught:
         read_tracks(write_motion_data(tmp_path / "other", ["A"], length=9, label=labels + 1), faithful=True)
+    assert "omit --faithful" in caught.value.fix
+    about = read_split(path, None, faithful=True).about
+    assert about.startswith("class 1 (thing) alone counts, "), "which may be no pedestrian"
+    assert "class 1" not in read_split(path, None, faithful=False).about
 
 
 def test_times_of_frames_count(tmp_path):

@@ -179,6 +179,21 @@ def test_a_split_file_names_the_scenes(root, tmp_path):
     assert "scene-9002" in (tmp_path / "out" / "train_a.txt").read_text()
 
 
+def test_cameras_without_images_are_told(tmp_path, capsys):
+    """They were asked for: an export that lacks them must not look whole."""
+    mounts = {row["token"]: row["sensor_token"] for row in table("calibrated_sensor")}
+    channels = {row["token"]: row["channel"] for row in table("sensor")}
+
+    def is_back(row):
+        return channels[mounts[row["calibrated_sensor_token"]]] == "CAM_BACK"
+
+    rows = [row for row in table("sample_data") if not is_back(row) or "scene-9002" in row["filename"]]
+    root = make_root(tmp_path / "root", {"sample_data": rows})
+    assert convert(root, tmp_path / "out", "--cameras", "CAM_FRONT", "CAM_BACK") == 0
+    said = capsys.readouterr().out
+    assert "remark: CAM_BACK: it has images of 1 of the 2 scenes" in said and "remark: CAM_FRONT" not in said
+
+
 def test_without_annotations_there_are_images_only(tmp_path):
     root = make_root(tmp_path / "root", {"sample_annotation": [], "instance": []})
     assert convert(root, tmp_path / "out") == 0

@@ -190,6 +190,8 @@ def test_official_splits_are_chosen_by_the_version():
         assert choose_splits((), None, version, splits["train"][:5] + splits["val"][:2])[0] == {
             "train": splits["train"][:5], "val": splits["val"][:2]
         }  # fmt: skip
+    with pytest.raises(UserError, match=r"(?s)no scene of the split val.*give --split train or train_"):  # not both
+        choose_splits((), None, "v1.0-trainval", splits["train"][:3])
     with pytest.raises(UserError, match="scene-0001 is in train and in train_"):
         choose_splits(("train", "train_detect", "train_track"), None, "v1.0-trainval", scenes)
 

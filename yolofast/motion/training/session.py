@@ -126,10 +126,12 @@ def _built(config: MotionTrainConfig, device: torch.device) -> tuple[MotionStep,
     samples = Samples(split.train, shape, ignore_gaps=config.faithful)
     held = Samples(split.val, shape, ignore_gaps=config.faithful)
     asked = questions(split.val, config.val_samples)
-    for found, name in ((len(samples), config.data), (min(len(held), len(asked.last)), config.val or config.data)):
-        if not found:
-            what = "no track is seen in seven frames in a row, of which a sample is made"
-            raise UserError(what, where=name, fix="give sequences with longer tracks, or --true-padding")
+    what = "no track is seen in seven frames in a row, of which a sample is made"
+    if not len(held) or not len(asked.last):  # a comparison begins with five boxes, also where shorter ones are learnt
+        what += ", in what is validated on" if len(samples) else ""
+        raise UserError(what, where=config.val or config.data, fix="give longer tracks, or others with --val")
+    if not len(samples):
+        raise UserError(what, where=config.data, fix="give sequences with longer tracks, or --true-padding")
     augmentation = Augmentation(jitter=config.jitter, dropout=config.dropout, time_scale=config.time_scale)
     step = MotionStep(model, samples.to(device), augmentation, giou=config.giou, seed=config.seed)
     words = [

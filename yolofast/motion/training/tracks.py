@@ -32,17 +32,18 @@ class Split:
 
 def read_split(data: str | Path, val: str | Path | None, *, faithful: bool) -> Split:
     train = read_sequences_yaml(data)
+    alone = f"{_class_1(train)} alone counts, " if faithful else ""
     if val:
-        others, about = read_sequences_yaml(val).sequences, f"validated on {val}"
+        others, about = read_sequences_yaml(val).sequences, f"{alone}validated on {val}"
         return Split(_packed(train.sequences, train, faithful), _packed(others, train, faithful), about)
     every = min(_HELD_OUT, len(train.sequences))
     # Sequences of a kind often follow one another, so those held out are spread over all.
     held = train.sequences[every - 1 :: every] if every > 1 else ()
     kept = tuple(one for one in train.sequences if one not in held)
     names = ", ".join(one.name for one in held[:3]) + (", …" if len(held) > 3 else "")
-    about = f"validated on {names}, which {'is' if len(held) == 1 else 'are'} not learnt from"
+    about = f"{alone}validated on {names}, which {'is' if len(held) == 1 else 'are'} not learnt from"
     if not held:
-        held, about = kept, "validated on what is learnt from, as there is one sequence: name others with --val"
+        held, about = kept, f"{alone}validated on what is learnt from, as there is one sequence: name others with --val"
     return Split(_packed(kept, train, faithful), _packed(held, train, faithful), about)
 
 
@@ -56,12 +57,19 @@ def _packed(sequences: Iterable[ListedSequence], listed: SequencesYaml, faithful
     sizes = [part.starts[1:] - part.starts[:-1] for part in parts]
     starts = np.concatenate(([0], np.cumsum(np.concatenate(sizes) if sizes else [])))
     if len(starts) == 1:
-        which = "marked boxes of class 1" if faithful else "marked boxes"
-        raise UserError(f"its sequences have no {which}", where=listed.path, fix="give sequences with gt/gt.txt")
+        which = f"marked boxes of {_class_1(listed)}" if faithful else "marked boxes"
+        fix = "omit --faithful: every class counts then" if faithful else "give sequences with gt/gt.txt"
+        raise UserError(f"its sequences have no {which}", where=listed.path, fix=fix)
     boxes, frames, seconds = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("boxes", "frames", "seconds")
     )
     return PackedTracks(boxes, frames, seconds, starts.astype(np.int64))
+
+
+def _class_1(listed: SequencesYaml) -> str:
+    """By its name too: in data sets that number their classes otherwise it may be the truck."""
+    name = listed.names.get(_PEDESTRIAN)
+    return f"class {_PEDESTRIAN}" + (f" ({name})" if name else "")
 
 
 def _of_sequence(listed: ListedSequence, faithful: bool) -> PackedTracks:

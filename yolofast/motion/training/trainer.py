@@ -103,9 +103,7 @@ class MotionTrainer:
         losses = step.losses()
         wall = time.perf_counter() - start
         if not all(map(math.isfinite, losses.values())):
-            what = f"the loss of epoch {epoch + 1} is not a number"
-            fix = f"lower --lr (it was {self.config.lr:g}); the state before this epoch is saved"
-            raise UserError(what, where=self.recorder.folder, fix=fix)
+            raise self._diverged(f"the loss of epoch {epoch + 1} is not a number")
         rows = self.progress.rows
         return {
             layout.EPOCH.name: epoch,
@@ -123,9 +121,15 @@ class MotionTrainer:
         row.update(zip((one.name for one in layout.MOTION_METRICS), overlaps, strict=True))
         row.update(layout.losses_of(layout.VAL_LOSS, self.validation.losses(model, self.config.giou)))
         known = [one for one in overlaps if math.isfinite(one)]
+        if not known:  # its last step was one too many
+            raise self._diverged(f"after epoch {row[layout.EPOCH.name] + 1} the weights are not numbers")
         fitness = sum(known) / len(known)
         if fitness >= progress.best_fitness:
             progress.best_fitness, progress.best_epoch = fitness, row[layout.EPOCH.name]
+
+    def _diverged(self, what: str) -> UserError:
+        fix = f"lower --lr (it was {self.config.lr:g}); the state before this epoch is saved"
+        return UserError(what, where=self.recorder.folder, fix=fix)
 
     def _save(self, epoch: int) -> None:
         names = [layout.FILES.best] if self.progress.best_epoch == epoch else []

@@ -11,7 +11,7 @@ from yolofast.files.known_numbers import known_number
 from yolofast.report.logs.history import Floats, Ints
 from yolofast.report.logs.read_csv import fitness_of
 from yolofast.runs import layout
-from yolofast.runs.layout import best_place
+from yolofast.runs.layout import best_place, motion_fitness
 from yolofast.runs.reader import ClassScore, StepProfile
 from yolofast.runs.settings import settings_in_effect
 from yolofast.runs.tracking import Agreement
@@ -100,7 +100,7 @@ class ComparedRun:
     @property
     def fitness(self) -> Floats:
         if MOTION[0] in self.columns:
-            return np.asarray(np.mean([self.columns[name] for name in MOTION], axis=0))
+            return motion_fitness([self.column(name) for name in MOTION])
         both = self.columns.get(MAP), self.columns.get(MAP50)
         return fitness_of(both[0], both[1], len(self.epoch))
 

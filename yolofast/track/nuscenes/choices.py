@@ -101,7 +101,8 @@ def choose_splits(
         found = tuple(scene for scene in known[name] if scene in scenes)
         if not found:
             holds = _with_scenes(known, known, scenes)
-            fix = f"give --split {' '.join(holds)}" if holds else "name your scenes with --split-file"
+            own = "name your scenes with --split-file"
+            fix = f"give --split {' or '.join(holds)}, or {own}" if holds else own
             raise UserError(f"{version} has no scene of the split {name}", fix=fix)
         if len(found) < len(known[name]):
             remarks.append(f"{name}: {len(found):,} of its {len(known[name]):,} scenes are in {version}")

@@ -34,6 +34,7 @@ from yolofast.track.nuscenes.choices import data_key
 from yolofast.track.nuscenes.coco_file import VISIBILITY, CocoFile
 from yolofast.track.nuscenes.read_tables import Tell, read_tables
 from yolofast.track.nuscenes.tables import Images, Tables, Wanted
+from yolofast.words import counted
 
 DATA_YAML = "data.yaml"
 _NOT_THEIRS = "Scores on these boxes are 2-D scores, not nuScenes scores, which are 3-D."
@@ -70,7 +71,7 @@ class NuscenesExport:
 
     def write(self, folder: Path) -> None:
         tables = read_tables(self._wanted, self.faults, self._tell)
-        self.remarks = tables.remarks
+        self.remarks = (*tables.remarks, *_scenes_not_shown(tables))
         if not self._skip_bad:
             refuse_faults(self.faults, str(self._wanted.folder))
         keys = {split: data_key(split) for split in tables.splits}
@@ -196,6 +197,15 @@ class _SplitFiles:
                 self._label_folders.add(folder)
             with open(f"{root}/{os.path.splitext(file)[0]}.txt", "w", encoding="ascii") as text:
                 text.write("".join(rows))
+
+
+def _scenes_not_shown(tables: Tables) -> Iterator[str]:
+    """Cameras that were wanted, but of which images are missing."""
+    scenes, images = sum(map(len, tables.splits.values())), tables.images
+    for number, camera in enumerate(tables.cameras):
+        shown = len(np.unique(images.scene[images.camera == number]))
+        if shown < scenes:
+            yield f"{camera}: it has images of {shown:,} of the {counted(scenes, 'scene')}"
 
 
 def _label_rows(images: Images, found: CameraBoxes) -> Iterator[list[str]]:
