@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dataset.make import coco, encoded, image, with_exif, write
+from yolofast.dataset.coco_document import parse_coco
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.split import inspect_split, read_split
 from yolofast.errors import UserError
@@ -283,3 +284,11 @@ def test_any_annotations_are_read_or_a_user_error(tmp_path_factory, annotations,
     except UserError:
         return
     assert ((index.boxes >= 0) & (index.boxes <= 1)).all()
+
+
+def test_half_a_letter_in_a_file_name(tmp_path):
+    """JSON can spell it; no file system can store it."""
+    path = tmp_path / "a.json"
+    path.write_text('{"images": [{"id": 1, "file_name": "\\ud800.jpg"}], "annotations": [], "categories": []}')
+    with pytest.raises(UserError, match=r"images\[0\] has no file_name"):
+        parse_coco(path.read_bytes(), path)
