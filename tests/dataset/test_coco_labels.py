@@ -286,9 +286,13 @@ def test_any_annotations_are_read_or_a_user_error(tmp_path_factory, annotations,
     assert ((index.boxes >= 0) & (index.boxes <= 1)).all()
 
 
-def test_half_a_letter_in_a_file_name(tmp_path):
-    """JSON can spell it; no file system can store it."""
-    path = tmp_path / "a.json"
-    path.write_text('{"images": [{"id": 1, "file_name": "\\ud800.jpg"}], "annotations": [], "categories": []}')
-    with pytest.raises(UserError, match=r"images\[0\] has no file_name"):
-        parse_coco(path.read_bytes(), path)
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [("images", '{"id": 1, "file_name": "\\ud800.jpg"}'), ("categories", '{"id": 1, "name": "\\ud800"}')],
+)
+def test_half_a_letter_in_a_name(tmp_path, section, entry):
+    """JSON can spell it; no file system can store it, and nobody draw it."""
+    content = {"images": "[]", "annotations": "[]", "categories": "[]"} | {section: f"[{entry}]"}
+    text = "{" + ", ".join(f'"{name}": {value}' for name, value in content.items()) + "}"
+    with pytest.raises(UserError, match=rf"{section}\[0\] has"):
+        parse_coco(text.encode(), tmp_path / "a.json")

@@ -5,7 +5,6 @@ An entry that cannot be used is a fault that names it. A file that is not of thi
 
 import json
 import os
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ from typing import Any
 from yolofast.errors import UserError, shorten
 from yolofast.files.budget import open_regular
 from yolofast.files.known_numbers import LONGEST_SIDE, as_id, stated_size
+from yolofast.words import is_whole_text
 
 _TRIED_NAMES = 20
 _HEAD, _BEFORE_JSON = 2**16, b" \t\r\n\xef\xbb\xbf"
 """What begins otherwise is no JSON, however long it is."""
-_HALF_LETTER = re.compile("[\ud800-\udfff]")
-"""JSON can spell them; no text and no file name has one."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def _image(entry: Any, number: int, path: Path) -> CocoImage:
     if image is None:
         raise _refusal("images", number, "has no id that is a whole number", path)
     name = entry.get("file_name")
-    if not isinstance(name, str) or not name or "\0" in name or _HALF_LETTER.search(name):
+    if not isinstance(name, str) or not name or "\0" in name or not is_whole_text(name):
         raise _refusal("images", number, "has no file_name", path)
     return CocoImage(image, name, stated_size(entry), as_id(entry.get("video_id")))
 
@@ -114,7 +112,10 @@ def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
     category = as_id(entry.get("id")) if isinstance(entry, dict) else None
     if category is None:
         raise _refusal("categories", number, "has no id that is a whole number", path)
-    return category, str(entry.get("name", category))
+    name = str(entry.get("name", category))
+    if not is_whole_text(name):
+        raise _refusal("categories", number, f"has a name that is no text: {shorten(name)}", path)
+    return category, name
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:

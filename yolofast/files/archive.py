@@ -32,7 +32,7 @@ try:
 
     _OF_LZMA: tuple[type[Exception], ...] = (LZMAError,)
 except ImportError:  # of Pythons that are built without it, which do not unpack it either
-    _OF_LZMA = ()
+    _OF_LZMA = tuple[type[Exception]]()
 _FIX = "make it again, or unpack it yourself and name the folder"
 # What zipfile and the libraries that unpack raise on hostile bytes; LZMA's error has no class in common with others.
 _BROKEN: tuple[type[Exception], ...] = (
