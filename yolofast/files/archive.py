@@ -28,16 +28,14 @@ _BAD_LETTERS = re.compile(r"[\0-\x1f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _PIECE = 2**20
 try:
-    from lzma import LZMAError
-
-    _OF_LZMA: tuple[type[Exception], ...] = (LZMAError,)
+    from lzma import LZMAError as _LzmaError
 except ImportError:  # of Pythons that are built without it, which do not unpack it either
-    _OF_LZMA = tuple[type[Exception]]()
+    _LzmaError = zipfile.BadZipFile  # type: ignore[misc, assignment]
 _FIX = "make it again, or unpack it yourself and name the folder"
 # What zipfile and the libraries that unpack raise on hostile bytes; LZMA's error has no class in common with others.
-_BROKEN: tuple[type[Exception], ...] = (
+_BROKEN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError),
-    *(OverflowError, LookupError, MemoryError, *_OF_LZMA),
+    *(OverflowError, LookupError, MemoryError, _LzmaError),
 )  # fmt: skip
 
 
