@@ -52,6 +52,8 @@ _JPEG_SCAN = b"\xff\xda"
 # C0 to CF without DHT (C4), JPG (C8) and DAC (CC).
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_ALONE, _JPEG_END, _JPEG_START_OF_SCAN = frozenset({0x01, *range(0xD0, 0xD9)}), 0xD9, 0xDA
+_PNG_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""Numbers of a pixel by the kind of colours."""
 _BMP_OLD = 12
 _WIDTH, _HEIGHT, _TILE_WIDTH, _TILE_HEIGHT = 0x0100, 0x0101, 0x0142, 0x0143
 _BITS, _SAMPLES, _STRIP_ROWS, _MOST_BITS = 0x0102, 0x0115, 0x0116, 64
@@ -149,10 +151,24 @@ def require_cheap(content: bytes) -> bool:
             raise TooCostlyError(f"has {scans:,} scans of {size[0]}×{size[1]} pixels, more than are decoded")
         if scans > 1:  # a decoder then keeps what all have said so far
             _require(size, MAX_PIXELS * _HELD // (_SHOWN + _coefficient_bytes(read)))
-    elif not content.startswith((PNG_START, b"BM", b"RIFF")):
+    elif content.startswith(PNG_START):
+        _require_png_data_in_reason(content, size)
+    elif not content.startswith((b"BM", b"RIFF")):
         taken = pixels * _SHOWN + _tiff_part_bytes(read, size)
         _require(size, min(MAX_PIXELS * _HELD * pixels // max(taken, 1), MAX_PIXELS))
     return True
+
+
+def _require_png_data_in_reason(content: bytes, size: Size) -> None:
+    """Libpng unpacks all data of a picture, also what is behind its last row: a thousand bytes for each."""
+    depth, colours = content[24], _PNG_SAMPLES.get(content[25], 4)
+    needed = size[1] * (size[0] * depth * colours // 8 + 2)
+    parts, data = Budget(_MOST_PARTS, lambda: TooCostlyError(f"has more than {_MOST_PARTS:,} parts")), 0
+    for chunk in png_chunks(content):
+        parts.spend()
+        data += len(chunk.whole) if chunk.name == b"IDAT" else 0
+    if data > 2 * needed + _PIECE:  # data that did not shrink, in many small chunks, takes a little more than needed
+        raise TooCostlyError(f"has {data:,} bytes of data, more than {size[0]}×{size[1]} pixels need")
 
 
 def _require(size: Size, allowed: int) -> None:

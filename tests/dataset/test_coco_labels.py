@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dataset.make import coco, encoded, image, with_exif, write
+from yolofast.dataset.coco_document import parse_coco
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.split import inspect_split, read_split
 from yolofast.errors import UserError
@@ -283,3 +284,15 @@ def test_any_annotations_are_read_or_a_user_error(tmp_path_factory, annotations,
     except UserError:
         return
     assert ((index.boxes >= 0) & (index.boxes <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [("images", '{"id": 1, "file_name": "\\ud800.jpg"}'), ("categories", '{"id": 1, "name": "\\ud800"}')],
+)
+def test_half_a_letter_in_a_name(tmp_path, section, entry):
+    """JSON can spell it; no file system can store it, and nobody draw it."""
+    content = {"images": "[]", "annotations": "[]", "categories": "[]"} | {section: f"[{entry}]"}
+    text = "{" + ", ".join(f'"{name}": {value}' for name, value in content.items()) + "}"
+    with pytest.raises(UserError, match=rf"{section}\[0\] has"):
+        parse_coco(text.encode(), tmp_path / "a.json")

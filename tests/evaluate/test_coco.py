@@ -12,6 +12,7 @@ from tests.sample_data import sample
 from yolofast.dataset.split import read_split
 from yolofast.errors import UserError
 from yolofast.evaluate.coco import CocoMetrics
+from yolofast.evaluate.coco_truth import coco_truth
 from yolofast.evaluate.matching import ground_truth
 from yolofast.evaluate.result_files import results_json
 
@@ -231,3 +232,36 @@ def test_coco_images_equal_pycocotools(tmp_path):
     metrics = CocoMetrics(split)
     guess(rng, metrics, split)
     assert check(tmp_path, metrics, split, folder / "instances_val.json").all.ap > 0.1
+
+
+def test_numbers_that_no_image_has_and_ids_that_are_text(tmp_path):
+    rng = np.random.default_rng(8)
+    sound = made_up_split(rng)
+    objects = objects_of(sound)
+    file = write_annotations(tmp_path / "sound.json", sound, objects)
+    content = json.loads(file.read_text())
+    content["annotations"] = [{**one, "image_id": str(one["image_id"]), "id": []} for one in content["annotations"]]
+    content["annotations"] += [{**objects[0], "image_id": [1]}, {**objects[0], "category_id": {}}]
+    content["images"][0] |= {"width": 10**400, "height": 1}
+    content["categories"] += [{"id": 2**40, "name": ["cat"]}]
+    (tmp_path / "odd.json").write_text(json.dumps(content))
+    split = made_up_split(np.random.default_rng(8), annotations=tmp_path / "odd.json")
+    metrics = CocoMetrics(split)
+    guess(rng, metrics, split)
+    assert check(tmp_path, metrics, split, file).all.ap > 0.1
+
+
+def test_areas_that_no_object_has(tmp_path):
+    """They count as not said."""
+    split = made_up_split(np.random.default_rng(9))
+    objects = [one | {"area": (10**400, float("nan"), "x")[n % 3]} for n, one in enumerate(objects_of(split))]
+    file = write_annotations(tmp_path / "odd.json", split, objects)
+    rows = coco_truth(made_up_split(np.random.default_rng(9), annotations=file)).document["annotations"]
+    assert [one["area"] for one in rows] == [one["bbox"][2] * one["bbox"][3] for one in rows]
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"images": [1]}', "[" * 100_000, '{"annotations": {}}', "1" * 5000])
+def test_an_annotation_file_that_was_changed_since(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(UserError, match="cannot be read for evaluation"):
+        coco_truth(made_up_split(np.random.default_rng(1), annotations=tmp_path / "a.json"))

@@ -146,6 +146,36 @@ def test_what_is_no_zip_or_is_damaged(tmp_path):
         archive.unpack(tmp_path / "out", lambda name: True)
 
 
+@pytest.mark.parametrize("way", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_file_in_each_way_of_packing(tmp_path, way):
+    """The libraries that unpack have errors of their own, which have no class in common."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", way) as file:
+        file.writestr("a.txt", b"cat " * 1000)
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    content[50:60] = bytes(byte ^ 0x5A for byte in content[50:60])
+    (tmp_path / "a.zip").write_bytes(content)
+    (tmp_path / "out").mkdir()
+    with Archive(tmp_path / "a.zip") as archive:
+        assert len(archive.head("a.txt", 10)) < 10
+        with refused("cannot be unpacked"):
+            archive.read("a.txt")
+        with refused("cannot be unpacked"):
+            archive.unpack(tmp_path / "out", lambda name: True)
+    assert main(["check", "--data", str(tmp_path / "a.zip")]) == 2
+
+
+def test_a_file_without_a_name(tmp_path):
+    path = zipped(tmp_path / "a.zip", a="cat")
+    content = path.read_bytes()
+    place = content.index(b"PK\x01\x02")
+    without = content[place : place + 28] + b"\0\0" + content[place + 30 : place + 46] + content[place + 47 :]
+    tail = without.index(b"PK\x05\x06")
+    size = struct.pack("<I", tail)
+    path.write_bytes(content[:place] + without[: tail + 12] + size + without[tail + 16 :])
+    with refused("would not stay in its folder"):
+        Archive(path)
+
+
 def test_a_refused_zip_leaves_nothing(tmp_path):
     path = zipped(tmp_path / "a.zip", **{"../x.txt": "x"})
     with pytest.raises(UserError):

@@ -11,7 +11,7 @@ from yolofast.export.formats.facts import facts_of
 SAID = FACTS.metadata()
 LIES = {
     "batch": [10**9, -5, 10**400], "size": [[32_768, 32_768], [-1, 32]], "conf": [10**400], "iou": [[]],
-    "strides": [[10**400], []], "names": [[]],
+    "strides": [[10**400], []], "names": [[], ["\ud800"]],
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from yolofast.dataset.check import check_image
 from yolofast.dataset.image_header import BadImageError, read_image_header
 from yolofast.files.budget import Room
 from yolofast.files.threads import in_order, in_threads
-from yolofast.image_bytes import stored_size
+from yolofast.image_bytes import decode_image, stored_size
 from yolofast.media.frames import Frame
 from yolofast.media.pictures import decode_picture
 from yolofast.media.sources import _batches
@@ -281,3 +281,33 @@ def test_a_webp_that_promises_too_much(tmp_path):
     (tmp_path / "x.webp").write_bytes(b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0" + b"\0" * 4 + b"\xff" * 6 + bytes(40))
     with cheap(), pytest.raises(BadImageError, match="16777216×16777216 pixels"):
         read_image_header(tmp_path / "x.webp")
+
+
+def small_png(*more):
+    head = chunk(b"IHDR", struct.pack(">II5B", 10, 10, 8, 2, 0, 0, 0))
+    return b"".join((image_header.PNG_START, head, *more, chunk(b"IEND", b"")))
+
+
+def test_a_png_with_more_data_than_pixels(capfd):
+    """Libpng unpacks what is behind the last row, too: a megabyte took seconds, 60 a hundred of them."""
+    packing = zlib.compressobj(9)
+    data = b"".join([packing.compress(bytes(2**24)) for _ in range(64)] + [packing.flush()])
+    content = small_png(chunk(b"IDAT", data))
+    with refused("more than 10×10 pixels need"):
+        decode_picture(content, "x.png")
+    assert not capfd.readouterr().err
+
+
+def test_a_png_of_millions_of_parts():
+    content = small_png(chunk(b"tEXt", b"") * 3_000_000)
+    with refused("more than 500,000 parts"):
+        decode_picture(content, "x.png")
+
+
+@pytest.mark.parametrize("level", [0, 9])
+@pytest.mark.parametrize("kind", ["grey", "colour", "clear", "16 bits"])
+def test_a_png_of_noise_in_small_chunks_is_read(tmp_path, kind, level):
+    shape = {"grey": (90, 70), "clear": (90, 70, 4)}.get(kind, (90, 70, 3))
+    noise = np.random.default_rng(0).integers(0, 256, shape)
+    deep = (noise * 256).astype(np.uint16) if kind == "16 bits" else noise.astype(np.uint8)
+    assert decode_image(cv2.imencode(".png", deep, [cv2.IMWRITE_PNG_COMPRESSION, level])[1].tobytes()) is not None

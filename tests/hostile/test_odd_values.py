@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 
 from tests.checkpoint.files import tensor, text, write_pickle
+from tests.dataset.make import image, write
+from tests.hostile.cost import refused
 from tests.store.made_up import index_of, some_pictures
 from yolofast import UserError, build_model
 from yolofast.checkpoint.read import contents_of, read_weights
+from yolofast.cli import main
 from yolofast.dataset.coco_document import parse_coco
+from yolofast.dataset.data_yaml import read_data_yaml
 from yolofast.dataset.index_cache import Reading, _decode, _encode
 from yolofast.image_index import ImageIndex
 from yolofast.runs.table import csv_rows
 from yolofast.store import open_images
 from yolofast.store.packed_store import read_store, write_store
+from yolofast.train.batch_record import _rows_before
 
 LONG = 10**400
 """No float holds it."""
@@ -120,3 +125,37 @@ def test_packed_images_whose_index_is_another_are_packed_again(tmp_path, change)
     assert (read_store(file) is None) == (change in ("no list", "sums"))
     found, _ = open_images(index, 48, 48, "disk", say=str)
     assert all((found.image(number) == pixels[number]).all() for number in range(3))
+
+
+@pytest.mark.parametrize("names", ['["\\ud800"]', '{0: "a\\udcff"}'])
+def test_half_a_letter_in_the_name_of_a_class(tmp_path, names):
+    """YAML can spell it; it cannot be drawn, and ended `val` amid its pictures."""
+    (tmp_path / "x.yaml").write_text(f"train: images\nnames: {names}\n")
+    with refused("the class name .* is not text"):
+        read_data_yaml(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("form", ["yolo", "coco"])
+def test_half_a_letter_in_a_label_of_another_form(tmp_path, form, capsys):
+    image(tmp_path / "in" / "a.jpg", 40, 30)
+    shape = {"label": "\ud800", "points": [[1, 1], [9, 9]], "shape_type": "rectangle", "flags": {}}
+    said = {"version": "5", "flags": {}, "shapes": [shape], "imagePath": "a.jpg", "imageHeight": 30, "imageWidth": 40}
+    write(tmp_path / "in" / "a.json", json.dumps(said))
+    assert main(["convert", str(tmp_path / "in"), "--to", form, "--out", str(tmp_path / "out")]) == 2
+    assert "is not text" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_size_of_thousands_of_digits_in_a_table(tmp_path):
+    """As good as none, as in the other forms."""
+    image(tmp_path / "in" / "a.jpg", 40, 30)
+    digits = "9" * 5000
+    rows = f"filename,width,height,class,xmin,ymin,xmax,ymax\na.jpg,{digits},{digits},cat,1,1,9,9\n"
+    write(tmp_path / "in" / "_annotations.csv", rows)
+    assert main(["convert", str(tmp_path / "in"), "--group", "none", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_an_epoch_of_thousands_of_digits(tmp_path):
+    """In the record of a run that is resumed: no epoch, so the row goes."""
+    path = tmp_path / "batches.csv"
+    path.write_text("epoch,loss\n0,1.0\n" + "9" * 5000 + ",1.0\n1,1.0\n")
+    assert _rows_before(path, 2, 1) == [["0", "1.0"]]

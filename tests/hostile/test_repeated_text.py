@@ -3,6 +3,7 @@
 import pytest
 
 from tests.hostile.cost import cheap, refused
+from yolofast.cli import main
 from yolofast.files.yaml_file import parse_yaml
 from yolofast.report.logs.read_run import read_history
 from yolofast.runs.layout import FILES
@@ -37,11 +38,16 @@ def test_a_setting_in_a_cell_of_several_lines_is_read(tmp_path):
     assert read_history(tmp_path / "log.txt").settings == {"seed": 7, "momentum": 0.9}
 
 
+KEYS_THAT_COLLIDE = "a: {" + ", ".join(f"{n * (2**61 - 1)}: x" for n in range(20_000)) + "}"
+"""Python's number of each is 0."""
 SETTINGS = {
-    "values": ("a: [" + "1," * 1_000_000 + "]", "has more than 200,000 keys and values"),
-    "values without an end": ("a: [" + "1," * 60_000, "is not valid YAML"),
+    "values": ("a: [" + "1," * 1_000_000 + "]", "has more than 50,000 keys and values"),
+    "values without an end": ("a: [" + "1," * 49_000, "is not valid YAML"),
     "hours, minutes, seconds": ("a: 1" + ":59" * 100_000, "a number of thousands of digits"),
     "deep, then long": ("[" * 101 + "1," * 100_000, "nested too deeply"),
+    "abbreviations for tags": ("".join(f"%TAG !{n}! tag:x,{n}:\n" for n in range(40_000)), "directives %TAG"),
+    "keys that collide": (KEYS_THAT_COLLIDE, "keys that are large numbers"),
+    "keys that collide, with a point": (KEYS_THAT_COLLIDE.replace(":", ".0:"), "keys that are large numbers"),
 }
 
 
@@ -49,6 +55,13 @@ SETTINGS = {
 def test_settings(text, words):
     with refused(words):
         parse_yaml(text, "x.yaml")
+
+
+def test_as_many_settings_as_are_read(tmp_path):
+    """By a command that reads them several times."""
+    (tmp_path / "x.yaml").write_text("a: [" + "2001-12-14t21:59:43.10-05:00, " * 49_000 + "]")
+    with cheap():
+        assert main(["check", "--data", str(tmp_path / "x.yaml")]) == 2
 
 
 @pytest.mark.parametrize("text", [b"<script>", b"<script>alert()</script>", b'"'], ids=["begun", "whole", "quotes"])

@@ -5,11 +5,15 @@ import base64
 import hashlib
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 import zlib
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import cv2
 import numpy as np
@@ -236,5 +240,41 @@ def test_it_ends_when_what_was_accepted_is_answered(tmp_path, number):
     program.send_signal(number)
     asking.join(PATIENCE)
     assert program.wait(PATIENCE) == 0 and answers[0]["detections"]
+    assert b"Traceback" not in program.stdout.read()
+    program.stdout.close()
+
+
+@pytest.mark.slow
+def test_silent_connections_and_broken_bodies(tmp_path):
+    """A program of its own, in which silence ends sooner: nobody is kept out, and nothing is shown in its terminal."""
+    weights = save_seeing(tmp_path / "best.pt", img_size=64)
+    begin = "from yolofast.serve import run; run._SILENCE_S = 1.0; from yolofast.cli import main; main({!r})"
+    words = ["serve", "--weights", str(weights), "--port", "0", "--device", "cpu", "--queue", "1", "--timeout", "2"]
+    command = [sys.executable, "-c", begin.format(words)]
+    program = Program(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    line = next(one for one in program.stdout if b"http://" in one).decode()
+    address = urlsplit(re.search(r"http://\S+", line)[0])
+    place = address.hostname, address.port
+    head = f"POST /v1/detect HTTP/1.1\r\nHost: {address.netloc}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    for sent in (b"1;" + b"a" * 100_000, b"no length\r\n"):
+        with socket.create_connection(place, PATIENCE) as one, suppress(OSError):
+            one.sendall(head)
+            one.sendall(sent)
+            one.recv(100)
+    silent = [socket.create_connection(place, PATIENCE) for _ in range(100)]
+    for one in silent[::2]:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: ")
+
+    def is_healthy():
+        with suppress(urllib.error.URLError), urllib.request.urlopen(f"{address.geturl()}healthz", timeout=PATIENCE):
+            return True
+        return False
+
+    assert not is_healthy()
+    wait_until(is_healthy, program)
+    for one in silent:
+        one.close()
+    program.terminate()
+    assert program.wait(PATIENCE) == 0
     assert b"Traceback" not in program.stdout.read()
     program.stdout.close()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.hostile.cost import cheap, refused
-from yolofast import UserError
+from yolofast import UserError, score_tracks
 from yolofast.cli import main
 from yolofast.track.formats.coco_results import read_coco_results
 from yolofast.track.formats.detections import read_own
@@ -191,3 +191,32 @@ def test_arrays_whose_header_never_closes(tmp_path):
         archive.writestr("frame.npy", b"\x93NUMPY\x02\x00" + (9000).to_bytes(4, "little") + b"(" * 9000)
     with refused("is not a file of detections, or is damaged"):
         read_own(tmp_path / "x.npz")
+
+
+def boxes_in_one_place(frames, identities):
+    return np.array(
+        [[frame, identity, 1, 1, 5, 5, 1, 1, 1] for frame, identity in zip(frames, identities, strict=True)]
+    )
+
+
+CROWDS = {
+    "a frame": ([1] * 3000, range(1, 3001), "frame 1 has 9,000,000 pairs of boxes"),
+    "many frames": ([*range(1, 21)] * 1000, [n // 20 + 1 for n in range(20_000)], "more pairs of boxes overlap"),
+}
+
+
+@pytest.mark.parametrize(("frames", "identities", "words"), CROWDS.values(), ids=CROWDS)
+def test_crowds_without_end(frames, identities, words):
+    """Each box meets all others of its frame: files of 400 kB took gigabytes."""
+    crowd = boxes_in_one_place(frames, identities)
+    with refused(words):
+        score_tracks(crowd, crowd)
+
+
+def test_identities_that_all_meet():
+    """In a chain, from frame to frame: a matrix of all with all would take gigabytes."""
+    frames = range(1, 20_000)
+    truth = boxes_in_one_place(frames, [n // 2 + 1 for n in frames])
+    results = boxes_in_one_place(frames, [(n + 1) // 2 + 1 for n in frames])
+    with refused("identities of the truth .* all meet"):
+        score_tracks(truth, results)

@@ -5,7 +5,6 @@ An entry that cannot be used is a fault that names it. A file that is not of thi
 
 import json
 import os
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ from typing import Any
 
 from yolofast.errors import UserError, shorten
 from yolofast.files.budget import open_regular
+from yolofast.files.known_numbers import LONGEST_SIDE, as_id, stated_size
+from yolofast.words import is_whole_text
 
-_MAX_ID = 2**62
-_LONGEST = 1e9
-"""Pixels."""
 _TRIED_NAMES = 20
 _HEAD, _BEFORE_JSON = 2**16, b" \t\r\n\xef\xbb\xbf"
 """What begins otherwise is no JSON, however long it is."""
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -106,19 +103,19 @@ def _image(entry: Any, number: int, path: Path) -> CocoImage:
     if image is None:
         raise _refusal("images", number, "has no id that is a whole number", path)
     name = entry.get("file_name")
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not isinstance(name, str) or not name or "\0" in name or not is_whole_text(name):
         raise _refusal("images", number, "has no file_name", path)
-    width, height = entry.get("width"), entry.get("height")
-    if isinstance(width, int) and isinstance(height, int) and 0 < width < _LONGEST and 0 < height < _LONGEST:
-        return CocoImage(image, name, (width, height), as_id(entry.get("video_id")))
-    return CocoImage(image, name, None, as_id(entry.get("video_id")))
+    return CocoImage(image, name, stated_size(entry), as_id(entry.get("video_id")))
 
 
 def _category(entry: Any, number: int, path: Path) -> tuple[int, str]:
     category = as_id(entry.get("id")) if isinstance(entry, dict) else None
     if category is None:
         raise _refusal("categories", number, "has no id that is a whole number", path)
-    return category, str(entry.get("name", category))
+    name = str(entry.get("name", category))
+    if not is_whole_text(name):
+        raise _refusal("categories", number, f"has a name that is no text: {shorten(name)}", path)
+    return category, name
 
 
 def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None:
@@ -131,17 +128,6 @@ def _require_different_ids(section: str, ids: Sequence[int], path: Path) -> None
 
 def _refusal(section: str, number: int, what: str, path: Path) -> UserError:
     return UserError(f"{section}[{number}] {what}", where=path, fix="correct the entry, or export the file again")
-
-
-def as_id(value: Any) -> int | None:
-    """A whole number, which some tools write as text or with a decimal point; None for anything else."""
-    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
-        value = int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_ID:
-        return value
-    return None
 
 
 def pixel_box(annotation: dict[str, Any]) -> tuple[float, float, float, float]:
@@ -180,7 +166,7 @@ def as_number(value: Any) -> float | None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LONGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LONGEST_SIDE
 
 
 def conventional_annotations(sources: Sequence[Path], split: str) -> Path | None:

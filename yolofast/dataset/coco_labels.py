@@ -18,7 +18,6 @@ from yolofast.dataset.coco_document import (
     BadEntryError,
     CocoDocument,
     CocoImage,
-    as_id,
     image_folder,
     match_images,
     parse_coco,
@@ -31,6 +30,7 @@ from yolofast.dataset.image_facts import Look, file_stamps, read_image_facts
 from yolofast.dataset.index_cache import SINGLE_CLASS, Box, Classes, ImageRows, Reading, build_index
 from yolofast.dataset.listing import Listing, first_share
 from yolofast.errors import UserError, shorten
+from yolofast.files.known_numbers import as_id
 from yolofast.image_index import Ints
 
 _OVERSHOOT_PX = 1.0  # less is how annotation tools round

@@ -15,7 +15,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest, nearest_file, shorten
 from yolofast.files.yaml_file import YamlFile, read_yaml
 from yolofast.resources import ROOT, find_resource
-from yolofast.words import own_command
+from yolofast.words import is_whole_text, own_command
 
 SPLITS = ("train", "val", "test")
 IMAGE_SUFFIXES = frozenset({".bmp", ".dng", ".jpeg", ".jpg", ".mpo", ".png", ".tif", ".tiff", ".webp"})
@@ -221,7 +221,7 @@ def _names(data: YamlFile) -> tuple[str, ...] | None:
     if not isinstance(names, list) or not names:
         raise fault(f"names must be a list or a mapping of class names, not {shorten(names)}", "names: [cat, dog]")
     for name in names:
-        if isinstance(name, bool) or not isinstance(name, str | int | float):
+        if isinstance(name, bool) or not isinstance(name, str | int | float) or not is_whole_text(str(name)):
             raise fault(f"the class name {shorten(name)} is not text", "put it in quotes")
     return tuple(data.as_name(name, "names", i) for i, name in enumerate(names))
 

@@ -21,7 +21,6 @@ import cv2
 import numpy as np
 
 from yolofast.dataset.coco_document import (
-    as_id,
     as_number,
     checked_coco,
     conventional_annotations,
@@ -40,6 +39,7 @@ from yolofast.dataset.run_lengths import resized_mask
 from yolofast.dataset.shapes.made_once import make_once
 from yolofast.errors import UserError
 from yolofast.files.budget import DECODING
+from yolofast.files.known_numbers import as_id
 from yolofast.files.threads import in_threads
 from yolofast.files.yaml_file import dump_yaml
 from yolofast.image_bytes import TooCostlyError, decode_image

@@ -16,8 +16,11 @@ import numpy.typing as npt
 
 from yolofast.errors import UserError
 from yolofast.evaluate.matching import pixel_corners
+from yolofast.files.known_numbers import as_id, known_number, stated_size
 from yolofast.image_index import ImageIndex
 from yolofast.words import own_command
+
+_SECTIONS = ("images", "annotations", "categories")
 
 
 @dataclass(frozen=True)
@@ -61,30 +64,31 @@ def _objects_of_file(index: ImageIndex, content: dict[str, Any]) -> list[dict[st
     label_of = _labels_of_categories(index, content)
     objects = []
     for entry in content.get("annotations", []):
-        image, label, box = place.get(entry.get("image_id")), label_of.get(entry.get("category_id")), entry.get("bbox")
+        image, label = place.get(as_id(entry.get("image_id"))), label_of.get(as_id(entry.get("category_id")))
+        box = entry.get("bbox")
         if image is None or label is None or not _is_box(box):
             continue
-        area = entry.get("area")
-        area = float(area) if isinstance(area, int | float) else box[2] * box[3]
+        area = known_number(entry.get("area"))
+        area = box[2] * box[3] if area is None else area
         objects.append(_object(image, label, [float(value) for value in box], area, entry.get("iscrowd") == 1))
     return objects
 
 
 def _labels_of_categories(index: ImageIndex, content: dict[str, Any]) -> dict[Any, int]:
     """By name, so that several categories may share one, and by id."""
-    ids = [entry["id"] for entry in content["categories"]]
+    ids = [as_id(entry.get("id")) for entry in content.get("categories", [])]
     if len(index.names) == 1:  # a split of one class, or treated as such
         return dict.fromkeys(ids, 0)
     by_name = {name: label for label, name in reversed(list(enumerate(index.names)))}
-    found = {entry["id"]: by_name[entry["name"]] for entry in content["categories"] if entry.get("name") in by_name}
+    names = [str(entry.get("name", number)) for number, entry in zip(ids, content.get("categories", []), strict=True)]
+    found = {number: by_name[name] for number, name in zip(ids, names, strict=True) if name in by_name}
     return found | {category: label for label, category in enumerate(index.category_ids.tolist()) if category in ids}
 
 
 def _scale(index: ImageIndex, content: dict[str, Any]) -> npt.NDArray[np.float64]:
-    stated = {entry["id"]: (entry.get("width"), entry.get("height")) for entry in content["images"]}
+    stated = {as_id(entry.get("id")): stated_size(entry) for entry in content.get("images", [])}
     sizes = [
-        stated[image] if image in stated and all(stated[image]) else tuple(size)
-        for image, size in zip(index.image_ids.tolist(), index.sizes, strict=True)
+        stated.get(image) or tuple(size) for image, size in zip(index.image_ids.tolist(), index.sizes, strict=True)
     ]
     return np.asarray(np.array(sizes, np.float64).reshape(-1, 2) / index.sizes)
 
@@ -94,10 +98,18 @@ def _is_box(box: object) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The split was read from it, but it may have been changed since."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        what = f"cannot be read for evaluation: {error}"
-        raise UserError(what, where=path, fix=f"restore the annotation file, or run `{own_command()} check`") from None
-    assert isinstance(content, dict)  # the split was read from it
-    return content
+        problem = "" if _is_coco(content) else "it is no COCO annotation file any more"
+    except (OSError, ValueError, RecursionError) as error:
+        problem = str(error)
+    if problem:
+        fix = f"restore the annotation file, or run `{own_command()} check`"
+        raise UserError(f"cannot be read for evaluation: {problem}", where=path, fix=fix)
+    return content  # type: ignore[no-any-return]
+
+
+def _is_coco(content: Any) -> bool:
+    sections = [content.get(name, []) for name in _SECTIONS] if isinstance(content, dict) else [None]
+    return all(isinstance(one, list) and all(isinstance(entry, dict) for entry in one) for one in sections)

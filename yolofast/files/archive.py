@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -26,8 +27,16 @@ _LONGEST_NAME = 1000
 _BAD_LETTERS = re.compile(r"[\0-\x1f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _PIECE = 2**20
+try:
+    from lzma import LZMAError as _LzmaError
+except ImportError:  # of Pythons that are built without it, which do not unpack it either
+    _LzmaError = zipfile.BadZipFile  # type: ignore[misc, assignment]
 _FIX = "make it again, or unpack it yourself and name the folder"
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+# What zipfile and the libraries that unpack raise on hostile bytes; LZMA's error has no class in common with others.
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError),
+    *(OverflowError, LookupError, MemoryError, _LzmaError),
+)  # fmt: skip
 
 
 def is_archive(path: str | Path) -> bool:
@@ -109,7 +118,7 @@ class Archive:
             what = f"would unpack {amount(packed)} to {amount(size)}, more than {_LARGEST_RATIO} times as much"
             raise self._refusal(f"{what}, as a zip bomb does")
         for part in infos:
-            if part.is_dir():
+            if part.filename.endswith("/"):
                 continue
             name = self._safe_name(part)
             if name in self._parts:

@@ -5,6 +5,7 @@ Their squares would overflow, and an infinite duration has no meaning.
 
 import json
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,7 +18,10 @@ NO_ARRAYS = (
 )  # fmt: skip
 """What `np.load` of a file that is not, or no longer, one of arrays may end in."""
 HUGE = 1e30
-_LARGEST_COUNT = 2**63
+LONGEST_SIDE = 1e9
+"""Pixels."""
+_LARGEST_COUNT, _LARGEST_ID = 2**63, 2**62
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _DEEPEST = 30
 
 
@@ -26,6 +30,25 @@ def known_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= HUGE:
         return None
     return float(value)
+
+
+def as_id(value: Any) -> int | None:
+    """A whole number, which some tools write as text or with a decimal point; None for anything else."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST_ID:
+        return value
+    return None
+
+
+def stated_size(entry: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Width and height, of what says both, as images have them."""
+    width, height = entry.get("width"), entry.get("height")
+    if isinstance(width, int) and isinstance(height, int) and 0 < width < LONGEST_SIDE and 0 < height < LONGEST_SIDE:
+        return width, height
+    return None
 
 
 def parse_json(text: str) -> tuple[Any, list[str]]:

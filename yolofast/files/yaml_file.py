@@ -22,8 +22,12 @@ from yolofast.files.budget import Budget, open_regular
 _MAX_BYTES = 8 * 2**20
 _WITH_EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 _DEEP = 100
-_MOST_WRITTEN, _LONGEST_EXPLAINED = 200_000, 100_000
-"""Keys and values, for a second of libyaml; letters, for half a second of Python."""
+_MOST_WRITTEN, _LONGEST_EXPLAINED = 50_000, 100_000
+"""Keys and values, for a third of a second, and commands read a file several times; letters, for half a second."""
+_DIRECTIVE, _MOST_DIRECTIVES = "%TAG", 100
+"""Abbreviations for tags: libyaml compares each with all others."""
+_LONGEST_SMALL_KEY, _MOST_LARGE_KEYS = 6, 100
+"""Digits of a number that is a key; others may be chosen so that a dictionary searches for each among all."""
 _MOST_VALUES = 1_000_000
 _MOST_BITS = 4096
 """About 1,200 digits."""
@@ -135,6 +139,9 @@ def parse_yaml(text: str, where: str | None) -> YamlFile:
 
 def _refuse_huge(text: str, where: str | None) -> None:
     """More keys and values than any settings have, or deeper ones: libyaml would use up the stack of the process."""
+    if text.count(_DIRECTIVE) > _MOST_DIRECTIVES:
+        what = f"has more than {_MOST_DIRECTIVES} directives {_DIRECTIVE}"
+        raise UserError(what, where=where, fix="remove them; settings need none")
     what, fix = f"has more than {_MOST_WRITTEN:,} keys and values", "check the path; settings have some hundreds"
     budget, depth = Budget(_MOST_WRITTEN, lambda: UserError(what, where=where, fix=fix)), 0
     for event in _events(text):
@@ -193,8 +200,8 @@ def dump_yaml(values: Mapping[str, Any], **form: Any) -> str:
 
 
 def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
-    """YAML would silently keep the last of two equal keys."""
-    waiting, visited = [root], set()
+    """YAML would silently keep the last of two equal keys. Of large numbers as keys there may be few."""
+    waiting, visited, large = [root], set(), 0
     while waiting:
         node = waiting.pop()
         if node is None or id(node) in visited:
@@ -212,6 +219,15 @@ def _refuse_repeated_keys(root: yaml.Node | None, where: str | None) -> None:
                     what = f"the key {shorten(key.value)} stands twice"
                     raise UserError(what, where=where, line=key.start_mark.line + 1, fix="keep one of them")
                 keys.add(key.value)
+                large += _is_large_number(key)
+                if large > _MOST_LARGE_KEYS:
+                    what = f"has more than {_MOST_LARGE_KEYS} keys that are large numbers"
+                    raise UserError(what, where=where, line=key.start_mark.line + 1, fix="number classes from 0 on")
+
+
+def _is_large_number(key: yaml.ScalarNode) -> bool:
+    is_number = key.tag.endswith((":int", ":float"))
+    return is_number and not (key.value.isdecimal() and len(key.value) <= _LONGEST_SMALL_KEY)
 
 
 def _unfolded(node: yaml.Node | None, known: dict[int, int]) -> int:

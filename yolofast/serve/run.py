@@ -1,5 +1,6 @@
 """From settings to a service that runs until it is told to stop, and then answers what it has accepted."""
 
+import asyncio
 import signal
 import socket
 import threading
@@ -9,8 +10,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import h11
 import numpy as np
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from yolofast._version import __version__
 from yolofast.config.predict import ServeConfig
@@ -28,6 +31,38 @@ Say = Callable[[str], None]
 _BACKLOG = 2048
 _ASKING_ALONGSIDE = 64
 """Connections that may ask for health, metrics or the page while the queue is full."""
+_SILENCE_S = 20.0
+"""Seconds until a request must have begun, with all its headers. Connections count, and whoever opens some hundreds and
+says nothing would keep all others out."""
+
+
+class _Connection(H11Protocol):
+    """One that ends if nothing is asked, and quietly when what is sent is no HTTP."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_another_than(None)
+
+    def send_400_response(self, msg: str) -> None:
+        """In the middle of a body, whoever answers its request is told that nobody hears it."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def _wait_for_another_than(self, before: object) -> None:
+        self.loop.call_later(_SILENCE_S, self._end_if_silent, before)
+
+    def _end_if_silent(self, before: object) -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is before and (self.cycle is None or self.cycle.response_complete):
+            self.transport.close()
+        else:
+            self._wait_for_another_than(self.cycle)
 
 
 def serve(config: ServeConfig, weights: str, token: str | None, say: Say) -> None:
@@ -56,7 +91,7 @@ def serve(config: ServeConfig, weights: str, token: str | None, say: Say) -> Non
     server = uvicorn.Server(
         uvicorn.Config(
             service.app(),
-            http="h11",
+            http=_Connection,
             ws="none",
             loop="asyncio",
             lifespan="on",

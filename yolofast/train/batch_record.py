@@ -35,6 +35,9 @@ from yolofast.train.run import Run
 from yolofast.train.step import MEASURED, StepRecord, TrainStep
 from yolofast.train.timing import NoSampler, PhaseSampler, Sample, can_time_graphs, clock_for
 
+_DIGITS = 10
+"""Of an epoch, fewer: Python refuses to read thousands."""
+
 
 class EpochRowsFile:
     def __init__(self, path: Path, columns: Sequence[str], next_epoch: int) -> None:
@@ -57,7 +60,7 @@ def _rows_before(path: Path, columns: int, epoch: int) -> list[list[str]]:
     except FileNotFoundError:  # of a run that was begun without it
         return []
     rows = [row for row in csv_rows(line for line in lines[1:] if line.endswith("\n")) if len(row) == columns]
-    return [row for row in rows if row[0].isdecimal() and int(row[0]) < epoch]
+    return [row for row in rows if row[0].isdecimal() and len(row[0]) < _DIGITS and int(row[0]) < epoch]
 
 
 def _text(rows: Iterable[Iterable[object]]) -> str:

@@ -44,6 +44,8 @@ def _raw_yaml(random: Random) -> str:
         "download: touch canary\ntrain: x",
         "download: |\n  import os; os.system('touch canary')\ntrain: images/train", "train: /proc/self",
         "train: /dev",
+        "".join(f"%TAG !{n}! tag:x,{n}:\n" for n in range(20_000)) + "--- {a: 1}", "names: ['\\ud800']",
+        "names: {" + ", ".join(f"{n * (2**61 - 1)}: a" for n in range(15_000)) + "}", 'names: ["\\ud800"]',
         "path: /\ntrain: [.]\nnames: [a]", "train: " + "../" * 500, "train: https://127.0.0.1:9/x.zip",
         "train: " + "a/" * 3000,
     ))  # fmt: skip

@@ -14,7 +14,6 @@ from yolofast.dataset.coco_document import (
     BadEntryError,
     CocoDocument,
     CocoImage,
-    as_id,
     as_number,
     open_coco,
     parse_coco,
@@ -27,6 +26,7 @@ from yolofast.dataset.formats.labelled import NO_MARKS, Labelled, LabelledImage,
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of, split_word
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.errors import UserError, shorten
+from yolofast.files.known_numbers import as_id
 
 _OTHER_FILES = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
 _FIX = "write its bbox as [x, y, width, height] and polygons as [x1, y1, x2, y2, …], or remove the annotation"

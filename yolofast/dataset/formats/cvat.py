@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, PixelBox, box_around, box_of
+from yolofast.dataset.formats.labelled import (
+    Labelled,
+    LabelledImage,
+    LabelledObject,
+    PixelBox,
+    box_around,
+    box_of,
+    whole_size,
+)
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of, split_word
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.formats.voc import turned_box
@@ -84,7 +92,7 @@ class _File:
             self._task = outer.text_of("name") or self._task
         size = element.child("task", "original_size") or element.child("original_size")
         if size is not None:
-            self._size = _whole(size.text_of("width"), size.text_of("height"))
+            self._size = whole_size(size.text_of("width"), size.text_of("height"))
 
     def _image(self, element: XmlElement) -> None:
         name = element.attributes.get("name", "")
@@ -92,7 +100,7 @@ class _File:
         if file is None:
             self._found.note_missing(name, self._path, element.line)
             return
-        stated = _whole(element.attributes.get("width", ""), element.attributes.get("height", ""))
+        stated = whole_size(element.attributes.get("width", ""), element.attributes.get("height", ""))
         split = split_word(element.attributes.get("subset", "")) or split_of(file, self._root)
         image = self.frames[file] = LabelledImage(file, self._path, stated, split=split)
         for shape in element.children:
@@ -206,8 +214,3 @@ def _area(shape: XmlElement) -> tuple[PixelBox, list[float]]:
 def _frame(shape: XmlElement) -> int | None:
     text = shape.attributes.get("frame", "")
     return int(text) if text.isdecimal() and len(text) < 10 else None
-
-
-def _whole(width: str, height: str) -> tuple[int, int] | None:
-    sides = [int(side) if side.isdecimal() and len(side) < 7 else 0 for side in (width, height)]
-    return (sides[0], sides[1]) if all(sides) else None

@@ -12,6 +12,7 @@ from typing import Any
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.yolo_labels import RowError, finite_number
 from yolofast.errors import UserError, shorten
+from yolofast.words import is_whole_text
 
 PixelBox = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -101,7 +102,17 @@ class Labelled:
 
     def classes(self) -> list[str]:
         used = {one.name for image in self.images for one in image.objects}
-        return list(dict.fromkeys([*self.names, *sorted(used)]))
+        names = list(dict.fromkeys([*self.names, *sorted(used)]))
+        for name in names:
+            if not is_whole_text(name):
+                raise UserError(f"the class name {shorten(name)} is not text", fix="correct it where it is written")
+        return names
+
+
+def whole_size(width: str, height: str) -> tuple[int, int] | None:
+    """None for anything else than whole numbers that images have."""
+    sides = [int(side) if side.isdecimal() and len(side) < 7 else 0 for side in (width, height)]
+    return (sides[0], sides[1]) if all(sides) else None
 
 
 def box_of(values: Iterable[str], names: str) -> PixelBox:

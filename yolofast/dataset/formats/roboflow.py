@@ -10,7 +10,7 @@ from pathlib import Path
 
 from yolofast.dataset.faults import FaultKind
 from yolofast.dataset.formats import coco, voc, yolo
-from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, box_of
+from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, box_of, whole_size
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError
@@ -69,8 +69,7 @@ def _add_row(
         if file is None:
             found.note_missing(name, path, line)
             return
-        sides = [int(row[side]) if (row[side] or "").isdecimal() else 0 for side in ("width", "height")]
-        stated = (sides[0], sides[1]) if all(sides) else None
+        stated = whole_size(row["width"] or "", row["height"] or "")
         by_name[name] = LabelledImage(file, path, stated, split=split_of(file, root))
     image = by_name[name]
     try:

@@ -17,7 +17,15 @@ from pathlib import Path
 
 from yolofast.dataset.data_yaml import is_image_name
 from yolofast.dataset.faults import FaultKind
-from yolofast.dataset.formats.labelled import Labelled, LabelledImage, LabelledObject, PixelBox, box_around, box_of
+from yolofast.dataset.formats.labelled import (
+    Labelled,
+    LabelledImage,
+    LabelledObject,
+    PixelBox,
+    box_around,
+    box_of,
+    whole_size,
+)
 from yolofast.dataset.formats.places import ImagePlaces, files_ending, root_of, split_of
 from yolofast.dataset.formats.recognise import Evidence
 from yolofast.dataset.yolo_labels import RowError, finite_number
@@ -83,9 +91,7 @@ def _read_file(path: str) -> _File:
 
 def _size(root: XmlElement) -> tuple[int, int] | None:
     """None for 0×0, which some tools write."""
-    sides = [root.text_of("size", side) for side in ("width", "height")]
-    width, height = (int(side) if side.isdecimal() and len(side) < 7 else 0 for side in sides)
-    return (width, height) if width and height else None
+    return whole_size(root.text_of("size", "width"), root.text_of("size", "height"))
 
 
 def _object(element: XmlElement) -> LabelledObject:

@@ -12,6 +12,7 @@ from typing import Any
 
 from yolofast.errors import UserError, shorten
 from yolofast.structures import InputConvention, ValidationConvention
+from yolofast.words import is_whole_text
 
 IMAGES, PREDICTIONS, DETECTIONS, IMAGE = "images", "predictions", "detections", "image"
 """Tensors that every file has: what the network takes, and what it predicts; then the outputs and inputs around it."""
@@ -112,7 +113,8 @@ def facts_of(metadata: Mapping[str, str], where: str | Path) -> ExportFacts:
     batch = read.one("batch", int)
     read.want("batch", 0 <= batch <= _LARGEST_BATCH)
     read.want("size", max(batch, 1) * size[0] * size[1] <= _MOST_PIXELS)
-    read.want("names", 0 < len(names) <= _MOST_CLASSES and all(len(name) <= _LONGEST_NAME for name in names))
+    texts = (len(name) <= _LONGEST_NAME and is_whole_text(name) for name in names)
+    read.want("names", 0 < len(names) <= _MOST_CLASSES and all(texts))
     read.want("strides", 0 < len(strides) <= 8 and all(0 < stride <= 1024 for stride in strides))
     divisor, conf = taken.get("divisor"), validation.get("conf")
     read.want("input", isinstance(divisor, int | float) and not isinstance(divisor, bool) and 0 < divisor < 1e9)

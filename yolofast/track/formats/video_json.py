@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from yolofast.dataset.coco_document import BadEntryError, as_id, pixel_box
+from yolofast.dataset.coco_document import BadEntryError, pixel_box
 from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.errors import UserError, nearest_file, shorten
 from yolofast.files.budget import open_regular
-from yolofast.files.known_numbers import known_number
+from yolofast.files.known_numbers import as_id, known_number
 from yolofast.track.formats.faults import refuse_faults
 from yolofast.track.formats.mot import SeqInfo, sequence_of
 from yolofast.track.formats.mot_text import Kind, check_rows

@@ -5,12 +5,15 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from yolofast.errors import UserError
 from yolofast.track.formats.sequence import Ints
 from yolofast.track.score.hota import Block
 from yolofast.track.score.prepare import Prepared
 
 SUMMED = ("IDTP", "IDFN", "IDFP")
 _MATCH = 0.5
+_MOST_TOGETHER = 2**24
+"""Identities of truth times those of results that are paired at once; each takes 16 bytes."""
 
 
 def identity(given: Prepared) -> Block:
@@ -42,6 +45,9 @@ def _best(truth: Ints, result: Ints, count: Ints) -> int:
     columns, column = np.unique(result, return_inverse=True)
     if len(rows) == 1 or len(columns) == 1:
         return int(count.max())
+    if len(rows) * len(columns) > _MOST_TOGETHER:
+        what = f"{len(rows):,} identities of the truth and {len(columns):,} of the results all meet one another"
+        raise UserError(what, fix="check that the files are those of a video, or divide it")
     matrix = np.zeros((len(rows), len(columns)))
     matrix[row, column] = count
     return int(matrix[linear_sum_assignment(matrix, maximize=True)].sum())

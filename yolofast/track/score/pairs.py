@@ -16,11 +16,16 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from yolofast.errors import UserError
+from yolofast.files.budget import Budget
 from yolofast.track.formats.sequence import Bools, Floats, Ints, Sequence
 
 EPS = float(np.finfo(np.float64).eps)
 _AT_ONCE = 2_000_000
 """Pairs that are looked at together; their temporary arrays are some tens of megabytes."""
+_MOST_IN_FRAME, _MOST_COMPARED, _MOST_KEPT = 4_000_000, 500_000_000, 8_000_000
+"""Pairs of boxes: 2,000 and as many in a frame; in all frames of a sequence; and of these such that overlap. Every row
+of a file meets all others of its frame, so a megabyte could take any time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +89,12 @@ class Pairs:
 def overlapping(truth: Sequence, results: Sequence) -> Pairs:
     assert truth.length == results.length
     truth_starts, result_starts = truth.starts(), results.starts()
+    compared = np.diff(truth_starts) * np.diff(result_starts)
+    if len(compared) and compared.max() > _MOST_IN_FRAME:
+        raise _too_many(truth, f"frame {compared.argmax() + 1} has {compared.max():,} pairs of boxes", _MOST_IN_FRAME)
+    if compared.sum() > _MOST_COMPARED:
+        raise _too_many(truth, f"its frames have {compared.sum():,} pairs of boxes", _MOST_COMPARED)
+    kept = Budget(_MOST_KEPT, lambda: _too_many(truth, "more pairs of boxes overlap", _MOST_KEPT))
     there = np.diff(result_starts)[truth.frame - 1]  # results in the frame of each box of the truth
     areas = _areas(truth.box), _areas(results.box)
     before = np.concatenate([[0], np.cumsum(there)])
@@ -96,10 +107,16 @@ def overlapping(truth: Sequence, results: Sequence) -> Pairs:
         first = result_starts[truth.frame[low:high] - 1] - (before[low:high] - before[low])
         column = np.arange(len(row)) + np.repeat(first, count)
         parts.append(_overlap(truth.box, results.box, *areas, row, column))
+        kept.spend(len(parts[-1][0]))
     row, column, overlap = (np.concatenate(column) for column in zip(*parts, strict=True))
     frame = truth.frame[row]
     starts = np.searchsorted(frame, np.arange(1, truth.length + 2))
     return Pairs(row, column, overlap, starts, truth_starts, result_starts)
+
+
+def _too_many(truth: Sequence, what: str, most: int) -> UserError:
+    fix = "check that the files are those of a video, or divide it"
+    return UserError(f"sequence {truth.name}: {what}, and {most:,} are scored", fix=fix)
 
 
 def _overlap(
