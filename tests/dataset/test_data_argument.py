@@ -163,6 +163,11 @@ def test_what_nothing_here_reads_is_named_all_the_same(capsys):
     row = {"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}
     write(Path("apple/_annotations.createml.json"), json.dumps([row]))
     assert "it looks like CreateML JSON" in answer("apple", capsys)
+    assert main(["convert", "apple", "--out", "made"]) == 2
+    assert "apple: looks like CreateML JSON, which cannot be converted" in capsys.readouterr().err
+    image(Path("v4/train/a.jpg"), seed=1)
+    write(Path("v4/train/_annotations.txt"), "a.jpg 1,1,9,9,0\n")
+    assert "it looks like Roboflow's text for YOLOv3 and YOLOv4" in answer("v4", capsys)
     write(Path("video/gt/gt.txt"), "1,1,1,1,9,9,1,1,1\n")
     write(Path("video/gt/labels.txt"), "cat\n")
     assert "it looks like a MOT export of CVAT" in answer("video", capsys)

@@ -56,6 +56,18 @@ def test_a_fault_names_file_and_line(tmp_path, form, file, old, new, kind, line,
     assert str(path) in str(refused.value)
 
 
+@pytest.mark.parametrize("form", ["voc", "cvat", "labelme", "labelstudio", "coco", "kitti", "openimages", "visdrone"])
+def test_images_that_nobody_annotated_are_reported(tmp_path, form):
+    """No form takes them for background, and a whole folder of them must not vanish without a word."""
+    SAMPLES[form](tmp_path / "source")
+    whole = read_labelled(tmp_path / "source", form, None).dropped
+    folder = max(path.parent for path in (tmp_path / "source").rglob("[abc]*.??g"))
+    for name in ("new1.jpg", "new2.jpg"):
+        image(folder / name)
+    said = read_labelled(tmp_path / "source", form, None).dropped
+    assert said - whole == {"images without an annotation": 2}
+
+
 def test_an_image_with_a_fault_is_left_out_whole_and_reported(tmp_path):
     samples.yolo(tmp_path / "source")
     write(tmp_path / "source/labels/train/a.txt", "0 .5 .5 .2 .2\n9 .5 .5 .2 .2\n")

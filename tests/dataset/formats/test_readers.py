@@ -63,7 +63,7 @@ def test_every_form_gives_the_same_data_set(tmp_path, form, to):
     made = convert(tmp_path / "source", tmp_path / "out", to, form, choice=choice, splits=splits)
     assert not [fault for fault in made.found.faults if fault.fatal]
     seen = recognise(tmp_path / "source")
-    assert seen.format == form and f"--from {form} --to yolo" in seen.command
+    assert seen.format == form and f"--from {form} --to yolo" in seen.command and "calib" not in seen.seen
     assert not [fault for split in check_data(tmp_path / "out" / "data.yaml") for fault in split.faults]
 
     found = objects_of(tmp_path / "out")

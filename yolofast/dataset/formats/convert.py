@@ -18,7 +18,7 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.formats.fit import Choice, choose, onto_images, without_bad_images
 from yolofast.dataset.formats.labelled import Labelled
 from yolofast.dataset.formats.places import ANNOTATIONS, ImagePlaces, root_of
-from yolofast.dataset.formats.recognise import JUNK, recognise
+from yolofast.dataset.formats.recognise import JUNK, recognise, recognise_unread
 from yolofast.dataset.formats.splits import divide
 from yolofast.dataset.formats.write import Place, copy_image, link_image, move_image, write_data_set
 from yolofast.dataset.shapes.made_once import make_once
@@ -172,6 +172,9 @@ def known_form(source: Path, form: str) -> str:
     if source.suffix.lower() in (".yaml", ".yml") or (source / "data.yaml").is_file():
         return "yolo"
     seen = recognise(source)
+    if seen is None and (title := recognise_unread(source)):
+        what = f"looks like {title}, which cannot be converted"
+        raise UserError(what, where=source, fix="export it again as COCO or YOLO")
     if seen is None or FORMATS[seen.format].holds != "images":
         known = ", ".join(name for name, entry in FORMATS.items() if entry.holds == "images")
         raise UserError(
@@ -195,6 +198,9 @@ def read_labelled(source: Path, form: str, images: Path | None, aside: Path | No
         if not len(places) and images is None and root.parent != root:
             places = ImagePlaces([root.parent], aside, guessed=True)
     import_module(FORMATS[form].code).read(source, places, found)
+    whole = source.is_dir() or images is not None  # beside one file lie images of others
+    if whole and places.found and not places.guessed and (left := len(places) - len(places.found)):
+        found.dropped["images without an annotation"] += left
     if images is None and len(places) and places.guessed and found.images:
         found.remarks.append(f"no image lies below {root}, so those of {root.parent} are used, or name them: --images")
     if not found.images and not any(fault.fatal for fault in found.faults):

@@ -215,8 +215,11 @@ def _as_in_source(found: Labelled, seed: int) -> None:
 def _remark_on_empty(found: Labelled, shares: Mapping[str, float]) -> None:
     present = {image.split for image in found.images}
     if empty := [split for split in shares if split not in present]:
-        groups = counted(len({image.group for image in found.images}), "group")
-        found.remarks.append(f"nothing is left for {', '.join(empty)}: of {groups} none is divided; --group none does")
+        groups, images = len({image.group for image in found.images}), counted(len(found.images), "image")
+        why = f"of {counted(groups, 'group')} none is divided; --group none does"
+        if groups == len(found.images):
+            why = "there is 1 image" if groups == 1 else f"there are {images}"
+        found.remarks.append(f"nothing is left for {', '.join(empty)}: {why}")
 
 
 def _remark_on_leaks(found: Labelled, group: str) -> None:
