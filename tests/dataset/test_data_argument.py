@@ -104,6 +104,7 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     coco_files(Path("coco"), "roboflow")
     err = answer("coco/train/_annotations.coco.json", capsys)
     assert "is a json file, not a data yaml: it looks like a Roboflow export" in err
+    assert "or write a data yaml with `train: coco/train/_annotations.coco.json`" in err
     coco_files(Path("plain"))
     err = answer("plain/annotations/instances_train2017.json", capsys)
     assert "COCO JSON" in err and "or write a data yaml with `train: plain/annotations/instances_train2017.json`" in err

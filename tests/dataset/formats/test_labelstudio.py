@@ -108,6 +108,6 @@ def test_brush_masks_that_are_none(tmp_path, rle, reason):
 
 def test_an_address_that_is_none_is_a_missing_image(tmp_path):
     task = {"id": 1, "data": {"image": "http://[bad/a.jpg"}, "annotations": [{"result": []}]}
-    write(tmp_path / "a.json", json.dumps([task]))
-    found = read_labelled(tmp_path, "labelstudio", None)
+    write(tmp_path / "x/a.json", json.dumps([task]))  # images above are looked for too
+    found = read_labelled(tmp_path / "x", "labelstudio", None)
     assert [fault.kind for fault in found.faults] == [FaultKind.MISSING_IMAGE]
