@@ -146,3 +146,22 @@ def test_nothing_to_convert(tmp_path):
     write(tmp_path / "full/mine.txt", "mine")
     with pytest.raises(UserError, match="is not empty"):
         convert(tmp_path / "x", tmp_path / "full")
+
+
+@pytest.mark.parametrize(("form", "named", "title"), [("voc", "kitti", "Pascal VOC XML"), ("cvat", "voc", "CVAT XML")])
+def test_another_form_than_the_one_named_is_told(tmp_path, form, named, title):
+    SAMPLES[form](tmp_path / "source")
+    with pytest.raises(UserError) as refused:
+        convert(tmp_path / "source", tmp_path / "out", form=named)
+    assert refused.value.fix == f"it looks like {title}: --from {form}"
+
+
+def test_a_wrong_split_is_told_before_anything_is_read(tmp_path):
+    samples.voc(tmp_path / "source")
+    said = []
+    for wrong in (("vall=0.2",), ("train=0.5", "val=list.txt")):
+        with pytest.raises(UserError, match="--split"):
+            convert(tmp_path / "source", tmp_path / "out", splits=wrong, say=said.append)
+    with pytest.raises(UserError, match="--group"):
+        convert(tmp_path / "source", tmp_path / "out", group="(", say=said.append)
+    assert not said

@@ -19,7 +19,7 @@ from yolofast.dataset.formats.fit import Choice, choose, onto_images, without_ba
 from yolofast.dataset.formats.labelled import Labelled
 from yolofast.dataset.formats.places import ANNOTATIONS, ImagePlaces, root_of
 from yolofast.dataset.formats.recognise import JUNK, recognise, recognise_unread
-from yolofast.dataset.formats.splits import divide
+from yolofast.dataset.formats.splits import asked_for, divide
 from yolofast.dataset.formats.write import Place, copy_image, link_image, move_image, write_data_set
 from yolofast.dataset.shapes.made_once import make_once
 from yolofast.errors import UserError
@@ -78,13 +78,14 @@ class Conversion:
 
     def write(self, folder: Path) -> None:
         request = self.request
+        asked_for(request.splits, request.group)
         with _source(request.source, folder) as (source, place, called), _aside(folder) as aside:
             self.form = known_form(request.source, request.form)
             self.found = found = read_labelled(source, self.form, request.images, aside)
             self._say(f"read: {counted(len(found.images), 'image')} of {FORMATS[self.form].title}")
             onto_images(found)
             if not request.skip_bad:
-                refuse(found, request.source)
+                refuse(found, request.source, self.form)
             without_bad_images(found)
             self.names = choose(found, request.choice, crowds=self.to == "coco")
             divide(found, request.splits, request.group, request.seed)
@@ -205,11 +206,17 @@ def read_labelled(source: Path, form: str, images: Path | None, aside: Path | No
         found.remarks.append(f"no image lies below {root}, so those of {root.parent} are used, or name them: --images")
     if not found.images and not any(fault.fatal for fault in found.faults):
         what = f"holds no labels of {FORMATS[form].title} for {counted(len(places), 'image')}"
-        raise UserError(what, where=source, fix="check --from, and name the images' folder with --images")
+        fix = _another_form(source, form) or "check --from, and name the images' folder with --images"
+        raise UserError(what, where=source, fix=fix)
     return found
 
 
-def refuse(found: Labelled, source: Path) -> None:
+def _another_form(source: Path, form: str) -> str:
+    seen = recognise(source)
+    return "" if seen is None or seen.format == form else f"it looks like {seen.title}: --from {seen.format}"
+
+
+def refuse(found: Labelled, source: Path, form: str) -> None:
     """Raises one message that shows the first fatal faults of each kind, and the way out."""
     fatal = [fault for fault in found.faults if fault.fatal]
     if not fatal:
@@ -221,7 +228,10 @@ def refuse(found: Labelled, source: Path) -> None:
     for kind, own in list(by_kind.items())[:_SHOWN]:
         lines.append(f"\n  {kind} ({len(own):,})")
         lines += [f"\n    {fault}\n      fix: {fault.fix}" for fault in own[:_SHOWN_OF_A_KIND]]
-    fix = "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
+    fix = _another_form(source, form) if not found.images else ""
+    fix = (
+        fix or "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
+    )
     raise UserError(f"{counted(len(fatal), 'fault')}:{''.join(lines)}", where=source, fix=fix)
 
 
