@@ -165,3 +165,14 @@ def test_a_wrong_split_is_told_before_anything_is_read(tmp_path):
     with pytest.raises(UserError, match="--group"):
         convert(tmp_path / "source", tmp_path / "out", group="(", say=said.append)
     assert not said
+
+
+def test_if_nothing_is_left_the_faults_are_told(tmp_path):
+    """No report of them is written then."""
+    samples.voc(tmp_path / "source")
+    for path in (tmp_path / "source/Annotations").iterdir():
+        write(path, "<annotation>")
+    with pytest.raises(UserError, match="no image is left to write: faults") as refused:
+        convert(tmp_path / "source", tmp_path / "out", form="voc", skip_bad=True)
+    assert f"unreadable label file (3)\n    {tmp_path}/source/Annotations/a.xml" in str(refused.value)
+    assert refused.value.fix == "correct them"

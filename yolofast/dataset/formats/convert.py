@@ -97,8 +97,9 @@ class Conversion:
         found, request = self.found, self.request
         if not found.images or not self.names:
             what = "no image is left to write" if not found.images else "no object is left to write"
-            fix = "see what was left out above" if found.faults or found.dropped else "check the folder"
-            raise UserError(f"{what}: {_reasons(found)}", where=request.source, fix=fix)
+            refused = _fatal(found)
+            fix = "correct them" if refused else "check the folder"
+            raise UserError(f"{what}: {_reasons(found)}{_in_lines(refused)}", where=request.source, fix=fix)
         about = f"# Made by `yolofast convert` of {FORMATS[self.form].title}; {REPORT} says what was left out.\n"
         write_data_set(folder, found.images, self.names, self.to, place, about, found.coco_ids)
         self.splits = _summaries(found)
@@ -218,9 +219,22 @@ def _another_form(source: Path, form: str) -> str:
 
 def refuse(found: Labelled, source: Path, form: str) -> None:
     """Raises one message that shows the first fatal faults of each kind, and the way out."""
-    fatal = [fault for fault in found.faults if fault.fatal]
+    fatal = _fatal(found)
     if not fatal:
         return
+    fix = _another_form(source, form) if not found.images else ""
+    fix = (
+        fix or "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
+    )
+    raise UserError(f"{counted(len(fatal), 'fault')}:{_in_lines(fatal)}", where=source, fix=fix)
+
+
+def _fatal(found: Labelled) -> list[Fault]:
+    return [fault for fault in found.faults if fault.fatal]
+
+
+def _in_lines(fatal: list[Fault]) -> str:
+    """The first of each kind."""
     by_kind: dict[FaultKind, list[Fault]] = {}
     for fault in fatal:
         by_kind.setdefault(fault.kind, []).append(fault)
@@ -228,16 +242,12 @@ def refuse(found: Labelled, source: Path, form: str) -> None:
     for kind, own in list(by_kind.items())[:_SHOWN]:
         lines.append(f"\n  {kind} ({len(own):,})")
         lines += [f"\n    {fault}\n      fix: {fault.fix}" for fault in own[:_SHOWN_OF_A_KIND]]
-    fix = _another_form(source, form) if not found.images else ""
-    fix = (
-        fix or "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
-    )
-    raise UserError(f"{counted(len(fatal), 'fault')}:{''.join(lines)}", where=source, fix=fix)
+    return "".join(lines)
 
 
 def _reasons(found: Labelled) -> str:
     reasons = [f"{reason} ({count:,})" for reason, count in found.dropped.items()]
-    return "; ".join(reasons) or "the source holds none"
+    return "; ".join(reasons) or ("faults" if _fatal(found) else "the source holds none")
 
 
 def _summaries(found: Labelled) -> dict[str, SplitSummary]:

@@ -177,7 +177,7 @@ def _points(points: Any, called: str) -> list[float]:
 
 def _area(kind: str, points: list[float], called: str) -> tuple[PixelBox, list[list[float]]]:
     """The box, and the outline if there is one."""
-    if kind in ("rectangle", "mask") and len(points) == 4:
+    if kind in ("rectangle", "mask") and len(points) in (4, 8):  # X-AnyLabeling names all corners
         return box_around(points), []
     if kind == "circle" and len(points) == 4:
         x, y, on_x, on_y = points
