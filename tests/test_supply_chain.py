@@ -65,6 +65,19 @@ def test_extras_that_messages_name_exist():
     assert any(one.startswith("nvidia-ml-py") for one in extras["gpu"]), "the distribution that has pynvml"
 
 
+def test_the_page_lists_what_all_brings():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    brought = set(extras["all"][0].removeprefix("yolofast[").removesuffix("]").split(","))
+    rows = [
+        line
+        for line in (ROOT / "docs/install.md").read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| `[a-z]+`", line)
+    ]
+    listed = {name for row in rows[1:] for name in re.findall(r"`([a-z]+)`", row.split("|")[1])}
+    assert rows[0].startswith("| `all` | all of the following but ")
+    assert brought == listed - set(re.findall(r"`(\w+)`", rows[0].split("but")[1])) and listed <= extras.keys()
+
+
 def test_contributing_says_what_ci_runs():
     """In its order, and nothing that it does not run."""
     runs = re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

@@ -71,3 +71,10 @@ def test_sequences_are_made_and_the_next_step_is_told(tmp_path, capsys):
     assert "already there" in run(capsys, *words)[1]
     code, _, err = run(capsys, *words, "--seed", 1)
     assert code == 2 and "made with other settings" in err
+
+
+def test_what_follows_a_video_names_no_file_that_is_not_there(tmp_path, capsys):
+    """The newest detector is taken."""
+    sizes = ("--sequences", 1, "--frames", 2, "--objects", 1)
+    code, out, _ = run(capsys, "dataset", "shapes-video", "--out", tmp_path / "moving", *sizes)
+    assert code == 0 and out.splitlines()[-1].endswith(f"track --source {tmp_path}/moving/SHAPES-01/img1")

@@ -104,6 +104,7 @@ def test_files_of_other_forms_are_answered_at_once(capsys, monkeypatch):
     coco_files(Path("coco"), "roboflow")
     err = answer("coco/train/_annotations.coco.json", capsys)
     assert "is a json file, not a data yaml: it looks like a Roboflow export" in err
+    assert "or write a data yaml with `train: coco/train/_annotations.coco.json`" in err
     coco_files(Path("plain"))
     err = answer("plain/annotations/instances_train2017.json", capsys)
     assert "COCO JSON" in err and "or write a data yaml with `train: plain/annotations/instances_train2017.json`" in err
@@ -163,6 +164,11 @@ def test_what_nothing_here_reads_is_named_all_the_same(capsys):
     row = {"image": "a.jpg", "annotations": [{"label": "cat", "coordinates": {"x": 1, "y": 1}}]}
     write(Path("apple/_annotations.createml.json"), json.dumps([row]))
     assert "it looks like CreateML JSON" in answer("apple", capsys)
+    assert main(["convert", "apple", "--out", "made"]) == 2
+    assert "apple: looks like CreateML JSON, which cannot be converted" in capsys.readouterr().err
+    image(Path("v4/train/a.jpg"), seed=1)
+    write(Path("v4/train/_annotations.txt"), "a.jpg 1,1,9,9,0\n")
+    assert "it looks like Roboflow's text for YOLOv3 and YOLOv4" in answer("v4", capsys)
     write(Path("video/gt/gt.txt"), "1,1,1,1,9,9,1,1,1\n")
     write(Path("video/gt/labels.txt"), "cat\n")
     assert "it looks like a MOT export of CVAT" in answer("video", capsys)

@@ -98,3 +98,17 @@ def test_the_readme_is_one_screen_and_its_pictures_are_small():
     assert len(text.splitlines()) <= 80 and "make demo" in text and "make test" in text
     pictures = sorted((ROOT / "docs" / "images").iterdir())
     assert len(pictures) >= 2 and all(picture.stat().st_size < 150_000 for picture in pictures)
+
+
+def test_speeds_of_the_readme_are_those_of_the_pages_it_names():
+    """As they were measured, rounded."""
+    text = README.read_text(encoding="utf-8").split("## Speed")[1].split("\n## ")[0]
+    pages = "".join(
+        (ROOT / page).read_text(encoding="utf-8") for page in re.findall(r"\((benchmarks/results/\S+?\.md)\)", text)
+    )
+    measured = [float(number) for number in re.findall(r"\d+\.?\d*", pages)]
+    said = [number for row in text.splitlines() for number in re.findall(r"\| ([\d.]+) (?:ms|s)(?= \|)", row)]
+    assert {"528", "689"} <= set(said) and len(set(said)) == 6
+    for number in said:
+        digits = len(number.partition(".")[2])
+        assert any(round(value, digits) == float(number) for value in measured), number

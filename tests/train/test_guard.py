@@ -137,6 +137,8 @@ def test_a_run_that_diverges_with_finite_losses_says_so(tmp_path, monkeypatch, c
     assert len(warnings) == 1 and "the run diverges" in warnings[0]
     assert f"Stop it, lower lr0, which is 10 in {hyp}, and warm up longer" in warnings[0]
     assert "warning: these weights are of no use, the validation loss is" in said
+    following = said.split("\nnext:\n")[1].splitlines()
+    assert len(following) == 1 and "diagnose" in following[0], "neither predict with such weights, nor train on"
     assert "Epoch to ship: none" in (tmp_path / "runs" / "wild" / "report.html").read_text()
 
 

@@ -46,7 +46,7 @@ def shapes_video(args: argparse.Namespace) -> None:
     )
     folder = listed.parent
     source = folder / f"{request.names[0]}.mp4" if request.video else folder / request.names[0] / "img1"
-    _say(listed, found, content, f"track --source {shlex.quote(str(source))} --weights best.pt")
+    _say(listed, found, content, f"track --source {shlex.quote(str(source))}")
 
 
 def resize(args: argparse.Namespace) -> None:

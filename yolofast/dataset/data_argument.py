@@ -115,7 +115,7 @@ def refuse_foreign_data(data: str | Path) -> None:
     seen = recognise(path)
     if seen is None:
         raise _of_no_known_form(path, kind)
-    readable = seen.format == "coco" and ending == ".json"
+    readable = seen.format in ("coco", "roboflow") and ending == ".json"
     also = f"; or write a data yaml with `train: {text}`" if readable else ""
     raise UserError(f"is {kind}: it looks like {seen.title} ({seen.seen})", where=path, fix=f"{seen.command}{also}")
 

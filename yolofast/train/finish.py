@@ -50,8 +50,8 @@ def finish_run(run: Run, trainer: Trainer, folder: Path, display: Display, start
     best_is_saved = progress.saved_epoch == progress.best_epoch
     results = _results(summary, folder, best_is_saved)
     if why := _why_useless(run, progress):
-        yolofast = f"{own_command()} diagnose {_quoted(folder)}"
-        results.insert(-1, f"warning: these weights are of no use, {why}; {run.rules.lower_rate} ({yolofast})")
+        results.insert(-1, f"warning: these weights are of no use, {why}; {run.rules.lower_rate}")
+        commands = [f"  {own_command()} diagnose {_quoted(folder)}"]
     display.say("\n".join(["", *results, "", "next:", *commands]))
 
 

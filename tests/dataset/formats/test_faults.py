@@ -56,6 +56,18 @@ def test_a_fault_names_file_and_line(tmp_path, form, file, old, new, kind, line,
     assert str(path) in str(refused.value)
 
 
+@pytest.mark.parametrize("form", ["voc", "cvat", "labelme", "labelstudio", "coco", "kitti", "openimages", "visdrone"])
+def test_images_that_nobody_annotated_are_reported(tmp_path, form):
+    """No form takes them for background, and a whole folder of them must not vanish without a word."""
+    SAMPLES[form](tmp_path / "source")
+    whole = read_labelled(tmp_path / "source", form, None).dropped
+    folder = max(path.parent for path in (tmp_path / "source").rglob("[abc]*.??g"))
+    for name in ("new1.jpg", "new2.jpg"):
+        image(folder / name)
+    said = read_labelled(tmp_path / "source", form, None).dropped
+    assert said - whole == {"images without an annotation": 2}
+
+
 def test_an_image_with_a_fault_is_left_out_whole_and_reported(tmp_path):
     samples.yolo(tmp_path / "source")
     write(tmp_path / "source/labels/train/a.txt", "0 .5 .5 .2 .2\n9 .5 .5 .2 .2\n")
@@ -134,3 +146,33 @@ def test_nothing_to_convert(tmp_path):
     write(tmp_path / "full/mine.txt", "mine")
     with pytest.raises(UserError, match="is not empty"):
         convert(tmp_path / "x", tmp_path / "full")
+
+
+@pytest.mark.parametrize(("form", "named", "title"), [("voc", "kitti", "Pascal VOC XML"), ("cvat", "voc", "CVAT XML")])
+def test_another_form_than_the_one_named_is_told(tmp_path, form, named, title):
+    SAMPLES[form](tmp_path / "source")
+    with pytest.raises(UserError) as refused:
+        convert(tmp_path / "source", tmp_path / "out", form=named)
+    assert refused.value.fix == f"it looks like {title}: --from {form}"
+
+
+def test_a_wrong_split_is_told_before_anything_is_read(tmp_path):
+    samples.voc(tmp_path / "source")
+    said = []
+    for wrong in (("vall=0.2",), ("train=0.5", "val=list.txt")):
+        with pytest.raises(UserError, match="--split"):
+            convert(tmp_path / "source", tmp_path / "out", splits=wrong, say=said.append)
+    with pytest.raises(UserError, match="--group"):
+        convert(tmp_path / "source", tmp_path / "out", group="(", say=said.append)
+    assert not said
+
+
+def test_if_nothing_is_left_the_faults_are_told(tmp_path):
+    """No report of them is written then."""
+    samples.voc(tmp_path / "source")
+    for path in (tmp_path / "source/Annotations").iterdir():
+        write(path, "<annotation>")
+    with pytest.raises(UserError, match="no image is left to write: faults") as refused:
+        convert(tmp_path / "source", tmp_path / "out", form="voc", skip_bad=True)
+    assert f"unreadable label file (3)\n    {tmp_path}/source/Annotations/a.xml" in str(refused.value)
+    assert refused.value.fix == "correct them"

@@ -30,6 +30,21 @@ def test_label_studio_turned_boxes_skipped_tasks_and_json_min(tmp_path):
     assert found.dropped == Counter({"tasks without an annotation": 1})
 
 
+def test_json_min_has_an_entry_for_each_annotation_and_a_list_for_each_control(tmp_path):
+    samples.labelstudio(tmp_path / "x", small=True)
+    path = tmp_path / "x/project-3-at-2026.json"
+    a, b, c = (one | {"annotation_id": 10 + place} for place, one in enumerate(json.loads(path.read_text())))
+    cat, dog = a.pop("label")
+    a |= {"sky": ["blue", "grey"], "outlines": [cat], "boxes": [dog], "notes": [{"choices": ["good"]}]}
+    del c["label"]  # annotated: it shows nothing
+    again = b | {"annotation_id": 20, "label": [{**b["label"][0], "rectanglelabels": ["cat"]}]}
+    never = {"id": 9, "image": b["image"]}
+    write(path, json.dumps([a, b, c, again, never]))
+    found = read_labelled(tmp_path / "x", "labelstudio", None)
+    assert [[one.name for one in image.objects] for image in found.images] == [["cat", "dog"], ["cat"], []]
+    assert found.dropped == Counter({"earlier annotations of the same task": 1, "tasks without an annotation": 1})
+
+
 def brushed(pixels, literal=()):
     """As Label Studio writes it; values at the places of `literal` are written one by one."""
     flat = np.repeat(np.asarray(pixels, np.uint8).ravel() * 255, 4)
@@ -93,6 +108,6 @@ def test_brush_masks_that_are_none(tmp_path, rle, reason):
 
 def test_an_address_that_is_none_is_a_missing_image(tmp_path):
     task = {"id": 1, "data": {"image": "http://[bad/a.jpg"}, "annotations": [{"result": []}]}
-    write(tmp_path / "a.json", json.dumps([task]))
-    found = read_labelled(tmp_path, "labelstudio", None)
+    write(tmp_path / "x/a.json", json.dumps([task]))  # images above are looked for too
+    found = read_labelled(tmp_path / "x", "labelstudio", None)
     assert [fault.kind for fault in found.faults] == [FaultKind.MISSING_IMAGE]

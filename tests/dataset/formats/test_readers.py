@@ -63,7 +63,7 @@ def test_every_form_gives_the_same_data_set(tmp_path, form, to):
     made = convert(tmp_path / "source", tmp_path / "out", to, form, choice=choice, splits=splits)
     assert not [fault for fault in made.found.faults if fault.fatal]
     seen = recognise(tmp_path / "source")
-    assert seen.format == form and f"--from {form} --to yolo" in seen.command
+    assert seen.format == form and f"--from {form} --to yolo" in seen.command and "calib" not in seen.seen
     assert not [fault for split in check_data(tmp_path / "out" / "data.yaml") for fault in split.faults]
 
     found = objects_of(tmp_path / "out")
@@ -216,13 +216,14 @@ def test_labelme_groups_are_one_object_and_lines_are_left_out(tmp_path):
         {**part, "shape_type": "line", "points": [[0, 0], [1, 1]]},
         {**part, "group_id": None, "shape_type": "circle", "points": [[30, 20], [30, 25]]},
         {**part, "group_id": None, "shape_type": "mask", "points": [[3, 4], [9, 8]], "mask": "iVBORw0="},
+        {**part, "group_id": None, "shape_type": "rectangle", "points": [[5, 6], [30, 6], [30, 20], [5, 20]]},
     ]
     write(path, json.dumps(content))
     write(tmp_path / "x/alone.json", json.dumps(content | {"imageData": "iVBORw0=", "imagePath": "gone.jpg"}))
     found = read_labelled(tmp_path / "x", "labelme", None)
     (one,) = [image for image in found.images if image.file.endswith("b.jpg")]
     assert [(len(each.parts), each.box) for each in one.objects] == [
-        (2, (0, 0, 50, 40)), (0, (25, 15, 35, 25)), (0, (3, 4, 9, 8))
+        (2, (0, 0, 50, 40)), (0, (25, 15, 35, 25)), (0, (3, 4, 9, 8)), (0, (5, 6, 30, 20))
     ]  # fmt: skip
     assert found.dropped["lines and points, which have no area"] == 1
     assert found.dropped["outlines of masks, whose boxes are kept"] == 1

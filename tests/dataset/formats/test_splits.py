@@ -160,3 +160,11 @@ def test_nothing_is_divided_where_no_image_is_left():
     found = made_up([])
     divide(found, ["train=0.5", "val=0.5"], "none", 0)
     assert found.images == []
+
+
+@pytest.mark.parametrize(("files", "why"), [(["a_1", "a_2"], "of 1 group none is divided; --group none does"),
+                                            (["a"], "there is 1 image")])  # fmt: skip
+def test_why_nothing_is_left_for_a_split(files, why):
+    found = made_up([f"{name}.jpg" for name in files])
+    divide(found, [], "video", 0)
+    assert found.remarks == [f"nothing is left for val: {why}"]

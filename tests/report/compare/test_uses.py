@@ -60,3 +60,22 @@ def test_nothing_is_advised_where_nothing_can_be_compared(tmp_path):
     same = kinds(tmp_path / "c", first=(0.4, 0.41), second=())
     found = compare(read_runs([str(one) for one in same]), CompareRequest())
     assert not found.uses and as_json(found)["uses"] == []
+
+
+def test_a_run_that_has_diverged_is_never_advised(tmp_path):
+    """By chance its scores are the higher ones; its losses say what it is."""
+    good, wild = (
+        ours(tmp_path / "good", rising(12, 0.3)),
+        ours(tmp_path / "wild", rising(12, 0.4), mixup=0.1, seconds=5),
+    )
+    assert advice([good, wild])["the best boxes"].take == "wild"
+    table = wild / "results.csv"
+    head, *rows = [line.split(",") for line in table.read_text().splitlines()]
+    place = next(at for at, name in enumerate(head) if name.strip().startswith("val/"))
+    for row in rows:
+        row[place] = "1e17"
+    table.write_text("".join(",".join(row) + "\n" for row in (head, *rows)))
+    found = compare(read_runs([str(good), str(wild)]), CompareRequest())
+    assert not any(one.take == "wild" for one in found.uses)
+    (remark,) = [one.text for one in found.remarks if one.kind == "lost"]
+    assert remark.startswith("wild: its best epoch is of a network that had diverged, the validation loss is 1e+17")

@@ -18,8 +18,8 @@ from yolofast.dataset.faults import Fault, FaultKind
 from yolofast.dataset.formats.fit import Choice, choose, onto_images, without_bad_images
 from yolofast.dataset.formats.labelled import Labelled
 from yolofast.dataset.formats.places import ANNOTATIONS, ImagePlaces, root_of
-from yolofast.dataset.formats.recognise import JUNK, recognise
-from yolofast.dataset.formats.splits import divide
+from yolofast.dataset.formats.recognise import JUNK, recognise, recognise_unread
+from yolofast.dataset.formats.splits import asked_for, divide
 from yolofast.dataset.formats.write import Place, copy_image, link_image, move_image, write_data_set
 from yolofast.dataset.shapes.made_once import make_once
 from yolofast.errors import UserError
@@ -78,13 +78,14 @@ class Conversion:
 
     def write(self, folder: Path) -> None:
         request = self.request
+        asked_for(request.splits, request.group)
         with _source(request.source, folder) as (source, place, called), _aside(folder) as aside:
             self.form = known_form(request.source, request.form)
             self.found = found = read_labelled(source, self.form, request.images, aside)
             self._say(f"read: {counted(len(found.images), 'image')} of {FORMATS[self.form].title}")
             onto_images(found)
             if not request.skip_bad:
-                refuse(found, request.source)
+                refuse(found, request.source, self.form)
             without_bad_images(found)
             self.names = choose(found, request.choice, crowds=self.to == "coco")
             divide(found, request.splits, request.group, request.seed)
@@ -96,8 +97,9 @@ class Conversion:
         found, request = self.found, self.request
         if not found.images or not self.names:
             what = "no image is left to write" if not found.images else "no object is left to write"
-            fix = "see what was left out above" if found.faults or found.dropped else "check the folder"
-            raise UserError(f"{what}: {_reasons(found)}", where=request.source, fix=fix)
+            refused = _fatal(found)
+            fix = "correct them" if refused else "check the folder"
+            raise UserError(f"{what}: {_reasons(found)}{_in_lines(refused)}", where=request.source, fix=fix)
         about = f"# Made by `yolofast convert` of {FORMATS[self.form].title}; {REPORT} says what was left out.\n"
         write_data_set(folder, found.images, self.names, self.to, place, about, found.coco_ids)
         self.splits = _summaries(found)
@@ -172,6 +174,9 @@ def known_form(source: Path, form: str) -> str:
     if source.suffix.lower() in (".yaml", ".yml") or (source / "data.yaml").is_file():
         return "yolo"
     seen = recognise(source)
+    if seen is None and (title := recognise_unread(source)):
+        what = f"looks like {title}, which cannot be converted"
+        raise UserError(what, where=source, fix="export it again as COCO or YOLO")
     if seen is None or FORMATS[seen.format].holds != "images":
         known = ", ".join(name for name, entry in FORMATS.items() if entry.holds == "images")
         raise UserError(
@@ -195,19 +200,41 @@ def read_labelled(source: Path, form: str, images: Path | None, aside: Path | No
         if not len(places) and images is None and root.parent != root:
             places = ImagePlaces([root.parent], aside, guessed=True)
     import_module(FORMATS[form].code).read(source, places, found)
+    whole = source.is_dir() or images is not None  # beside one file lie images of others
+    if whole and places.found and not places.guessed and (left := len(places) - len(places.found)):
+        found.dropped["images without an annotation"] += left
     if images is None and len(places) and places.guessed and found.images:
         found.remarks.append(f"no image lies below {root}, so those of {root.parent} are used, or name them: --images")
     if not found.images and not any(fault.fatal for fault in found.faults):
         what = f"holds no labels of {FORMATS[form].title} for {counted(len(places), 'image')}"
-        raise UserError(what, where=source, fix="check --from, and name the images' folder with --images")
+        fix = _another_form(source, form) or "check --from, and name the images' folder with --images"
+        raise UserError(what, where=source, fix=fix)
     return found
 
 
-def refuse(found: Labelled, source: Path) -> None:
+def _another_form(source: Path, form: str) -> str:
+    seen = recognise(source)
+    return "" if seen is None or seen.format == form else f"it looks like {seen.title}: --from {seen.format}"
+
+
+def refuse(found: Labelled, source: Path, form: str) -> None:
     """Raises one message that shows the first fatal faults of each kind, and the way out."""
-    fatal = [fault for fault in found.faults if fault.fatal]
+    fatal = _fatal(found)
     if not fatal:
         return
+    fix = _another_form(source, form) if not found.images else ""
+    fix = (
+        fix or "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
+    )
+    raise UserError(f"{counted(len(fatal), 'fault')}:{_in_lines(fatal)}", where=source, fix=fix)
+
+
+def _fatal(found: Labelled) -> list[Fault]:
+    return [fault for fault in found.faults if fault.fatal]
+
+
+def _in_lines(fatal: list[Fault]) -> str:
+    """The first of each kind."""
     by_kind: dict[FaultKind, list[Fault]] = {}
     for fault in fatal:
         by_kind.setdefault(fault.kind, []).append(fault)
@@ -215,13 +242,12 @@ def refuse(found: Labelled, source: Path) -> None:
     for kind, own in list(by_kind.items())[:_SHOWN]:
         lines.append(f"\n  {kind} ({len(own):,})")
         lines += [f"\n    {fault}\n      fix: {fault.fix}" for fault in own[:_SHOWN_OF_A_KIND]]
-    fix = "correct them, or add --skip-bad, which leaves out images with faults and lists them in conversion.json"
-    raise UserError(f"{counted(len(fatal), 'fault')}:{''.join(lines)}", where=source, fix=fix)
+    return "".join(lines)
 
 
 def _reasons(found: Labelled) -> str:
     reasons = [f"{reason} ({count:,})" for reason, count in found.dropped.items()]
-    return "; ".join(reasons) or "the source holds none"
+    return "; ".join(reasons) or ("faults" if _fatal(found) else "the source holds none")
 
 
 def _summaries(found: Labelled) -> dict[str, SplitSummary]:

@@ -26,8 +26,8 @@ _ROW = re.compile(r"[A-Za-z][\w-]*( -?[0-9.]+(e-?\d+)?){14,15}\s*")
 
 def recognise(evidence: Evidence) -> str | None:
     files = evidence.ending(".txt")
-    looked = [name for name in files if "label" in name.lower()][:5] or files[:5]
-    own = any(rows and all(map(_ROW.fullmatch, rows[:3])) for rows in map(evidence.rows, looked))
+    files = [name for name in files if "label" in name.lower()] or files  # others are `calib`
+    own = any(rows and all(map(_ROW.fullmatch, rows[:3])) for rows in map(evidence.rows, files[:5]))
     return evidence.counted(files, "label file") if own else None
 
 

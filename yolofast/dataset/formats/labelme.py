@@ -57,7 +57,7 @@ class _File:
 
 
 def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
-    root, annotated = root_of(place), 0
+    root = root_of(place)
     for file in in_threads(lambda path: _read_file(path, images), files_ending(place, ".json")):
         if file.refusal is not None:
             found.note_refusal(file.refusal, file.path)
@@ -68,7 +68,6 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
         if file.image is None:
             _note_missing(found, file)
             continue
-        annotated += not file.inside
         for error in file.faults:
             found.note_row(error, file.path, None, file.image)
         if file.without_area:
@@ -80,8 +79,6 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
         found.images.append(LabelledImage(file.image, file.path, file.size, file.objects, split, called=called))
         if file.inside:
             found.changed["pictures taken from their JSON files"] += 1
-    if len(images) > annotated:
-        found.dropped["images without a JSON file, which were not annotated"] += len(images) - annotated
 
 
 def _note_missing(found: Labelled, file: _File) -> None:
@@ -180,7 +177,7 @@ def _points(points: Any, called: str) -> list[float]:
 
 def _area(kind: str, points: list[float], called: str) -> tuple[PixelBox, list[list[float]]]:
     """The box, and the outline if there is one."""
-    if kind in ("rectangle", "mask") and len(points) == 4:
+    if kind in ("rectangle", "mask") and len(points) in (4, 8):  # X-AnyLabeling names all corners
         return box_around(points), []
     if kind == "circle" and len(points) == 4:
         x, y, on_x, on_y = points

@@ -3,7 +3,7 @@
 Values are per cent of the image, turned around the upper left corner. Image names are addresses of its server: the file
 is looked for by the last part, with and without the eight letters that an upload puts before it. Of what a brush has
 painted the box is kept. Of several annotations of one task the last counts. A task without an annotation is left out;
-one whose annotation is empty shows nothing.
+one whose annotation is empty shows nothing. JSON-MIN has an entry for each annotation, and a list for each control.
 """
 
 import math
@@ -33,7 +33,10 @@ from yolofast.errors import UserError, shorten
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(.+)")
 _LABELS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels", "keypointlabels", "labels")
 _AREAS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels", "labels")
+_PARTS = (*_LABELS, "x", "points", "rle")
+"""One of which a region has; what else a task lists is its data, or choices about the whole image."""
 _FIX = "draw it again in Label Studio, or remove it"
+_EARLIER = "earlier annotations of the same task"
 _HEAD = 2**16
 
 
@@ -58,7 +61,7 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
         if not isinstance(tasks, list):
             found.dropped["JSON files that are not of Label Studio"] += 1
             continue
-        for number, task in enumerate(tasks):
+        for number, task in enumerate(_last_of_each(tasks, found)):
             _add(task, f"task {_number(task, number)}", path, root, images, found)
 
 
@@ -71,11 +74,10 @@ def _add(task: Any, called: str, path: str, root: Path, images: ImagePlaces, fou
     if name is None:
         found.note(FaultKind.BAD_ANNOTATION, path, f"{called} names no image", "export tasks of images as JSON")
         return
-    regions = _regions(task, found)
+    file, regions = _find(name, path, images), _regions(task, found)
     if regions is None:
         found.dropped["tasks without an annotation"] += 1
         return
-    file = _find(name, path, images)
     if file is None:
         found.note_missing(name, path)
         return
@@ -95,6 +97,18 @@ def _add(task: Any, called: str, path: str, root: Path, images: ImagePlaces, fou
             found.changed["masks of which only the box stays"] += 1
         image.objects.append(one)
     found.images.append(image)
+
+
+def _last_of_each(tasks: list[Any], found: Labelled) -> list[Any]:
+    """JSON-MIN repeats a task for each of its annotations."""
+    last: dict[object, Any] = {}
+    for number, task in enumerate(tasks):
+        is_small = isinstance(task, dict) and "annotation_id" in task and isinstance(task.get("id"), (int, str))
+        key = (task["id"],) if is_small else number
+        if key in last:
+            found.dropped[_EARLIER] += 1
+        last[key] = task
+    return list(last.values())
 
 
 def _image_name(task: Any) -> str | None:
@@ -127,15 +141,15 @@ def _regions(task: dict[str, Any], found: Labelled) -> list[dict[str, Any]] | No
     """Of the last annotation that was not skipped; None if there is none."""
     annotations = task.get("annotations", task.get("completions"))
     if not isinstance(annotations, list):  # JSON-MIN: under the name of the control
-        lists = [
-            value for value in task.values() if isinstance(value, list) and all(isinstance(one, dict) for one in value)
-        ]
-        return [{"value": one, **_sized(one)} for one in lists[0]] if lists else None
+        lists = [value for value in task.values() if isinstance(value, list)]
+        listed = [one for values in lists for one in values if isinstance(one, dict)]
+        regions = [{"value": one, **_sized(one)} for one in listed if not one.keys().isdisjoint(_PARTS)]
+        return regions if lists or "annotation_id" in task else None
     valid = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
     if not valid:
         return None
     if len(valid) > 1:
-        found.dropped["earlier annotations of the same task"] += len(valid) - 1
+        found.dropped[_EARLIER] += len(valid) - 1
     result = valid[-1].get("result")
     return list(_joined(result)) if isinstance(result, list) else []
 
@@ -165,7 +179,7 @@ def _object(region: dict[str, Any], size: tuple[int, int], called: str) -> Label
     value = region["value"]
     kind = next((name for name in _LABELS if isinstance(value.get(name), list) and value[name]), None)
     if kind is None:
-        if not any(name in value for name in ("x", "points", "rle")):
+        if value.keys().isdisjoint(_PARTS):
             return None  # a choice or a text about the whole image
         raise RowError(FaultKind.UNKNOWN_CLASS, f"{called} has no label", _FIX)
     area = None

@@ -58,8 +58,6 @@ def read(place: Path, images: ImagePlaces, found: Labelled) -> None:
     found.images += by_id.values()
     if elsewhere:
         found.dropped["images of the CSV files that are not here"] += len(elsewhere)
-    if without := len(images) - len(by_id):
-        found.dropped["images without a row, which were not annotated"] += without
 
 
 def _object(row: dict[str, str], line: int, names: dict[str, str]) -> LabelledObject:

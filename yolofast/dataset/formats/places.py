@@ -63,6 +63,8 @@ class ImagePlaces:
         """A new folder for pictures that stand in label files; None: they are not asked for."""
         self.guessed = guessed
         """Whether nobody named these folders, and they do not hold the labels either."""
+        self.found: set[str] = set()
+        """What annotations have named; the rest was not annotated."""
         self._by_name: dict[str, list[str]] = {}
         self._by_stem: dict[str, list[str]] = {}
         self._all: dict[str, None] = {}
@@ -86,13 +88,18 @@ class ImagePlaces:
         base = os.path.basename(name)
         found = self._by_name.get(base) or self._by_name.get(unquote(base))
         if found:
-            return _nearest(_longest_tail(found, name), near)
+            return self._named(_longest_tail(found, name), near)
         stem = os.path.splitext(base)[0]
         return self.of_stem(stem, near) or self.of_stem(base, near)  # `a.b` may be a whole name without its suffix
 
     def of_stem(self, stem: str, near: str) -> str | None:
         found = self._by_stem.get(stem)
-        return _nearest(found, near) if found else None
+        return self._named(found, near) if found else None
+
+    def _named(self, files: Sequence[str], near: str) -> str:
+        file = _nearest(files, near)
+        self.found.add(file)
+        return file
 
 
 def _longest_tail(files: Sequence[str], name: str) -> list[str]:

@@ -29,6 +29,7 @@ _UNREAD = (
     ("Datumaro JSON", (".json",), r'"items"\s*:\s*\['),
     ("CreateML JSON", (".json",), r'"coordinates"\s*:\s*\{'),
     ("JSON of the VGG Image Annotator", (".json",), r'"shape_attributes"|"_via_settings"'),
+    ("Roboflow's text for YOLOv3 and YOLOv4", ("_annotations.txt",), ""),
     ("TFRecord files", (".tfrecord", ".tfrecords"), ""),
 )
 """Forms that are known by name: title, endings of its files, what is in the beginning of one."""

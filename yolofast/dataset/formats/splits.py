@@ -29,15 +29,10 @@ _FEW_VIDEOS, _MANY_FRAMES = 50, 10
 
 def divide(found: Labelled, wanted: Sequence[str], group: str, seed: int) -> None:
     """Sets the split of every image. `wanted` is `train=0.8 val=0.2`, or `train=list.txt`; empty: as in the source."""
-    parsed = [_parsed(one) for one in wanted]
-    shares = {name: value for name, value in parsed if isinstance(value, float)}
-    lists = {name: value for name, value in parsed if not isinstance(value, float)}
-    key = _grouping(group)
+    shares, lists, key = asked_for(wanted, group)
     for image in found.images:
         image.group = key(image)
     if lists:
-        if shares:
-            raise UserError("--split has both shares and lists", fix="give train=0.8 val=0.2, or train=FILE val=FILE")
         _by_lists(found, lists)
     elif shares:
         _by_shares(found.images, shares, seed)
@@ -45,6 +40,18 @@ def divide(found: Labelled, wanted: Sequence[str], group: str, seed: int) -> Non
     else:
         _as_in_source(found, seed)
     _remark_on_leaks(found, group)
+
+
+def asked_for(
+    wanted: Sequence[str], group: str
+) -> tuple[dict[str, float], dict[str, str], Callable[[LabelledImage], str]]:
+    """Shares, lists, and what names an image's group. Raises `UserError`, before the source is read."""
+    parsed = [_parsed(one) for one in wanted]
+    shares = {name: value for name, value in parsed if isinstance(value, float)}
+    lists = {name: value for name, value in parsed if not isinstance(value, float)}
+    if shares and lists:
+        raise UserError("--split has both shares and lists", fix="give train=0.8 val=0.2, or train=FILE val=FILE")
+    return shares, lists, _grouping(group)
 
 
 def _parsed(text: str) -> tuple[str, float | str]:
@@ -215,8 +222,11 @@ def _as_in_source(found: Labelled, seed: int) -> None:
 def _remark_on_empty(found: Labelled, shares: Mapping[str, float]) -> None:
     present = {image.split for image in found.images}
     if empty := [split for split in shares if split not in present]:
-        groups = counted(len({image.group for image in found.images}), "group")
-        found.remarks.append(f"nothing is left for {', '.join(empty)}: of {groups} none is divided; --group none does")
+        groups, images = len({image.group for image in found.images}), counted(len(found.images), "image")
+        why = f"of {counted(groups, 'group')} none is divided; --group none does"
+        if groups == len(found.images):
+            why = "there is 1 image" if groups == 1 else f"there are {images}"
+        found.remarks.append(f"nothing is left for {', '.join(empty)}: {why}")
 
 
 def _remark_on_leaks(found: Labelled, group: str) -> None:

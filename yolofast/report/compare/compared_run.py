@@ -11,6 +11,7 @@ from yolofast.files.known_numbers import known_number
 from yolofast.report.logs.history import Floats, Ints
 from yolofast.report.logs.read_csv import fitness_of
 from yolofast.runs import layout
+from yolofast.runs.divergence import lost_epochs
 from yolofast.runs.layout import best_place, motion_fitness
 from yolofast.runs.reader import ClassScore, StepProfile
 from yolofast.runs.settings import settings_in_effect
@@ -103,6 +104,12 @@ class ComparedRun:
             return motion_fitness([self.column(name) for name in MOTION])
         both = self.columns.get(MAP), self.columns.get(MAP50)
         return fitness_of(both[0], both[1], len(self.epoch))
+
+    @property
+    def lost(self) -> str:
+        """Why the weights of its best epoch are of no use; empty where nothing says so."""
+        why = lost_epochs(self.column("train/total"), self.column("val/total"), len(self.epoch))
+        return "" if self.best is None else why[self.best]
 
     @property
     def best(self) -> int | None:

@@ -81,6 +81,8 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
     curves = tuple(curve for curve in map(curves_of, groups) if len(curve.epoch))
     summary = tuple(summarise(groups, request.price, undecided))
     same_time = tuple(at_the_same_time(curves, same_clock))
+    uses = advise([group.name for group in groups], summary, same_time) if len(groups) > 1 else []
+    lost = {group.name for group in groups if any(run.lost for run in group.runs)}
     return Comparison(
         request=request,
         runs=runs,
@@ -98,7 +100,7 @@ def compare(runs: Sequence[ComparedRun], request: CompareRequest) -> Comparison:
         at_the_same_time=same_time,
         remarks=worst_first((*check_together(runs), *check_hours(counting), *of_runs, *counted.remarks)),
         conclusions=tuple(conclude(groups, request.last)) if len(groups) > 1 else (),
-        uses=tuple(advise([group.name for group in groups], summary, same_time)) if len(groups) > 1 else (),
+        uses=tuple(one for one in uses if one.take not in lost),
     )
 
 

@@ -13,8 +13,9 @@ from yolofast.runs import layout
 from yolofast.runs.layout import FILES
 from yolofast.runs.reader import of_another_epoch
 
-CONTRADICTION, NOT_COMPARABLE, INCOMPLETE, NOTE = "contradiction", "not comparable", "incomplete", "note"
-_WORST_FIRST = (CONTRADICTION, NOT_COMPARABLE, INCOMPLETE, NOTE)
+CONTRADICTION, LOST, NOT_COMPARABLE = "contradiction", "lost", "not comparable"
+INCOMPLETE, NOTE = "incomplete", "note"
+_WORST_FIRST = (CONTRADICTION, LOST, NOT_COMPARABLE, INCOMPLETE, NOTE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def check_run(run: ComparedRun, images: int | None = None) -> list[Remark]:
     known = images_of(run, images)
     impossible = (_iterations(run, known), _pace(run, known), _scores(run), _classes(run), _losses(run), _summary(run))
     incomplete = (_classes_of_another_epoch(run), _unfinished(run), _damaged(run), *run.problems)
-    found = ((CONTRADICTION, impossible), (INCOMPLETE, incomplete), (NOTE, _weights(run)))
+    found = ((CONTRADICTION, impossible), (LOST, _lost(run)), (INCOMPLETE, incomplete), (NOTE, _weights(run)))
     return [Remark(kind, f"{run.name}: {text}") for kind, texts in found for text in texts if text]
 
 
@@ -82,6 +83,10 @@ def _pace(run: ComparedRun, images: tuple[int, str] | None) -> str:
         f"({images[1]}), which would take {needed / pace / 3600:.1f} h. "
         f"A batch of {images[0] * epochs / done:.0f} or somewhat more would fit: evaluations take time too."
     )
+
+
+def _lost(run: ComparedRun) -> list[str]:
+    return [f"its best epoch is of a network that had diverged, {run.lost}. Nothing advises it."] if run.lost else []
 
 
 def _scores(run: ComparedRun) -> str:
