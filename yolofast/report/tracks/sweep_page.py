@@ -70,7 +70,7 @@ def verdicts(found: Findings) -> Iterator[tuple[str, str]]:
     """What to think of the best setting: a kind of callout and its text, for the page and the terminal."""
     by, sequences = found.by, len(found.searched.sequences)
     if found.interval is None:
-        yield "warn", "One sequence says nothing about others: how sure this is cannot be told. Add sequences."
+        yield "warn", "One sequence says nothing about others: how sure this is cannot be known. Add sequences."
     else:
         low, high = (shown_figure(by, value) for value in found.interval)
         kept = f"; it is the best in {found.share_best:.0%} of the samples" if found.share_best is not None else ""
