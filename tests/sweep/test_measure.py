@@ -1,13 +1,16 @@
 """What trials take, by profiles: programs stand in that write what `yolofast profile --json` would."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.programs import Program
 from tests.sweep.test_order import Pretended
 from tests.sweep.test_queue import experiment, one_core, place  # noqa: F401 - fixtures
 from yolofast.cli import main
+from yolofast.commands import sweep as sweep_command
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
 from yolofast.sweep.dry_run import dry_run
@@ -121,7 +124,8 @@ def test_how_much_of_the_time_all_were_side_by_side():
 
 
 @pytest.mark.slow
-def test_a_measured_dry_run(place, capsys):  # noqa: F811
+def test_a_measured_dry_run(place, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(sweep_command, "dry_run", partial(dry_run, start=Program))
     file = experiment(place, "grid: {lr0: [0.01, 0.02]}\nstop: asha")
     assert main(["sweep", str(file), "--dry-run", "--measure", "--device", "cpu"]) == 0
     out = capsys.readouterr().out
