@@ -16,7 +16,7 @@ from yolofast.errors import UserError
 from yolofast.sweep.dry_run import dry_run
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
-from yolofast.sweep.measure import Pace, best_together, overlap
+from yolofast.sweep.measure import TrialPace, best_together, overlap
 from yolofast.sweep.places import Slot
 from yolofast.sweep.session import run_sweep
 from yolofast.sweep.trials import planned
@@ -117,7 +117,7 @@ def test_what_profile_refuses_is_told(tmp_path):
 
 def test_how_much_of_the_time_all_were_side_by_side():
     def pace(began, ended):
-        return Pace(1, 1, 0, 0, began, ended)
+        return TrialPace(1, 1, 0, 0, began, ended)
 
     assert overlap([pace(0, 10), pace(2, 10)]) == 0.8
     assert overlap([pace(0, 1), pace(2, 3)]) == 0
