@@ -74,7 +74,7 @@ package: install .venv-tools/installed
 	.venv-tools/bin/twine check --strict dist/*
 	$(PYTHON) .ci/wheel.py dist $(BIN)/python
 
-# Before every push: all tests but those that train, start a process, compile or open a browser; about 90 seconds.
+# Before every push: all tests but those that train, start a process, compile or open a browser; 45 seconds on two quiet cores.
 quick: develop
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow'
 

@@ -90,7 +90,7 @@ class Work:
         reducing = whole * cluster.all_reduce(BUCKET, gpus) + (cluster.all_reduce(rest, gpus) if rest else 0.0)
         left_over = max(cluster.all_reduce(min(last, rest or last), gpus), reducing - BACKWARD * self.step)
         waits = COUNTS * cluster.all_reduce(4, gpus)
-        if sync_bn:  # two sums of each channel forward, and two backward; nothing goes on meanwhile
+        if sync_bn:  # two sums of each channel forward, and two backward; nothing else happens meanwhile
             waits += 2 * self.norms * cluster.all_reduce(8 * self.channels / self.norms, gpus)
         return self.step + left_over + waits
 

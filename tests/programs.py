@@ -152,7 +152,8 @@ def _run(args):
 
 
 if __name__ == "__main__":
-    for _module in ("yolofast.cli", "yolofast.commands.train", "yolofast.train.finish", "yolofast.loader"):
+    _wanted = ("yolofast.cli", "yolofast.commands.train", "yolofast.train.finish", "yolofast.loader", "torch._dynamo")
+    for _module in _wanted:  # the last is for ranks: torch imports it to average their gradients
         importlib.import_module(_module)
     gc.freeze()  # a program that looked for garbage among all that would copy it, page by page
     _request, _streams = _serve(socket.socket(fileno=int(sys.argv[1])))

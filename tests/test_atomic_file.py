@@ -19,7 +19,7 @@ from yolofast.runs.folder import RunLock, new_run_folder
 from yolofast.store.fitted import Fit
 from yolofast.store.packing import PackJob, pack
 from yolofast.track.nuscenes.coco_file import CocoFile
-from yolofast.track.result_files import GrowingFile as ResultFile
+from yolofast.track.result_files import ResultFile
 from yolofast.train.batch_record import EpochRowsFile
 from yolofast.train.checkpoints import same_file_as
 

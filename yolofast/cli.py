@@ -76,7 +76,7 @@ def run_script(name: str, **changed: Any) -> int:
 
 
 def _look(args: argparse.Namespace) -> None:
-    """For the files that a command names, before it is imported: torch takes seconds, and a slip is told at once.
+    """For the files that a command names, before it is imported: torch takes seconds, and a slip is reported at once.
 
     Only for what was typed, by the functions of the command itself. A resumed run has copies of its files.
     """

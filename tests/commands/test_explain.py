@@ -235,7 +235,7 @@ def test_the_recipes_for_nuscenes_train_the_head_alone(folder, capsys):
         given = {"recipe": f"nuscenes-{name}"}
         (only,) = plan_of(completed(TrainConfig(**given), given), model).phases
         assert only.trainable(model) == 7_553_572 and {model.layers[n].part for n in only.learning} == {"head"}
-        assert {model.layers[n].part for n in only.still_until} == {"backbone", "neck"}
+        assert {model.layers[n].part for n in only.statistics_frozen_until} == {"backbone", "neck"}
 
 
 @pytest.mark.slow

@@ -14,15 +14,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests import programs
 from tests.docs.pages import PAGES, ROOT, commands_of
 from tests.docs.world import linked, make_world
 from yolofast.cli import main, run_script
 from yolofast.commands import profile as profile_command
 from yolofast.export.formats import onnx_based
 from yolofast.export.formats.onnx_graph import graph_of
+from yolofast.profile.measure import start_up
 from yolofast.profile.measure.meter import Against, profile_run
 from yolofast.profile.step_statistics import compare
 
@@ -174,6 +177,8 @@ def test_the_commands_of_a_page_run(page, world, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_based, "graph_of", traced_once)
     monkeypatch.setattr(profile_command, "profile_run", measured_once)
     monkeypatch.setattr(profile_command, "profile_against", against_itself)
+    # Started without the seconds in which Python reads torch; with them in tests/profile/measure/test_start_up.py.
+    monkeypatch.setattr(start_up, "subprocess", SimpleNamespace(run=programs.run, DEVNULL=subprocess.DEVNULL))
     for command in commands:
         run(command, monkeypatch)
         DONE.add(SAME.get(command.line, command.line))  # only now: a page that fails does not hide that others do

@@ -188,7 +188,7 @@ def _class(name: str, count: int, options: argparse.Namespace, work: Path, sound
     for number in numbers:
         try:
             outcome, failures, case = tried(name, options.seed, number, work, sound, cost)
-        except Exception:  # noqa: BLE001 - thousands of others wait: told, counted, and the run goes on
+        except Exception:  # noqa: BLE001 - thousands of others wait: told, counted, and the run continues
             failed += 1
             print(f"  {name} {number}: could not be made or tried:", file=sys.stderr)
             traceback.print_exc()

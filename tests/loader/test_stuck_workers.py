@@ -3,8 +3,11 @@
 import io
 import os
 import signal
+import stat
 from contextlib import suppress
-from multiprocessing import connection
+from multiprocessing import active_children, connection
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +23,40 @@ from yolofast.train.record import Recorder
 
 pytestmark = pytest.mark.slow
 SECONDS = 3
-"""Long enough for a worker of a busy machine to begin an image."""
+LOOK = 0.02
+"""Of these tests' own time, how long the pool waits instead of a tenth of those seconds."""
+
+
+def is_stopped(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+class Clock:
+    """Of a pool: time passes while one of its workers hangs, and only then. On a busy machine others are slow."""
+
+    def __init__(self):
+        self.hangs, self.now = is_stopped, 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def wait(self, connections, timeout):
+        hung = any(self.hangs(worker.pid) for worker in active_children())
+        ready = connection.wait(connections, timeout=LOOK)
+        if hung and not ready:
+            self.now += timeout
+        return ready
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)  # with stopped ones that are asked to end, and cannot
+    monkeypatch.setattr(pool, "wait", clock.wait)
+    monkeypatch.setattr(pool, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
 
 
 class Stopping:
@@ -109,7 +145,7 @@ def test_half_of_an_answer(tmp_path):
         return task * 2, None
 
     said = []
-    workers = WorkerPool(1, work, timeout=SECONDS, say=said.append)
+    workers = WorkerPool(1, work, timeout=0.2, say=said.append)  # of the clock on the wall: what is read is late
     workers.submit(21)
     assert workers.collect() == (42, None)
     assert len(said) == 1 and "at its start; another one" in said[0]
@@ -131,7 +167,7 @@ def test_time_in_which_the_parent_was_stopped_too_does_not_count(monkeypatch):
     workers.close()
 
 
-def test_a_drive_that_does_not_answer_ends_a_run_that_can_be_resumed(tmp_path, monkeypatch, capfd):
+def test_a_drive_that_does_not_answer_ends_a_run_that_can_be_resumed(tmp_path, monkeypatch, capfd, clock):
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
     images, epoch = tmp_path / "shapes" / "images" / "train", Recorder.epoch
 
@@ -141,8 +177,14 @@ def test_a_drive_that_does_not_answer_ends_a_run_that_can_be_resumed(tmp_path, m
         first.unlink()
         os.mkfifo(first)  # whoever opens it waits for a writer
 
+    def open_anything(path):  # the package's own refuses a pipe at once
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            (tmp_path / f"waits_{os.getpid()}").touch()
+        return io.FileIO(path)
+
     monkeypatch.setattr(Recorder, "epoch", pull_the_plug)
-    monkeypatch.setattr(budget, "open_regular", io.FileIO)  # which would refuse the pipe at once
+    monkeypatch.setattr(budget, "open_regular", open_anything)
+    clock.hangs = lambda pid: (tmp_path / f"waits_{pid}").exists()
     how = flags(tmp_path, workers=1, worker_timeout=SECONDS)
     assert main(["train", *how]) == 2
     out, errors = capfd.readouterr()

@@ -1,19 +1,22 @@
 """What trials take, by profiles: programs stand in that write what `yolofast profile --json` would."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.programs import Program
 from tests.sweep.test_order import Pretended
 from tests.sweep.test_queue import experiment, one_core, place  # noqa: F401 - fixtures
 from yolofast.cli import main
+from yolofast.commands import sweep as sweep_command
 from yolofast.config.reports import SweepConfig
 from yolofast.errors import UserError
 from yolofast.sweep.dry_run import dry_run
 from yolofast.sweep.experiment import read_experiment
 from yolofast.sweep.folder import SweepFolder
-from yolofast.sweep.measure import Pace, best_together, overlap
+from yolofast.sweep.measure import TrialPace, best_together, overlap
 from yolofast.sweep.places import Slot
 from yolofast.sweep.session import run_sweep
 from yolofast.sweep.trials import planned
@@ -114,14 +117,15 @@ def test_what_profile_refuses_is_told(tmp_path):
 
 def test_how_much_of_the_time_all_were_side_by_side():
     def pace(began, ended):
-        return Pace(1, 1, 0, 0, began, ended)
+        return TrialPace(1, 1, 0, 0, began, ended)
 
     assert overlap([pace(0, 10), pace(2, 10)]) == 0.8
     assert overlap([pace(0, 1), pace(2, 3)]) == 0
 
 
 @pytest.mark.slow
-def test_a_measured_dry_run(place, capsys):  # noqa: F811
+def test_a_measured_dry_run(place, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(sweep_command, "dry_run", partial(dry_run, start=Program))
     file = experiment(place, "grid: {lr0: [0.01, 0.02]}\nstop: asha")
     assert main(["sweep", str(file), "--dry-run", "--measure", "--device", "cpu"]) == 0
     out = capsys.readouterr().out

@@ -16,7 +16,7 @@ from yolofast.words import own_command
 
 def up(args: argparse.Namespace) -> None:
     config = from_args(CloudUpConfig, args)
-    from_args(TrainConfig, args)  # a slip is told before anything is rented
+    from_args(TrainConfig, args)  # a slip is reported before anything is rented
     task = task_of(config, given_settings(TrainConfig, args))
     if config.dry_run:
         print(task_yaml(task), end="")

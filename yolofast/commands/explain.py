@@ -133,17 +133,17 @@ def _print_phases(out: Console, run: Explanation) -> None:
             f"{learning:,}",
             f"{learning / run.parameters:.1%}",
             ", ".join(rates) + again,
-            _still(run, phase.number),
+            _frozen_statistics(run, phase.number),
         )
     out.print()
     out.print(folded(rows))
 
 
-def _still(run: Explanation, number: int) -> str:
+def _frozen_statistics(run: Explanation, number: int) -> str:
     """Those of frozen layers, and of others that the plan names."""
     phase = run.plan.by_number(number)
-    own = {layer: until for layer, until in phase.still_until.items() if layer in phase.learning}
-    frozen = [run.model.layers[layer].module for layer in phase.still_until if layer not in own]
+    own = {layer: until for layer, until in phase.statistics_frozen_until.items() if layer in phase.learning}
+    frozen = [run.model.layers[layer].module for layer in phase.statistics_frozen_until if layer not in own]
     parts = (part for module in frozen for part in module.modules())
     words = ["of what is frozen"] if any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in parts) else []
     if always := [layer for layer, until in own.items() if until >= phase.end]:

@@ -1,6 +1,6 @@
 """A data yaml: its classes, and which images and annotations each split consists of.
 
-A `download` entry is never executed. What a file says that means nothing here is told: it may be a slip.
+A `download` entry is never executed. What a file says that means nothing here is reported: it may be a slip.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What could not be read, told once: as a warning, or as the error where nothing else was read."""
+"""What could not be read, reported once: as a warning, or as the error where nothing else was read."""
 
 from collections.abc import Callable
 from threading import Lock

@@ -1,7 +1,7 @@
 """Weight files of motion models: published ones and ours, read without running anything that is in them.
 
 The number of blocks and whether rows have intervals are seen from the tensors. Published files do not say whether the
-network ends with a sigmoid: all do but that for MOT17, so it can be told.
+network ends with a sigmoid: all do but that for MOT17, so it can be recognised.
 """
 
 import re

@@ -7,7 +7,7 @@ from yolofast.config.reports import SweepConfig
 from yolofast.config.train import TrainConfig
 from yolofast.sweep.experiment import Experiment, read_experiment
 from yolofast.sweep.folder import SweepFolder
-from yolofast.sweep.measure import Pace, paces_of
+from yolofast.sweep.measure import TrialPace, paces_of
 from yolofast.sweep.places import Start, slots_of
 from yolofast.sweep.results import differing, results_of
 from yolofast.sweep.session import open_sweep
@@ -35,7 +35,7 @@ def dry_run(config: SweepConfig, say: Callable[[str], None] = print, start: Star
     yield from _rules(experiment)
 
 
-def _trial_lines(trials: list[Trial], paces: Mapping[str, Pace]) -> Iterator[str]:
+def _trial_lines(trials: list[Trial], paces: Mapping[str, TrialPace]) -> Iterator[str]:
     yield f"{counted(len(trials), 'trial')}:"
     width = max(len(trial.name) for trial in trials)
     for trial in trials:
@@ -43,7 +43,7 @@ def _trial_lines(trials: list[Trial], paces: Mapping[str, Pace]) -> Iterator[str
         yield f"  {trial.name:<{width}}{time}  {differing(trial.varied) or 'the base settings'}"
 
 
-def _seconds(trial: Trial, pace: Pace) -> float:
+def _seconds(trial: Trial, pace: TrialPace) -> float:
     return pace.epoch_seconds * _epochs(trial)
 
 
@@ -51,7 +51,7 @@ def _epochs(trial: Trial) -> int:
     return int(trial.settings.get("epochs", TrainConfig.epochs))
 
 
-def _measured(experiment: Experiment, trials: list[Trial], paces: Mapping[str, Pace]) -> str:
+def _measured(experiment: Experiment, trials: list[Trial], paces: Mapping[str, TrialPace]) -> str:
     each = [_seconds(trial, paces[trial.name]) for trial in trials]
     seconds = sum(each) * (experiment.trials / len(trials) if experiment.grows else 1)
     most = "at most " if experiment.stopping is not None else ""

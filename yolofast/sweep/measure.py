@@ -29,7 +29,7 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Pace:
+class TrialPace:
     images_per_second: float
     epoch_seconds: float
     """Of training alone."""
@@ -41,7 +41,9 @@ class Pace:
     """Seconds since 1970."""
 
 
-def measured(all_settings: Sequence[Mapping[str, Any]], device: str, start: Start, steps: int = STEPS) -> list[Pace]:
+def measured(
+    all_settings: Sequence[Mapping[str, Any]], device: str, start: Start, steps: int = STEPS
+) -> list[TrialPace]:
     """All at once, each by a process of its own."""
     with TemporaryDirectory(prefix="yolofast-pace-") as folder:
         files = [Path(folder) / f"{number}.json" for number in range(len(all_settings))]
@@ -63,7 +65,7 @@ def measured(all_settings: Sequence[Mapping[str, Any]], device: str, start: Star
         return [_pace(file) for file in files]
 
 
-def _pace(file: Path) -> Pace:
+def _pace(file: Path) -> TrialPace:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -71,15 +73,15 @@ def _pace(file: Path) -> Pace:
         what = f"yolofast profile has not ended well: {' / '.join(log.split(chr(10))[-4:]).strip()}"
         raise UserError(what, fix="try the trial by itself: yolofast profile") from None
     usage, step_s = found["usage"], found["step_ms"]["mean"] / 1000
-    return Pace(
+    return TrialPace(
         found["images_per_second"], step_s * found["setup"]["steps_an_epoch"], usage["gpu_memory_gib"] or 0.0,
         usage["gpu_memory_total_gib"] or 0.0, found["measured_from"], found["measured_until"],
     )  # fmt: skip
 
 
-def paces_of(trials: Sequence[Trial], device: str, start: Start, say: Callable[[str], None]) -> dict[str, Pace]:
+def paces_of(trials: Sequence[Trial], device: str, start: Start, say: Callable[[str], None]) -> dict[str, TrialPace]:
     """By the trials' names. Those that differ in rates or seeds alone are one kind, measured once."""
-    kinds: dict[str, Pace] = {}
+    kinds: dict[str, TrialPace] = {}
     found = {}
     count = len({_kind(one) for one in trials})
     for trial in trials:
@@ -96,7 +98,7 @@ def _kind(trial: Trial) -> str:
     return json.dumps(settings, sort_keys=True, default=str)
 
 
-def room_for(paces: Sequence[Pace]) -> int:
+def room_for(paces: Sequence[TrialPace]) -> int:
     """How many trials fit into the memory of a GPU, if each takes as much as the largest."""
     largest = max(one.memory_gib for one in paces) + _CONTEXT_GIB
     return max(int(_MEMORY_SHARE * paces[0].device_gib / largest), 1)
@@ -119,7 +121,7 @@ def best_together(trials: Sequence[Trial], device: str, start: Start, say: Calla
     return best
 
 
-def overlap(paces: Sequence[Pace]) -> float:
+def overlap(paces: Sequence[TrialPace]) -> float:
     """The share of their time in which all of them were measured: only then were they side by side."""
     both = min(one.ended for one in paces) - max(one.began for one in paces)
     return max(both, 0.0) / max(one.ended - one.began for one in paces)

@@ -108,7 +108,7 @@ def read_metric(given: Any, track: Mapping[str, Any], price: float | None) -> Me
             fix = "track: {data: sequences.yaml}, or other flags of tracksweep"
             what = f"metric is {score}, but track does not say what is tracked, or names what the sweep sets"
             raise UserError(what, fix=fix)
-        from_settings(TracksweepConfig, {**track, "weights": [FILES.best], "by": score})  # a slip is told before a run
+        from_settings(TracksweepConfig, {**track, "weights": [FILES.best], "by": score})  # before a run
         return Metric(title=score, column=MAP.name, score=score, track=track)
     _refuse(track)
     if given not in (*METRICS, FITNESS) and not _is_column(str(given)):

@@ -55,7 +55,7 @@ class Fate:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class TrackExplanation:
     video: str
     frame: int
     time: float
@@ -80,13 +80,13 @@ class Explanation:
 
 def explain(
     one: FollowedFrame, tracker: Tracker, before: FollowedFrame | None, names: Sequence[str] = ()
-) -> Explanation:
+) -> TrackExplanation:
     """`before` is the frame before."""
     settings = {key: value for key, value in vars(tracker.settings).items() if value is not None}
     explainer = _Explainer(one, tracker, before, names)
     rows = {int(id) for stage in one.stages for id in stage.ids if id > 0}
     others = [explainer.unlisted(id) for id in explainer.known if id not in rows]
-    return Explanation(
+    return TrackExplanation(
         one.place.video, one.place.number, one.place.time, tracker.name, settings,
         tuple(explainer.detection(row) for row in range(len(one.found))), (*explainer.tracks(), *others),
         tuple(f"{_named(stage)}: {_STAGES[stage.name][1]}" for stage in one.stages if stage.name in _STAGES),

@@ -233,19 +233,19 @@ class Follower:
             )
 
     def _foreseen(self, seen: Iterable[Seen]) -> Generator[Seen]:
-        """Learned motion models are asked once for all videos whose frames were detected together."""
+        """Learned motion models predict once for all videos whose frames were detected together."""
         waiting: list[Seen] = []
         for one in seen:
             if any(one.place.video == other.place.video for other in waiting):
-                yield from self._asked_together(waiting)
+                yield from self._foreseen_together(waiting)
                 waiting = []
             waiting.append(one)
             if not one.more:
-                yield from self._asked_together(waiting)
+                yield from self._foreseen_together(waiting)
                 waiting = []
         yield from waiting
 
-    def _asked_together(self, frames: list[Seen]) -> list[Seen]:
+    def _foreseen_together(self, frames: list[Seen]) -> list[Seen]:
         if len(frames) > 1:
             with self._times.of(TRACKING, 0):
                 motions = ((getattr(self._tracker(one.place), "motion", None), one) for one in frames)

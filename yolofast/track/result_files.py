@@ -21,7 +21,7 @@ from yolofast.track.trackers.tracks import Tracks
 MADE_BY = "yolofast track"
 
 
-class GrowingFile:
+class ResultFile:
     """Text that grows under a hidden name until `close`."""
 
     def __init__(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class TrackFiles:
 
     def __init__(self, folder: Path, name: str, about: Mapping[str, Any], names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._rows, self._json = GrowingFile(folder / f"{name}.txt"), GrowingFile(folder / f"{name}.json")
+        self._rows, self._json = ResultFile(folder / f"{name}.txt"), ResultFile(folder / f"{name}.json")
         head = json.dumps({"made_by": MADE_BY, "name": name, **about, "names": list(names)})
         self._json.write(f'{head[:-1]}, "frames": [')
         self._first = True

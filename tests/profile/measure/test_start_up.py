@@ -3,9 +3,12 @@
 import json
 import subprocess
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
+from tests import programs
 from tests.train.small_run import flags
 from yolofast.cli import main
 from yolofast.errors import UserError
@@ -105,6 +108,8 @@ def test_the_real_command_is_timed_and_leaves_nothing(tmp_path, monkeypatch, cap
 @pytest.mark.slow
 def test_a_training_that_fails_says_why(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("YOLOFAST_CACHE", str(tmp_path / "cache"))
+    forked = partial(programs.run, stderr=None)  # which goes where this process's does
+    monkeypatch.setattr(start_up, "subprocess", SimpleNamespace(run=forked, DEVNULL=subprocess.DEVNULL))
     with pytest.raises(SystemExit) as ended:
         main(["profile", *flags(tmp_path), "--startup", "--optimizer", "sgd", "--hyp", __file__])
     assert ended.value.code == 2

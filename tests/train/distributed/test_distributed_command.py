@@ -58,9 +58,9 @@ def flags(folder, **changes):
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))] + ["--no-plots"]
 
 
-def torchrun(folder, *program, restarts=0):
+def torchrun(folder, *program, restarts=0, launcher="tests.train.distributed.light_torchrun"):
     words = ("--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts))
-    return started(folder, "-m", "torch.distributed.run", *words, *program)
+    return started(folder, "-m", launcher, *words, *program)
 
 
 def started(folder, *program, **more):
@@ -81,7 +81,8 @@ def folder(tmp_path_factory):
 
 
 def test_two_processes_are_one_run_that_one_process_can_resume(folder, monkeypatch):
-    process = torchrun(folder, "train.py", *flags(folder, epochs=2), "--weights", "")
+    words = ("train.py", *flags(folder, epochs=2), "--weights", "")
+    process = torchrun(folder, *words, launcher="torch.distributed.run")
     output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0, output
     assert output.count("run: ") == output.count("images: cache") == 1 and "Traceback" not in output

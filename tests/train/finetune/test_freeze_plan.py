@@ -48,8 +48,8 @@ def test_the_scopes_of_the_stages(tiny):
     assert stage1.trainable(tiny) == neck + head and stage2.trainable(tiny) == late + neck + head
     assert {pace.rate for pace in stage2.paces} == {1.0, 0.3, 0.05}
     assert stage2.learning[23].rate == 0.05 and stage2.learning[38].rate == 0.3 and stage2.learning[77].rate == 1.0
-    assert stage1.still_layers(99) >= set(range(38))
-    assert stage2.still_layers(99) == set(stage2.still_until) >= set(range(38))
+    assert stage1.with_frozen_statistics(99) >= set(range(38))
+    assert stage2.with_frozen_statistics(99) == set(stage2.statistics_frozen_until) >= set(range(38))
 
 
 def test_late_statistics_move_after_their_epochs(tiny):
@@ -58,8 +58,8 @@ def test_late_statistics_move_after_their_epochs(tiny):
     )
     (phase,) = plan_of(config, tiny).phases
     learning_late = {layer for layer in range(23, 38) if layer in phase.learning}
-    assert learning_late and phase.still_layers(2) >= learning_late
-    assert not phase.still_layers(3) & learning_late and phase.still_layers(3) >= set(range(23))
+    assert learning_late and phase.with_frozen_statistics(2) >= learning_late
+    assert not phase.with_frozen_statistics(3) & learning_late and phase.with_frozen_statistics(3) >= set(range(23))
 
 
 def test_names_numbers_and_globs(nano, tiny):

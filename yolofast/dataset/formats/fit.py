@@ -1,6 +1,6 @@
 """Labels brought onto their images: in pixels of the image as shown, within it, each once, of the classes asked for.
 
-A box that reaches out by more than rounding is clipped and told, one without area in the image is left out and told.
+A box that reaches out by more than rounding is clipped, one without area in the image is left out; both are reported.
 An image with a fault is left out whole, as in training: half of its boxes would teach the wrong thing.
 """
 
@@ -51,7 +51,7 @@ def onto_images(found: Labelled, *, decode: bool = False) -> None:
 
 
 def _joined(found: Labelled) -> list[LabelledImage]:
-    """Each image once: what a second file says of it is added, and told."""
+    """Each image once: what a second file says of it is added, and reported."""
     first: dict[str, LabelledImage] = {}
     for image in found.images:
         known = first.setdefault(image.file, image)

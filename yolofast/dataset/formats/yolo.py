@@ -1,4 +1,4 @@
-"""YOLO's own form, however it is told: by a data yaml, by Darknet's `obj.data` (CVAT), or only by its folders.
+"""YOLO's own form, however it is described: by a data yaml, by Darknet's `obj.data` (CVAT), or only by its folders.
 
 A data yaml may name COCO files for some of its splits; they are read too, so that any data set that can be trained on
 can be converted, divided anew or repaired. Without a yaml, classes are in `classes.txt` or `obj.names`, and an image

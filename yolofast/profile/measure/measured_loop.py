@@ -159,7 +159,7 @@ class StepLoop:
             torch.cuda.synchronize(self.device)
 
 
-class Split(NamedTuple):
+class StepSplit(NamedTuple):
     parts: tuple[PhaseFigures, ...] = ()
     of: str = ""
     by: str = ""
@@ -167,11 +167,11 @@ class Split(NamedTuple):
 
 def split_by_twin(
     chosen: GearBox, loop: StepLoop, sampler_for: Callable[[GearBox], PhaseSampler], *, in_graphs: bool
-) -> Split:
+) -> StepSplit:
     """Nothing where the step itself can be looked into; `in_graphs`: graphs can."""
     closed = chosen.captured and not in_graphs
     if not closed and not chosen.compiled:
-        return Split()
+        return StepSplit()
     captured = chosen.captured and in_graphs
     twin = chosen.twin(captured=captured)
     sampler = sampler_for(twin)
@@ -185,4 +185,4 @@ def split_by_twin(
         if GRAPH not in sample.phases
     ]
     how = "captured but not compiled" if captured else "neither compiled nor captured"
-    return Split(phase_figures(steps), GRAPH if closed else FUSED, f"a twin of the step that is {how}")
+    return StepSplit(phase_figures(steps), GRAPH if closed else FUSED, f"a twin of the step that is {how}")

@@ -23,7 +23,7 @@ from yolofast.pages.elements import (
 )
 from yolofast.track.formats.sequence import Floats
 from yolofast.track.sweep.figures import FIGURES, figures_of, shown_figure, worth
-from yolofast.track.sweep.findings import FRONT, Effect, Findings, front_of
+from yolofast.track.sweep.findings import FRONT, Findings, SettingEffect, front_of
 from yolofast.track.sweep.outputs import names_of
 from yolofast.track.sweep.space import (
     CLASSES,
@@ -70,7 +70,7 @@ def verdicts(found: Findings) -> Iterator[tuple[str, str]]:
     """What to think of the best setting: a kind of callout and its text, for the page and the terminal."""
     by, sequences = found.by, len(found.searched.sequences)
     if found.interval is None:
-        yield "warn", "One sequence says nothing about others: how sure this is cannot be told. Add sequences."
+        yield "warn", "One sequence says nothing about others: how sure this is cannot be known. Add sequences."
     else:
         low, high = (shown_figure(by, value) for value in found.interval)
         kept = f"; it is the best in {found.share_best:.0%} of the samples" if found.share_best is not None else ""
@@ -144,7 +144,7 @@ def _effects(found: Findings) -> Iterator[Element]:
         yield Table(("match_thresh", *(f"least IoU at score {score}" for score in _SCORES)), tuple(least))
 
 
-def _effect(effect: Effect, by: str) -> Iterator[Element]:
+def _effect(effect: SettingEffect, by: str) -> Iterator[Element]:
     scale = 1 if FIGURES[by].is_count else 100
     numbers = [one.number for one in effect.values if one.number is not None]
     if len(numbers) == len(effect.values) > 1:
@@ -158,11 +158,11 @@ def _effect(effect: Effect, by: str) -> Iterator[Element]:
     yield Table((effect.name, "settings", f"{by}, mean", f"{by}, best", "IDSW, mean"), rows)
 
 
-def _range(effect: Effect) -> str:
+def _range(effect: SettingEffect) -> str:
     return ", ".join(one.value for one in effect.values)
 
 
-def _extremes(effect: Effect, by: str) -> tuple[Cell, ...]:
+def _extremes(effect: SettingEffect, by: str) -> tuple[Cell, ...]:
     values = sorted(effect.values, key=lambda one: float(worth(by, np.array(one.mean))))
     ends = (f"{one.value}: {shown_figure(by, one.mean)}" for one in (values[0], values[-1]))
     scale = 1 if FIGURES[by].is_count else 100

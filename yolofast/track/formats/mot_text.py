@@ -42,7 +42,7 @@ class MotRows:
 
     @cached_property
     def lines(self) -> Ints:
-        """Line of each row; found only if there is a fault to be told."""
+        """Line of each row; found only if there is a fault to be reported."""
         if self.known_lines is None:
             self.known_lines = [number for number, line in enumerate(self.text.split("\n"), 1) if line.strip()]
         return np.array(self.known_lines, np.int64)

@@ -6,7 +6,7 @@
 
 A sequence's images are the folder or the video that `imDir` of its `seqinfo.ini` names, or a video called as the
 sequence beside its folder. `times.txt` holds the seconds of each frame, a line each, where frames are not evenly
-spaced. Everything that is missing is told in one message.
+spaced. Everything that is missing is reported in one message.
 """
 
 import os

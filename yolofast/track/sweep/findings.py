@@ -53,7 +53,7 @@ class ValueEffect:
 
 
 @dataclass(frozen=True)
-class Effect:
+class SettingEffect:
     name: str
     values: tuple[ValueEffect, ...]
 
@@ -86,7 +86,7 @@ class Findings:
     order: tuple[int, ...]
     """The best first."""
     front: tuple[int, ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[SettingEffect, ...]
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -205,7 +205,7 @@ def front_of(values: Floats) -> Ints:
     return np.array(kept, np.int64)
 
 
-def _effect(name: str, trials: Sequence[Trial], value: Floats, switches: Floats, by: str) -> Effect:
+def _effect(name: str, trials: Sequence[Trial], value: Floats, switches: Floats, by: str) -> SettingEffect:
     """Over the settings that have it; numbers that are drawn fall into bins of equal count."""
     having = np.array([place for place, trial in enumerate(trials) if name in trial], np.int64)
     given = [trials[place][name] for place in having.tolist()]
@@ -218,7 +218,7 @@ def _effect(name: str, trials: Sequence[Trial], value: Floats, switches: Floats,
         )
         for title, number, which in parts
     )  # fmt: skip
-    return Effect(name, tuple(values))
+    return SettingEffect(name, tuple(values))
 
 
 def _same(given: Sequence[Value]) -> Iterable[tuple[str, float | None, Bools]]:

@@ -44,7 +44,7 @@ class Scene:
     def chosen_from(self) -> Candidates:
         return Candidates(self.candidates)
 
-    def detections(self, trial: Trial, *, faithful: bool = False) -> "Detections":
+    def detections(self, trial: Trial, *, faithful: bool = False) -> "SceneDetections":
         """What the tracker of a trial gets to see."""
         across = tracks_across(trial.get(CLASSES))
         return _detections(self, trial.get(NMS), trial.get(CONF), across, _unused_below(trial, faithful))
@@ -73,7 +73,7 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Detections:
+class SceneDetections:
     """Columns, and where the frames begin."""
 
     box: Floats
@@ -101,14 +101,14 @@ def make_scene(truth: Sequence, candidates: StoredDetections, benchmark: str = "
 
 
 @lru_cache(maxsize=64 * _KEPT)
-def _detections(scene: Scene, nms: Any, conf: Any, across: bool, unused: float | None) -> Detections:
+def _detections(scene: Scene, nms: Any, conf: Any, across: bool, unused: float | None) -> SceneDetections:
     found = scene.candidates
     kept = scene.chosen_from.kept(conf=conf, iou=nms, across=across)
     if unused is not None:
         kept &= found.score > unused
     some = found.kept(kept)
     features = None if some.features is None else np.asarray(some.features, np.float64)
-    return Detections(some.box, some.score, some.label, features, some.starts().tolist())
+    return SceneDetections(some.box, some.score, some.label, features, some.starts().tolist())
 
 
 def _unused_below(trial: Trial, faithful: bool) -> float | None:

@@ -92,7 +92,7 @@ def _of_plan(run: Explanation) -> Iterator[str]:
     if word := frozen_at_random(plan, run.model, run.anew):
         yield f"freeze: {word}"
     frozen = plan.phases[0].trainable(run.model) < run.parameters
-    if frozen and not plan.phases[0].still_until:
+    if frozen and not plan.phases[0].statistics_frozen_until:
         yield "freeze: as in the published code BatchNorm statistics of frozen layers drift (--fixed keeps them)"
 
 

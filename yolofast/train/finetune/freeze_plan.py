@@ -37,7 +37,7 @@ class FreezePhase:
     """The first epoch that is no longer part of it."""
     learning: Mapping[int, LearningPace]
     """By layer; the others are frozen."""
-    still_until: Mapping[int, int]
+    statistics_frozen_until: Mapping[int, int]
     """By layer: the epoch from which on BatchNorm statistics move. Layers that are not named: at once."""
     warmup_epochs: float | None
     what: str
@@ -53,8 +53,8 @@ class FreezePhase:
         for index, layer in enumerate(model.layers):
             layer.module.requires_grad_(index in self.learning)
 
-    def still_layers(self, epoch: int) -> frozenset[int]:
-        return frozenset(layer for layer, until in self.still_until.items() if epoch < until)
+    def with_frozen_statistics(self, epoch: int) -> frozenset[int]:
+        return frozenset(layer for layer, until in self.statistics_frozen_until.items() if epoch < until)
 
     def trainable(self, model: Network) -> int:
         """Parameters."""
@@ -101,11 +101,11 @@ def plan_of(config: TrainConfig, model: Network, own: PlanSpec | None = None) ->
     The published code lets the statistics of what `--freeze` freezes drift; a plan never does.
     """
     drifting = config.faithful and not (config.plan or config.stage)
-    return make_plan(own or plan_spec_of(config), model, config.epochs, still=not drifting)
+    return make_plan(own or plan_spec_of(config), model, config.epochs, frozen_statistics=not drifting)
 
 
-def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True) -> FreezePlan:
-    """`still`: frozen layers keep their statistics too."""
+def make_plan(spec: PlanSpec, model: Network, epochs: int, *, frozen_statistics: bool = True) -> FreezePlan:
+    """`frozen_statistics`: frozen layers keep their statistics too."""
     if spec.layers is not None and len(model.layers) != spec.layers:
         what = f"the plan is for a network of {spec.layers} layers, and this one has {len(model.layers)}"
         fix = "train the network it is for (--cfg), or write a plan with this one's names (docs/fine-tuning.md)"
@@ -117,9 +117,9 @@ def make_plan(spec: PlanSpec, model: Network, epochs: int, *, still: bool = True
     for number, (phase, first, end) in enumerate(zip(spec.phases, [0, *ends], ends, strict=False)):
         learning = reader.learning(number, phase, learning)
         if first < end:
-            until = reader.still_until(phase, learning, first, end) if still else {}
+            until = reader.statistics_frozen_until(phase, learning, first, end) if frozen_statistics else {}
             made = FreezePhase(
-                number=number, first=first, end=end, learning=learning, still_until=until,
+                number=number, first=first, end=end, learning=learning, statistics_frozen_until=until,
                 warmup_epochs=phase.warmup_epochs, what=reader.words(phase),
             )  # fmt: skip
             phases.append(made)
@@ -167,7 +167,7 @@ class _Reader:
         since = {layer: before[layer].since if layer in before else number for layer in layers}
         return {layer: LearningPace(rate=rates[layer], since=since[layer]) for layer in sorted(layers)}
 
-    def still_until(
+    def statistics_frozen_until(
         self, phase: PhaseSpec, learning: Mapping[int, LearningPace], first: int, end: int
     ) -> dict[int, int]:
         until = {layer: end for layer in range(len(self.model.layers)) if layer not in learning}

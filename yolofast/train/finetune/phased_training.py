@@ -26,7 +26,7 @@ class PhasedTraining:
         """`step` is made for the parameters of the first phase."""
         self.plan, self._model, self._step, self._say = plan, model, step, say
         self.phase = plan.phases[0]
-        self._still: frozenset[int] = frozenset()
+        self._frozen_statistics: frozenset[int] = frozenset()
         self._announced = False
         if len(self.phase.paces) > 1:
             self._learn(self.phase)
@@ -36,7 +36,7 @@ class PhasedTraining:
         if phase is not self.phase:
             self.enter(phase)
             self._announced = False
-        self._keep_still(phase.still_layers(epoch))
+        self._freeze_statistics(phase.with_frozen_statistics(epoch))
         if not self._announced and (len(self.plan.phases) > 1 or phase.trainable(self._model) < self._parameters):
             self._say(self._words(phase))
         self._announced = True
@@ -81,12 +81,12 @@ class PhasedTraining:
         self.phase = phase
         self._step.learn_what_requires_it(optimizer.regrouped(groups))
 
-    def _keep_still(self, layers: frozenset[int]) -> None:
+    def _freeze_statistics(self, layers: frozenset[int]) -> None:
         """Their BatchNorm statistics stay what they are: they are used, as in evaluation, and not moved."""
         for index in layers:
             for module in self._model.layers[index].module.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
-        if layers != self._still:
+        if layers != self._frozen_statistics:
             self._step.version += 1
-        self._still = layers
+        self._frozen_statistics = layers
